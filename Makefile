@@ -1,0 +1,65 @@
+# clew: everything a person or a machine runs. Needs make and Python 3.11 or later with venv.
+
+PYTHON  ?=
+WORKERS ?= auto
+DEMO    ?= .demo
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip --disable-pip-version-check install -qq
+CHECKED = $(wildcard src tests benchmarks scripts)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench docs clean
+
+help:
+	@echo 'make run     clew on your own history, or on a demo where there is none'
+	@echo 'make test    the whole test suite'
+	@echo 'make lint    ruff, mypy and the import contracts'
+	@echo 'make bench   the benchmarks'
+	@echo 'make docs    write the generated pages again'
+	@echo 'make clean   remove everything that make made'
+
+# Exit code 1 of plain `clew` means that no history was found.
+run: $(VENV)/.run-installed
+	@echo '$$ clew'; status=0; $(VENV)/bin/clew || status=$$?; \
+	if [ $$status -ne 1 ]; then exit $$status; fi; \
+	if [ ! -d $(DEMO) ]; then echo '$$ clew demo $(DEMO)'; $(VENV)/bin/clew demo $(DEMO) || exit $$?; fi; \
+	echo '$$ clew --home $(DEMO)'; $(VENV)/bin/clew --home $(DEMO)
+
+test: $(VENV)/.dev-installed
+	@$(PY) -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.dev-installed
+	@$(PY) -m ruff check $(CHECKED)
+	@$(PY) -m mypy src tests
+	@$(VENV)/bin/lint-imports
+
+bench: $(VENV)/.dev-installed
+	@$(PY) -m benchmarks
+
+docs: $(VENV)/.dev-installed
+	@$(PY) scripts/docs.py
+	@$(PY) scripts/seeds.py
+
+clean:
+	@rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.run-installed: pyproject.toml | $(PY)
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev-installed: pyproject.toml | $(PY)
+	@$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.run-installed $@
+
+$(PY):
+	@python=; \
+	for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo 'clew needs Python 3.11 or later, and none was found on PATH.' >&2; exit 1; fi; \
+	if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
+	  echo "$$python has no venv module: install it first (on Debian or Ubuntu: apt install python3-venv)." >&2; exit 1; fi; \
+	"$$python" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

@@ -1,0 +1,1 @@
+"""One module or package per agent, behind one protocol. Agents never import each other."""

@@ -1,0 +1,129 @@
+"""What an agent must offer, and the source file it is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+
+from clew.derive.facts import Facts
+from clew.host import Host
+from clew.model import Problem
+from clew.model.json import JSON
+
+
+class Claim(IntEnum):
+    """How sure an agent is that a file is its own."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+class SourceFile(msgspec.Struct, frozen=True):
+    """One session on disk: its main file, and the files that belong to it."""
+
+    agent: str
+    path: Path
+    parts: tuple[str, ...] = ()
+    """Further JSONL files of the session, relative to the main file's folder."""
+    sides: tuple[str, ...] = ()
+    """Small files that travel with the session as they are, relative likewise."""
+    size: int = 0
+    mtime: float = 0.0
+
+
+class Unit(NamedTuple):
+    """One step through a source in its order: a message or another record of the unified document, as JSON."""
+
+    is_message: bool
+    value: dict[str, JSON]
+    line: int
+    start: int
+    stop: int
+    findings: tuple[str, ...]
+    part: int = 0
+
+
+class NativeFile(NamedTuple):
+    """A file to be written: its path below the agent's root, and its bytes in pieces."""
+
+    path: str
+    pieces: Iterator[bytes]
+
+
+class Header(NamedTuple):
+    """The parts of a unified document that are not messages or records."""
+
+    schema_version: str
+    export_timestamp: str
+    agent: str
+    session: dict[str, JSON]
+    extensions: dict[str, JSON]
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """A reader and writer for the sessions of one agent."""
+
+    id: str
+    title: str
+    homepage: str
+
+    def roots(self, host: Host) -> Iterator[Path]:
+        """The folders this agent keeps sessions in on this host, existing or not."""
+        ...
+
+    def discover(self, root: Path) -> Iterator[SourceFile]:
+        """Every session below a root; reads no content."""
+        ...
+
+    def claims(self, path: Path, head: bytes) -> Claim:
+        """Whether a file is this agent's, from its path and its first bytes."""
+        ...
+
+    def locate(self, path: Path) -> SourceFile:
+        """The session a given file belongs to."""
+        ...
+
+    def scan(self, source: SourceFile) -> Facts:
+        """The first pass: ids, times, counts."""
+        ...
+
+    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        """The `session` object of the unified document."""
+        ...
+
+    def read(self, source: SourceFile, facts: Facts) -> Reading:
+        """The second pass: messages and records in source order."""
+        ...
+
+    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        """Native bytes in order, each with the name of the file it belongs to ("" = the main one)."""
+        ...
+
+    def target(self, header: Header) -> str:
+        """Where the session's main file lives below a home folder."""
+        ...
+
+    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
+        """Problems only this agent's own schema knows of."""
+        ...
+
+
+class Reading(Protocol):
+    """The second pass over one source. The counters are complete once it was iterated."""
+
+    unknown_types: dict[str, int]
+    unknown_keys: dict[str, int]
+    carried_raw: int
+    bytes: int
+
+    def __iter__(self) -> Iterator[Unit]: ...
+
+    def extensions(self) -> dict[str, JSON]:
+        """The document's extensions: what the writer needs beside messages and records."""
+        ...

@@ -1,0 +1,95 @@
+"""The session object of a transcript: identity, place, title, and links to sub-agents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import SourceFile
+from clew.agents.claude_code import locate
+from clew.derive.facts import Facts
+from clew.derive.titles import short_title
+from clew.io.compress import open_source
+from clew.model import Subagent
+from clew.model.json import JSON
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
+
+
+def claimed_session(source: SourceFile, facts: Facts) -> str | None:
+    """The session id that most records of the file claim."""
+    if facts.sessions:
+        return max(facts.sessions.items(), key=lambda item: item[1])[0]
+    claimed = facts.extra.get("claimed")
+    return claimed if isinstance(claimed, str) else None
+
+
+def session_id(source: SourceFile, facts: Facts) -> str:
+    """The file name is the identity, where it looks like one; else the claim of the records."""
+    stem = locate.stem(source.path)
+    if locate.is_agent_file(source.path) or stem in facts.sessions or _UUID.fullmatch(stem):
+        return stem
+    return claimed_session(source, facts) or stem
+
+
+def session_object(source: SourceFile, facts: Facts, links: bool = True) -> dict[str, JSON]:
+    """The `session` of the unified document; `links` looks for sub-agents, which opens their files."""
+    is_agent = locate.is_agent_file(source.path)
+    claimed = claimed_session(source, facts)
+    session: dict[str, JSON] = {
+        "id": session_id(source, facts),
+        "workspace": facts.cwd or facts.extra.get("cwd") or "",
+        "workspace_encoded": locate.project_folder(source.path),
+        "started_at": facts.first_time,
+        "ended_at": facts.last_time,
+        "source": {"type": "local", "host": None, "path": str(source.path)},
+        "is_agent_session": is_agent,
+        "parent_session_id": claimed if is_agent else None,
+        "agent_id": locate.stem(source.path).removeprefix("agent-") if is_agent else None,
+    }
+    title = own_title(facts)
+    if title is not None:
+        session["title"] = title
+    if facts.slug is not None:
+        session["slug"] = facts.slug
+    if links and (subagents := list(find_subagents(source, facts, session["id"]))):
+        session["subagents"] = subagents
+    return session
+
+
+def own_title(facts: Facts) -> str | None:
+    """The title this file itself gives: set by the person, made by the agent, a summary of its own leaf, the first prompt."""
+    for kind in ("custom", "ai"):
+        if kind in facts.titles:
+            return facts.titles[kind]
+    if facts.summaries:
+        mine = {uuid for node in range(len(facts.links)) if (uuid := facts.links.uuid(node)) in facts.summaries}
+        for leaf, summary in reversed(facts.summaries.items()):
+            if leaf in mine:
+                return summary
+    return short_title(facts.first_prompt)
+
+
+def find_subagents(source: SourceFile, facts: Facts, session: str) -> Iterator[dict[str, JSON]]:
+    """Links to sub-agents: own folder, flat files beside, and chains inside this very file."""
+    calls: dict[str, str] = facts.extra.get("calls", {})
+    if not locate.is_agent_file(source.path):
+        flat = (path for path in locate.flat_agents(source.path) if _parent_of(path) == session)
+        for path in (*locate.subagent_files(source.path), *flat):
+            agent = locate.stem(path).removeprefix("agent-")
+            yield {"session_id": locate.stem(path), "agent_id": agent, "tool_id": calls.get(agent)}
+    for link in facts.subagents:
+        yield _inline(link)
+
+
+def _inline(link: Subagent) -> dict[str, JSON]:
+    return {"session_id": None, "agent_id": None, "tool_id": link.tool_id, "root_uuid": link.root_uuid}
+
+
+def _parent_of(path: Path) -> str | None:
+    """The session a flat sub-agent file names in its first record."""
+    with open_source(path) as stream:
+        match = _SESSION.search(stream.read(4096))
+    return match.group(1).decode(errors="replace") if match else None

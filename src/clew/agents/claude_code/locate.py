@@ -1,0 +1,93 @@
+"""Where Claude Code keeps its sessions, and how its folder names are made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import SourceFile
+from clew.host import Host
+
+AGENT = "claude-code"
+_SKIPPED = (".orphaned", ".superseded")
+
+
+def roots(host: Host) -> Iterator[Path]:
+    """The configured folder, the usual one, and the one very old installations used."""
+    configured = host.env.get("CLAUDE_CONFIG_DIR")
+    if configured:
+        for folder in configured.split(","):
+            yield Path(folder).expanduser() / "projects"
+        return
+    yield host.home / ".claude" / "projects"
+    yield host.home / ".config" / "claude" / "projects"
+
+
+def discover(root: Path) -> Iterator[SourceFile]:
+    """Every transcript below the root, sub-agents and workflow agents included; follows no links."""
+    for folder, names, files in os.walk(root):
+        names.sort()
+        for name in sorted(files):
+            if _is_transcript(name, folder):
+                yield source_file(Path(folder) / name)
+
+
+def _is_transcript(name: str, folder: str) -> bool:
+    plain = name.removesuffix(".gz").removesuffix(".zst")
+    if not plain.endswith(".jsonl") or any(mark in name for mark in _SKIPPED):
+        return False
+    # sage-emacs can be told to keep its own conversations inside this tree.
+    return plain != "conversation.jsonl" and os.path.basename(folder) != "tool-results" and plain != "journal.jsonl"
+
+
+def source_file(path: Path) -> SourceFile:
+    """The session in a transcript, with the side file that describes a sub-agent."""
+    try:
+        stat = path.stat()
+        size, mtime = stat.st_size, stat.st_mtime
+    except OSError:
+        size, mtime = 0, 0.0
+    meta = f"{stem(path)}.meta.json"
+    sides = (meta,) if is_agent_file(path) and (path.parent / meta).is_file() else ()
+    return SourceFile(AGENT, path, (), sides, size, mtime)
+
+
+def stem(path: Path) -> str:
+    """The file name without .jsonl and compression suffixes."""
+    return path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl")
+
+
+def is_agent_file(path: Path) -> bool:
+    """True for the transcript of a sub-agent."""
+    return path.name.startswith("agent-")
+
+
+def project_folder(path: Path) -> str:
+    """Name of the project folder a transcript is filed under."""
+    parts = path.parts
+    if "projects" in parts:
+        at = len(parts) - 1 - parts[::-1].index("projects")
+        if at + 1 < len(parts) - 1:
+            return parts[at + 1]
+    return path.parent.name
+
+
+def subagent_files(path: Path) -> Iterator[Path]:
+    """Transcripts of sub-agents that belong to a session by their place; the flat layout needs a look inside."""
+    folder = path.parent / stem(path) / "subagents"
+    for below, _, files in os.walk(folder):
+        for name in sorted(files):
+            if name.startswith("agent-") and _is_transcript(name, below):
+                yield Path(below) / name
+
+
+def flat_agents(path: Path) -> Iterator[Path]:
+    """Transcripts of sub-agents of any session that lie beside this one."""
+    try:
+        names = sorted(os.listdir(path.parent))
+    except OSError:
+        return
+    for name in names:
+        if name.startswith("agent-") and _is_transcript(name, str(path.parent)):
+            yield path.parent / name

@@ -1,0 +1,63 @@
+"""The agents that are installed, by entry point. Names cost nothing; an adapter is imported when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from warnings import warn
+
+from clew.agents.base import Agent, Claim
+from clew.errors import SourceUnreadable, UsageError
+from clew.io.compress import open_source
+
+GROUP = "clew.agents"
+_HEAD = 16 << 10
+
+
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+
+
+def names() -> list[str]:
+    """The ids of all installed agents, in order."""
+    return list(_entries())
+
+
+@cache
+def get(name: str) -> Agent:
+    """The agent of this id; the error lists those there are."""
+    entry = _entries().get(name)
+    if entry is None:
+        raise UsageError(f"unknown agent {name!r}; known: {', '.join(names())}")
+    agent: Agent = entry.load()()
+    return agent
+
+
+def load_all() -> list[Agent]:
+    """Every agent that can be loaded; a broken plug-in is a warning, never a crash."""
+    agents = []
+    for name in names():
+        try:
+            agents.append(get(name))
+        except Exception as error:
+            warn(f"agent {name} cannot be loaded: {error}", RuntimeWarning, stacklevel=2)
+    return agents
+
+
+def claimant(path: Path) -> Agent | None:
+    """The agent a file belongs to, from its place and its first bytes."""
+    with open_source(path) as stream:
+        head = stream.read(_HEAD)
+    claims = [(agent.claims(path, head), agent) for agent in load_all()]
+    best = max(claims, key=lambda claim: claim[0], default=None)
+    return best[1] if best is not None and best[0] > Claim.NO else None
+
+
+def required_claimant(path: Path) -> Agent:
+    """Like claimant, but a file of nobody's is an error."""
+    agent = claimant(path)
+    if agent is None:
+        raise SourceUnreadable(f"{path}: no agent knows this kind of file")
+    return agent

@@ -1,0 +1,1 @@
+"""Facts that follow from the records: pure functions over the model."""

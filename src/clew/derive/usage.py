@@ -1,0 +1,109 @@
+"""Tokens counted once, whatever the source repeats."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+FIELDS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_tokens",
+    "cache_read_tokens",
+    "cache_creation_5m_tokens",
+    "cache_creation_1h_tokens",
+    "reasoning_tokens",
+)
+_UNKNOWN = -1
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Sums over API calls. None: no call said anything about it."""
+
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_5m_tokens: int | None = None
+    cache_creation_1h_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Input plus output; None where neither is known."""
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    @property
+    def cache_hit_rate(self) -> float | None:
+        """Share of cached input that was read, not written; None where nothing was cached."""
+        read, written = self.cache_read_tokens or 0, self.cache_creation_tokens or 0
+        return read / (read + written) if read + written else None
+
+    def __add__(self, other: Usage) -> Usage:
+        sums = [_add(getattr(self, name), getattr(other, name)) for name in FIELDS]
+        return Usage(self.calls + other.calls, *sums)
+
+
+def _add(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right
+
+
+class UsageLedger:
+    """Usage by API call: the lines of one call repeat its counts, so the largest of each counts once."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._models: dict[str, int] = {}
+        self._counts = array("q")
+        self._row_models = array("H")
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def note(self, call: str, model: str | None, counts: Iterable[int | None]) -> None:
+        """Note the counts a line gives for the call, in the order of FIELDS."""
+        row = self._rows.get(call)
+        if row is None:
+            row = self._open(call, model)
+            self._counts.extend(_UNKNOWN if count is None else count for count in counts)
+            return
+        at = row * len(FIELDS)
+        known = self._counts[at : at + len(FIELDS)]
+        for offset, count in enumerate(counts):
+            if count is not None and count > known[offset]:
+                self._counts[at + offset] = count
+
+    def _open(self, call: str, model: str | None) -> int:
+        row = self._rows[call] = len(self._rows)
+        self._row_models.append(self._models.setdefault(model or "", len(self._models)))
+        return row
+
+    def absorb(self, other: UsageLedger) -> None:
+        """Add the calls of another file; a call in both counts once."""
+        names = list(other._models)
+        for call, row in other._rows.items():
+            at = row * len(FIELDS)
+            counts = other._counts[at : at + len(FIELDS)]
+            self.note(call, names[other._row_models[row]], counts)
+
+    def by_model(self) -> Mapping[str, Usage]:
+        """Totals by model name; the empty name stands for calls that name none."""
+        totals: dict[str, Usage] = {}
+        names = list(self._models)
+        for row in range(len(self._rows)):
+            at = row * len(FIELDS)
+            counts = [None if count == _UNKNOWN else count for count in self._counts[at : at + len(FIELDS)]]
+            name = names[self._row_models[row]]
+            totals[name] = totals.get(name, Usage()) + Usage(1, *counts)
+        return totals
+
+    def total(self) -> Usage:
+        """The sum over all models."""
+        return sum(self.by_model().values(), Usage())

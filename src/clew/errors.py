@@ -1,0 +1,73 @@
+"""The exceptions of clew: only what stops the work. Malformed input is a Problem, never an exception.
+
+    ClewError
+      UsageError             exit 2   the request itself makes no sense
+        UnknownReference     exit 1   no session answers to this reference
+        AmbiguousReference   exit 2   several sessions do
+      SourceUnreadable       exit 3   a file or folder cannot be opened
+        LimitExceeded        exit 3   a bomb, or larger than a named limit
+      InvalidDocument        exit 4   not a unified document, or of another major version
+      Busy                   exit 5   another process holds what we need
+      WouldLose              exit 6   going on would lose data
+      RemoteFailed           exit 7   another machine did not answer
+"""
+
+from __future__ import annotations
+
+
+class ClewError(Exception):
+    """Anything clew raises on purpose; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(ClewError):
+    """The request cannot be carried out as it was put."""
+
+    exit_code = 2
+
+
+class UnknownReference(UsageError):
+    """No session answers to the reference."""
+
+    exit_code = 1
+
+
+class AmbiguousReference(UsageError):
+    """More than one session answers to the reference."""
+
+    exit_code = 2
+
+
+class SourceUnreadable(ClewError):
+    """A source cannot be opened or read."""
+
+    exit_code = 3
+
+
+class LimitExceeded(SourceUnreadable):
+    """A source is larger than a limit allows, or unpacks to something that is."""
+
+
+class InvalidDocument(ClewError):
+    """The text is no unified document that this version can hold."""
+
+    exit_code = 4
+
+
+class Busy(ClewError):
+    """Another process holds a lock we need."""
+
+    exit_code = 5
+
+
+class WouldLose(ClewError):
+    """The work would lose data and was not told that it may."""
+
+    exit_code = 6
+
+
+class RemoteFailed(ClewError):
+    """Another machine did not answer, or not with what was asked."""
+
+    exit_code = 7

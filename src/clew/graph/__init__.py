@@ -1,0 +1,1 @@
+"""The tree of a conversation: parents, forks, the active path. Pure, iterative, and small in memory."""

@@ -1,0 +1,111 @@
+"""Forks and the active path of a session, from its links."""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from clew.graph.links import MESSAGE, NONE, RESULT, SIGNIFICANT, Links
+from clew.model import ForkBranch, ForkPoint, Graph
+
+
+class Fork(NamedTuple):
+    """A node that the conversation left in more than one direction."""
+
+    node: int
+    branches: tuple[int, ...]
+
+
+class Tree:
+    """The resolved tree of one session."""
+
+    def __init__(self, links: Links, leaf: str | None = None) -> None:
+        self.links = links
+        links.resolve()
+        self.leaf = links.leaf(leaf)
+        self.forks = find_forks(links)
+        self.path = find_path(links, self.leaf)
+
+    @property
+    def is_linear(self) -> bool:
+        return not self.forks
+
+    def graph(self) -> Graph:
+        """The graph as the unified document states it."""
+        return Graph(
+            is_linear=self.is_linear,
+            fork_points=[self.fork_point(fork) for fork in self.forks],
+            active_path=[uuid for part in self.links.chunks(self.path) for uuid in part],
+        )
+
+    def fork_point(self, fork: Fork) -> ForkPoint:
+        """A fork as the unified document states it."""
+        links = self.links
+        branches = [ForkBranch(uuid=links.uuid(node) or "", index=links.messages[node]) for node in fork.branches]
+        return ForkPoint(uuid=links.uuid(fork.node) or "", index=links.messages[fork.node], branches=branches)
+
+
+def find_forks(links: Links) -> list[Fork]:
+    """Nodes with several continuations, each beginning with a prompt or a reply.
+
+    Tool results, further lines of one reply and notes of the agent are part of what they hang on, so the
+    fan-out of parallel tool calls is no fork.
+    """
+    owners = _owners(links)
+    continuations: dict[int, list[int]] = {}
+    first = array("i", [NONE]) * len(links)
+    for node, flags in enumerate(links.flags):
+        parent = links.parents[node]
+        if flags & SIGNIFICANT and parent != NONE:
+            owner = owners[parent]
+            if first[owner] != NONE:
+                continuations.setdefault(owner, [first[owner]]).append(node)
+            else:
+                first[owner] = node
+    return sorted(_fork(links, branches) for branches in continuations.values())
+
+
+def _owners(links: Links) -> array[int]:
+    """For each node the significant node it belongs to; a root is its own."""
+    owners = array("i", [NONE]) * len(links)
+    for node in range(len(links)):
+        trail = []
+        at = node
+        while owners[at] == NONE:
+            parent = links.parents[at]
+            if links.flags[at] & SIGNIFICANT or parent == NONE:
+                owners[at] = at
+                break
+            trail.append(at)
+            at = parent
+        for step in trail:
+            owners[step] = owners[at]
+    return owners
+
+
+def _fork(links: Links, branches: list[int]) -> Fork:
+    branches.sort(key=lambda node: (links.times[node], node))
+    node = links.parents[min(branches)]
+    while node != NONE and not links.flags[node] & MESSAGE:
+        node = links.parents[node]
+    return Fork(node if node != NONE else links.parents[min(branches)], tuple(branches))
+
+
+def find_path(links: Links, leaf: int) -> array[int]:
+    """From the root to the leaf, messages only, with every tool result of a call on the way."""
+    spine = array("i", links.ancestors(leaf))
+    spine.reverse()
+    on_spine = bytearray(len(links))
+    for node in spine:
+        on_spine[node] = 1
+    beside: dict[int, list[int]] = {}
+    for node, flags in enumerate(links.flags):
+        parent = links.parents[node]
+        if flags & RESULT and not on_spine[node] and parent != NONE and on_spine[parent]:
+            beside.setdefault(parent, []).append(node)
+    path = array("i")
+    for node in spine:
+        if links.flags[node] & MESSAGE:
+            path.append(node)
+        path.extend(beside.get(node, ()))
+    return path

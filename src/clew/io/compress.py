@@ -1,0 +1,116 @@
+"""Compressed files, in and out, with limits that a bomb cannot pass."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from clew.errors import LimitExceeded, SourceUnreadable
+
+MAX_RATIO = 200
+"""An archive may unpack to this many times its size ..."""
+FREE_BYTES = 64 << 20
+"""... once it has given this much."""
+MAX_UNPACKED = 4 << 30
+"""Largest unpacked size."""
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
+_BUFFER = 1 << 20
+
+
+def open_source(path: Path) -> BinaryIO:
+    """Open a regular file for reading, unpacking it where it is compressed."""
+    try:
+        handle = _open_regular(path)
+        magic = handle.read(4)
+        handle.seek(0)
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+    if magic.startswith(_GZIP):
+        return _guard(cast(BinaryIO, gzip.GzipFile(fileobj=handle)), handle, path)
+    if magic == _ZSTD:
+        return _guard(_zstd_reader(handle), handle, path)
+    return handle
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    # O_NONBLOCK keeps a FIFO named like a session from hanging us.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise SourceUnreadable(f"{path}: not a regular file")
+    return open(descriptor, "rb", buffering=_BUFFER)
+
+
+def _zstd_reader(handle: BinaryIO) -> BinaryIO:
+    import zstandard
+
+    return cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True))
+
+
+def _guard(stream: BinaryIO, handle: BinaryIO, path: Path) -> BinaryIO:
+    size = os.fstat(handle.fileno()).st_size
+    return cast(BinaryIO, io.BufferedReader(Guarded(stream, handle, size, path), _BUFFER))
+
+
+class Guarded(io.RawIOBase):
+    """A decompressing stream that stops at the limits and ends early, not loudly, where the archive is damaged."""
+
+    def __init__(self, stream: BinaryIO, handle: BinaryIO, packed: int, path: Path) -> None:
+        self._stream, self._handle, self._path = stream, handle, path
+        self._limit = min(MAX_UNPACKED, max(FREE_BYTES, packed * MAX_RATIO))
+        self._given = 0
+        self.damage: str | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        piece = self._read(len(buffer))
+        self._given += len(piece)
+        if self._given > self._limit:
+            raise LimitExceeded(f"{self._path}: unpacks to more than {self._limit} bytes")
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def _read(self, size: int) -> bytes:
+        if self.damage:
+            return b""
+        try:
+            return self._stream.read(size)
+        except (EOFError, OSError, zlib.error) as error:
+            self.damage = str(error)
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "zstandard":
+                raise
+            self.damage = str(error)
+        return b""
+
+    def close(self) -> None:
+        self._handle.close()
+        super().close()
+
+
+def damage(stream: BinaryIO) -> str | None:
+    """What was wrong with the archive behind a stream of open_source, once it was read to the end."""
+    return getattr(getattr(stream, "raw", None), "damage", None)
+
+
+def packer(compression: str | None) -> Callable[[IO[bytes]], IO[bytes]]:
+    """A wrapper that compresses what is written: None, "gzip" or "zstd"."""
+    if compression == "gzip":
+        # mtime 0: the same session gives the same bytes.
+        return lambda raw: cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0))
+    if compression == "zstd":
+        import zstandard
+
+        return lambda raw: cast(IO[bytes], zstandard.ZstdCompressor(level=6).stream_writer(raw, closefd=False))
+    return lambda raw: raw

@@ -1,0 +1,84 @@
+"""Folder names that agents make of paths, and names that are safe to make paths of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from clew.errors import UsageError
+
+_CLAUDE_LIMIT = 200
+
+
+def encode_claude(path: str) -> str:
+    """Claude Code's rule: every UTF-16 unit outside [A-Za-z0-9] becomes `-`; long names are cut and hashed."""
+    units = path.encode("utf-16-le", "surrogatepass")
+    slug = "".join(
+        chr(units[at]) if units[at + 1] == 0 and chr(units[at]).isascii() and chr(units[at]).isalnum() else "-"
+        for at in range(0, len(units), 2)
+    )
+    return slug if len(slug) <= _CLAUDE_LIMIT else f"{slug[:_CLAUDE_LIMIT]}-{_base36(abs(_java_hash(units)))}"
+
+
+def _java_hash(units: bytes) -> int:
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (value * 31 + int.from_bytes(units[at : at + 2], "little")) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+        if not number:
+            return digits
+
+
+def encode_seed_claude(path: str) -> str:
+    """Claude's rule as older notes state it: `/` and `.` become `-`."""
+    return re.sub(r"[/.]", "-", path)
+
+
+def encode_sage_legacy(path: str) -> str:
+    """sage-emacs before its encoding was aligned: `/` becomes `-`, dots stay, `-` at the end."""
+    return path.rstrip("/").replace("/", "-") + "-"
+
+
+def encode_sage(path: str) -> str:
+    """sage-emacs as aligned with Claude Code: `/` and `.` become `-`, nothing at the end."""
+    return encode_seed_claude(path.rstrip("/"))
+
+
+ENCODINGS = {
+    "claude-code": encode_claude,
+    "claude-seed": encode_seed_claude,
+    "sage-legacy": encode_sage_legacy,
+    "sage": encode_sage,
+}
+
+
+def encode(path: str, rule: str) -> str:
+    """The folder name a path gets under a named rule."""
+    return ENCODINGS[rule](path)
+
+
+def spellings(path: str) -> Iterator[str]:
+    """Every folder name that some version of some agent makes of the path."""
+    for rule in ENCODINGS.values():
+        yield rule(path)
+        yield rule(path).rstrip("-")
+    yield path.rstrip("/").replace("/", "-")
+
+
+def same_project(name: str, path: str) -> bool:
+    """True when a folder name stands for the path under any rule, with or without a dash at the end."""
+    return name in set(spellings(path)) or name.rstrip("-") in set(spellings(path))
+
+
+def safe_relative(name: str) -> str:
+    """A single path component from untrusted text; refuses everything that could lead elsewhere."""
+    if not name or name in (".", "..") or re.search(r'[/\\\0:*?"<>|]', name) or len(name.encode("utf-8", "replace")) > 255:
+        raise UsageError(f"not a safe file name: {name!r}")
+    return name

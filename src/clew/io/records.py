@@ -1,0 +1,205 @@
+"""JSONL as it really is on disk: a stream of records with spans, whatever happened to the bytes.
+
+Only LF ends a line. Every byte of the source is in exactly one `RawRecord`, as its `raw` bytes
+or as the line end behind it, so joining them all gives the source back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import BinaryIO
+
+import msgspec
+import orjson
+
+from clew.io.codec import COMPACT, CarefulReader, Decoded, TooDeep, decode_text, dumps, loads
+from clew.model.json import JSON
+
+MAX_LINE = int(os.environ.get("CLEW_MAX_LINE", 512 << 20))
+"""Longest line, in bytes, that is read as a record."""
+PIECE = 4 << 20
+"""A longer line is kept in fragments of this size."""
+MAX_RESYNCS = 10_000
+"""How many places of a damaged line are tried as the start of a record."""
+
+_WITH_LF = orjson.OPT_APPEND_NEWLINE
+_PREFIX = re.compile(rb"(?:\xef\xbb\xbf|\x00)+")
+_START = re.compile(r'\{\s*"')
+
+
+class RawRecord(msgspec.Struct, gc=False):
+    """One record or fragment. `value` None: a fragment, no record could be read from it."""
+
+    line: int
+    start: int
+    text: bytes
+    """The record's own bytes with the line end behind them."""
+    end: bytes
+    value: dict[str, JSON] | None
+    dialect: str | None
+    """How `value` is spelled; None: only `raw` gives the bytes back."""
+    findings: tuple[str, ...] = ()
+
+    @property
+    def raw(self) -> bytes:
+        """The record's own bytes."""
+        return self.text[: len(self.text) - len(self.end)]
+
+    @property
+    def stop(self) -> int:
+        """Offset behind the record's own bytes."""
+        return self.start + len(self.text) - len(self.end)
+
+
+def read_records(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[RawRecord]:
+    """All records from the stream's position on; `line` and `start` say where that is."""
+    for text in iter(partial(stream.readline, MAX_LINE), b""):
+        try:
+            value = loads(text)
+            # Most lines are one compact record and a line feed; all others are looked at closely.
+            plain = type(value) is dict and dumps(value, option=_WITH_LF) == text
+        except (ValueError, TypeError):
+            plain = False
+        if plain:
+            yield RawRecord(line, start, text, b"\n", value, COMPACT)
+        elif len(text) == MAX_LINE and not text.endswith(b"\n"):
+            line, start = yield from _overlong(stream, text, line, start)
+            continue
+        else:
+            yield from _dissect(text, line, start)
+        start += len(text)
+        line += 1
+
+
+def _overlong(stream: BinaryIO, text: bytes, line: int, start: int) -> Generator[RawRecord, None, tuple[int, int]]:
+    while text:
+        for at in range(0, len(text), PIECE):
+            piece = text[at : at + PIECE]
+            yield RawRecord(line, start + at, piece, b"", None, None, ("line-too-long",))
+        start += len(text)
+        if text.endswith(b"\n"):
+            break
+        text = stream.readline(PIECE)
+    return line + 1, start
+
+
+def _dissect(text: bytes, line: int, start: int) -> Iterator[RawRecord]:
+    """The records and fragments of a line that is not plainly one compact record."""
+    end = b"\r\n" if text.endswith(b"\r\n") else b"\n" if text.endswith(b"\n") else b""
+    pieces = list(_pieces(text[: len(text) - len(end)], torn=not end))
+    for number, (piece, found) in enumerate(pieces):
+        tail = end if number == len(pieces) - 1 else b""
+        value = found.value if isinstance(found.value, dict) else None
+        yield RawRecord(line, start, piece + tail, tail, value, found.dialect, found.findings)
+        start += len(piece)
+
+
+def _pieces(raw: bytes, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
+    if not raw.strip():
+        yield raw, _fragment("blank-line")
+        return
+    prefix = _PREFIX.match(raw)
+    if prefix:
+        mark = prefix.group()
+        yield mark, _fragment("nul-run" if b"\0" in mark else "byte-order-mark")
+        raw = raw[len(mark) :]
+    if raw:
+        yield from _values(raw, torn)
+
+
+def _values(raw: bytes, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
+    text, findings = decode_text(raw)
+    whole = _read_all(text, 0)
+    if isinstance(whole, list) and not findings:
+        yield from _spell(whole, text, "glued-records" if len(whole) > 1 else None)
+    elif isinstance(whole, list) and len(whole) == 1:
+        value, _, _, reader = whole[0]
+        yield raw, reader.finish(value, raw, findings)
+    elif whole == "too-deep":
+        yield raw, _fragment("too-deep", *findings)
+    else:
+        yield from _salvage(raw, text, findings, torn)
+
+
+_Value = tuple[JSON, int, int, CarefulReader]
+
+
+def _read_all(text: str, at: int) -> list[_Value] | str:
+    """Every value from `at` to the end of the text, or the code of what is wrong with them."""
+    values: list[_Value] = []
+    while True:
+        begin = at
+        while at < len(text) and text[at] in " \t\r":
+            at += 1
+        if at == len(text) and values:
+            value, first, _, reader = values[-1]
+            values[-1] = (value, first, at, reader)
+            return values
+        reader = CarefulReader()
+        try:
+            value, at = reader.read(text, at)
+        except TooDeep:
+            return "too-deep"
+        except ValueError:
+            return "malformed-json"
+        if values and not isinstance(value, dict):
+            return "malformed-json"
+        values.append((value, begin, at, reader))
+
+
+def _spell(values: list[_Value], text: str, extra: str | None) -> Iterator[tuple[bytes, Decoded]]:
+    for value, begin, stop, reader in values:
+        piece = text[begin:stop].encode()
+        found = reader.finish(value, piece, (extra,) if extra else ())
+        if extra and not reader.findings:
+            found = reader.finish(value, piece)._replace(findings=(extra,))
+        if not isinstance(value, dict):
+            found = _fragment("not-an-object")
+        yield piece, found
+
+
+def _salvage(raw: bytes, text: str, findings: tuple[str, ...], torn: bool) -> Iterator[tuple[bytes, Decoded]]:
+    """Leading whole records, then the damage, then whole records up to the end of the line."""
+    if findings:
+        # Offsets in replaced text are not offsets in the bytes.
+        yield raw, _fragment("torn-tail" if torn else "malformed-json", *findings)
+        return
+    head, at = _leading(text)
+    yield from _spell(head, text, "glued-records")
+    resumed, tail = _resume(text, at)
+    code = "fragment" if tail or head else "torn-tail" if torn else "malformed-json"
+    yield text[at:resumed].encode(), _fragment("torn-tail" if torn and not tail else code)
+    yield from _spell(tail, text, "glued-records")
+
+
+def _leading(text: str) -> tuple[list[_Value], int]:
+    values: list[_Value] = []
+    at = 0
+    while True:
+        reader = CarefulReader()
+        try:
+            value, stop = reader.read(text, at)
+        except ValueError:
+            return values, at
+        if not isinstance(value, dict):
+            return values, at
+        values.append((value, at, stop, reader))
+        at = stop
+
+
+def _resume(text: str, at: int) -> tuple[int, list[_Value]]:
+    """The first place behind `at` from where everything up to the end of the line is whole records."""
+    for tries, match in enumerate(_START.finditer(text, at + 1)):
+        if tries >= MAX_RESYNCS:
+            break
+        values = _read_all(text, match.start())
+        if isinstance(values, list):
+            return match.start(), values
+    return len(text), []
+
+
+def _fragment(*codes: str) -> Decoded:
+    return Decoded(None, None, codes)

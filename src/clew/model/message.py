@@ -1,0 +1,70 @@
+"""A message: one record of the source that somebody said."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from clew.model.base import Part
+from clew.model.blocks import Block
+from clew.model.json import JSON, Extensions
+from clew.model.todo import Todo
+from clew.model.usage import TokenUsage
+
+Role = Literal["user", "assistant", "system"]
+
+
+class ModelUse(Part, kw_only=True):
+    """The model behind an assistant message, and why it stopped."""
+
+    name: str | None | UnsetType = UNSET
+    stop_reason: str | None | UnsetType = UNSET
+    stop_sequence: str | None | UnsetType = UNSET
+
+
+class ThinkingSettings(Part, kw_only=True):
+    """How much the model was told to think."""
+
+    level: Annotated[str | None, Meta(description="none, low, medium or high; others are kept.")] | UnsetType = UNSET
+    disabled: bool | UnsetType = UNSET
+    triggers: list[JSON] | UnsetType = UNSET
+
+
+class Metadata(Part, kw_only=True):
+    """Everything about a message but its words."""
+
+    cwd: str | None | UnsetType = UNSET
+    git_branch: str | None | UnsetType = UNSET
+    agent_version: str | None | UnsetType = UNSET
+    user_type: str | None | UnsetType = UNSET
+    is_meta: Annotated[bool, Meta(description="Injected by the agent, not authored by a person.")] | UnsetType = UNSET
+    model: ModelUse | UnsetType = UNSET
+    token_usage: TokenUsage | UnsetType = UNSET
+    request_id: str | None | UnsetType = UNSET
+    message_id: Annotated[str, Meta(description="Shared by all lines of one API reply.")] | UnsetType = UNSET
+    is_sidechain: Annotated[bool, Meta(description="On a branch, or in a sub-agent.")] | UnsetType = UNSET
+    is_compact_summary: bool | UnsetType = UNSET
+    logical_parent_uuid: Annotated[str | None, Meta(description="The real predecessor across a compaction.")] | UnsetType = (
+        UNSET
+    )
+    origin: Annotated[str, Meta(description="Who sent a user message, where the agent says so: human, ...")] | UnsetType = (
+        UNSET
+    )
+    platform: str | None | UnsetType = UNSET
+    thinking: ThinkingSettings | UnsetType = UNSET
+    todos: list[Todo] | UnsetType = UNSET
+    estimated_tokens: Annotated[int, Meta(description="A guess by the agent, apart from counts.")] | UnsetType = UNSET
+
+
+class Message(Part, kw_only=True):
+    """One record that somebody said: a person, the model, or the agent itself."""
+
+    index: Annotated[int, Meta(description="1-based, dense, in source order.", ge=1)]
+    uuid: str | None | UnsetType = UNSET
+    parent_uuid: str | None | UnsetType = UNSET
+    role: Role
+    timestamp: Annotated[str | None, Meta(description="ISO 8601.")] | UnsetType = UNSET
+    content: list[Block]
+    metadata: Metadata | UnsetType = UNSET
+    extensions: Extensions | UnsetType = UNSET

@@ -1,0 +1,65 @@
+"""Points in time as agents spell them, made comparable. Pure; a time that cannot be read is None, never an exception."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from clew.model.json import JSON
+
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def is_canonical(text: str) -> bool:
+    """True when the text is UTC, spelled `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`, and a real point in time."""
+    return _CANONICAL.fullmatch(text) is not None and parse_time(text) is not None
+
+
+def parse_time(value: JSON) -> datetime | None:
+    """The point in time an ISO 8601 text or an epoch number means; without a zone it is UTC."""
+    if isinstance(value, str):
+        return _parse_text(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _parse_epoch(value)
+    return None
+
+
+def _parse_text(text: str) -> datetime | None:
+    match = _ISO.fullmatch(text.strip())
+    if not match:
+        return None
+    day, clock, fraction, zone = match.groups()
+    # A leap second is the end of its minute.
+    leap = clock.endswith(":60")
+    clock = clock[:-2] + "59" if leap else clock
+    try:
+        stamp = datetime.fromisoformat(f"{day}T{clock}{_offset(zone)}").astimezone(UTC)
+        return stamp.replace(microsecond=int((fraction or "0")[:6].ljust(6, "0"))) + timedelta(seconds=leap)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _offset(zone: str | None) -> str:
+    if zone in (None, "Z", "z"):
+        return "+00:00"
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    return f"{zone[0]}{digits[:2]}:{digits[2:]}"
+
+
+def _parse_epoch(number: float) -> datetime | None:
+    for scale in (1, 1_000, 1_000_000, 1_000_000_000):
+        if abs(number) < 1e11 * scale:
+            try:
+                return _EPOCH + timedelta(seconds=number / scale)
+            except (OverflowError, ValueError):
+                return None
+    return None
+
+
+def spell_time(stamp: datetime) -> str:
+    """The canonical spelling, as short as the precision allows."""
+    stamp = stamp.astimezone(UTC)
+    precision = "seconds" if not stamp.microsecond else "microseconds" if stamp.microsecond % 1000 else "milliseconds"
+    return stamp.replace(tzinfo=None).isoformat(timespec=precision) + "Z"

@@ -1,0 +1,3 @@
+"""The version of the unified document, apart from the version of the package."""
+
+SCHEMA_VERSION = "1.1"

@@ -1,0 +1,59 @@
+"""What every test shares: a home of its own, and the hypothesis profiles."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FOLDERS = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_RUNTIME_DIR": ".run",
+    "APPDATA": "AppData/Roaming",
+    "LOCALAPPDATA": "AppData/Local",
+    "CLEW_DATA_DIR": ".local/share/clew",
+}
+OVERRIDES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "PAGER")
+
+settings.register_profile(
+    "quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("soak", parent=settings.get_profile("quick"), max_examples=5000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Point every variable that leads to a home at an empty folder, so that no test sees the real one."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("CLEW_")]:
+            patch.delenv(name)
+        for name in OVERRIDES:
+            patch.delenv(name, raising=False)
+        for name in ("HOME", "USERPROFILE"):
+            patch.setenv(name, str(home))
+        for name, folder in FOLDERS.items():
+            patch.setenv(name, str(home / folder))
+        yield home
+
+
+@pytest.fixture
+def home(own_home: Path) -> Path:
+    """The home of this test: empty, and the one that the environment names."""
+    return own_home
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The reference material that may lie beside the checkout; tests that need it skip without it."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("no folder `shared` beside the checkout")
+    return folder
