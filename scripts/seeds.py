@@ -122,9 +122,7 @@ def _marks_of_module(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
     yield from _marks_of_body(tree.body, "", of_module)
 
 
-def _marks_of_body(
-    body: list[ast.stmt], prefix: str, inherited: list[str]
-) -> Iterator[tuple[str, list[str]]]:
+def _marks_of_body(body: list[ast.stmt], prefix: str, inherited: list[str]) -> Iterator[tuple[str, list[str]]]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
             yield prefix + node.name, inherited + _ids_of_decorators(node.decorator_list)

@@ -21,9 +21,7 @@ FOLDERS = {
 }
 OVERRIDES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "PAGER")
 
-settings.register_profile(
-    "quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", parent=settings.get_profile("quick"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

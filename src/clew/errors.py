@@ -1,15 +1,15 @@
 """The exceptions of clew: only what stops the work. Malformed input is a Problem, never an exception.
 
-    ClewError
-      UsageError             exit 2   the request itself makes no sense
-        UnknownReference     exit 1   no session answers to this reference
-        AmbiguousReference   exit 2   several sessions do
-      SourceUnreadable       exit 3   a file or folder cannot be opened
-        LimitExceeded        exit 3   a bomb, or larger than a named limit
-      InvalidDocument        exit 4   not a unified document, or of another major version
-      Busy                   exit 5   another process holds what we need
-      WouldLose              exit 6   going on would lose data
-      RemoteFailed           exit 7   another machine did not answer
+ClewError
+  UsageError             exit 2   the request itself makes no sense
+    UnknownReference     exit 1   no session answers to this reference
+    AmbiguousReference   exit 2   several sessions do
+  SourceUnreadable       exit 3   a file or folder cannot be opened
+    LimitExceeded        exit 3   a bomb, or larger than a named limit
+  InvalidDocument        exit 4   not a unified document, or of another major version
+  Busy                   exit 5   another process holds what we need
+  WouldLose              exit 6   going on would lose data
+  RemoteFailed           exit 7   another machine did not answer
 """
 
 from __future__ import annotations

@@ -48,13 +48,6 @@ class Unit(NamedTuple):
     part: int = 0
 
 
-class NativeFile(NamedTuple):
-    """A file to be written: its path below the agent's root, and its bytes in pieces."""
-
-    path: str
-    pieces: Iterator[bytes]
-
-
 class Header(NamedTuple):
     """The parts of a unified document that are not messages or records."""
 
@@ -89,6 +82,10 @@ class Agent(Protocol):
         """The session a given file belongs to."""
         ...
 
+    def session_id(self, source: SourceFile) -> str:
+        """The id of the session; looks inside the file only where its name does not tell."""
+        ...
+
     def scan(self, source: SourceFile) -> Facts:
         """The first pass: ids, times, counts."""
         ...
@@ -114,6 +111,15 @@ class Agent(Protocol):
         ...
 
 
+@runtime_checkable
+class Outlines(Protocol):
+    """An agent that can tell the facts of a session more quickly when its tree is not asked for."""
+
+    def outline(self, source: SourceFile) -> Facts:
+        """The facts of the first pass without the links between messages."""
+        ...
+
+
 class Reading(Protocol):
     """The second pass over one source. The counters are complete once it was iterated."""
 
@@ -126,4 +132,22 @@ class Reading(Protocol):
 
     def extensions(self) -> dict[str, JSON]:
         """The document's extensions: what the writer needs beside messages and records."""
+        ...
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """A reading that gives JSON text more quickly than by way of its units."""
+
+    def encoded(self) -> Iterator[tuple[bool, bytes]]:
+        """For each unit whether it is a message, and its JSON."""
+        ...
+
+
+@runtime_checkable
+class ReadsMessages(Protocol):
+    """An agent whose writer wants values without a place in the model as the document spells them."""
+
+    def read_message(self, text: bytes) -> dict[str, JSON]:
+        """A message of a document; values that need no look inside are msgspec.Raw."""
         ...

@@ -6,17 +6,18 @@ An agent brings tables; this module walks the bytes, keeps order and spelling, a
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from clew.agents.base import Header, SourceFile, Unit
 from clew.agents.mapping import Context, Sections, Table, Values
-from clew.agents.orders import Orders
+from clew.agents.orders import Order, Orders
 from clew.io.codec import COMPACT, DIALECTS
 from clew.io.compress import damage, open_source
 from clew.io.records import RawRecord, read_records
 from clew.model.json import JSON
+
 
 class Form(NamedTuple):
     """How one type of record is unified. `role` None: it is no message but a record of `kind`."""
@@ -32,32 +33,42 @@ Choose = Callable[[dict[str, JSON]], Form]
 class JsonlReading:
     """The second pass over JSON lines: each record through its table, in order."""
 
-    def __init__(self, agent: str, source: SourceFile, choose: Choose, shared: Values,
-                 extra: dict[str, JSON] | None = None,
-                 derive: Callable[[dict[str, JSON]], None] | None = None) -> None:
+    def __init__(
+        self,
+        agent: str,
+        source: SourceFile,
+        choose: Choose,
+        shared: Values,
+        extra: dict[str, JSON] | None = None,
+        derive: Callable[[dict[str, JSON]], None] | None = None,
+        hints: Mapping[str, list[Order]] | None = None,
+    ) -> None:
         self.unknown_types: dict[str, int] = {}
         self.unknown_keys: dict[str, int] = {}
         self.carried_raw = 0
         self.bytes = 0
         self.damage: str | None = None
-        self._agent, self._source, self._choose, self._derive = agent, source, choose, derive
+        self._agent, self.source, self._choose, self._derive = agent, source, choose, derive
         self._extra = extra or {}
-        self._index = 0
-        self._names: dict[str, str] = {}
-        self._context = Context(agent, {**shared, "role": None})
-        self._context.unknown = self._unknown_key
-        self._context.unknown_block = self._unknown_block
+        self.index = 0
+        self.calls: dict[str, str] = {}
+        self.form: Form | None = None
+        """How the record read last was unified."""
+        self.context = Context(agent, {**shared, "role": None}, Orders(hints=hints))
+        self.context.unknown = self._unknown_key
+        self.context.unknown_block = self._unknown_block
 
     def __iter__(self) -> Iterator[Unit]:
-        folder = self._source.path.parent
-        for part, path in enumerate((self._source.path, *(folder / name for name in self._source.parts))):
+        folder = self.source.path.parent
+        for part, path in enumerate((self.source.path, *(folder / name for name in self.source.parts))):
             with open_source(path) as stream:
                 for record in read_records(stream):
                     self.bytes = record.start + len(record.text)
-                    yield self._unit(record, part)
+                    yield self.unit(record, part)
                 self.damage = damage(stream) or self.damage
 
-    def _unit(self, record: RawRecord, part: int) -> Unit:
+    def unit(self, record: RawRecord, part: int = 0) -> Unit:
+        """The unit of one record, which must be the next of the source."""
         value = record.value
         if value is None:
             return self._plain(self._fragment(record), record, part)
@@ -67,26 +78,28 @@ class JsonlReading:
         sections: Sections = {"": {}, "metadata": {}, "model": {}, "usage": {}, "thinking": {}, "snapshot": {}}
         rest: Values = {}
         own: Values = {}
-        self._context.own = own
-        self._context.shared["role"] = form.role
-        form.table.take(value, sections, rest, self._context)
+        self.context.own = own
+        self.context.shared["role"] = form.role
+        form.table.take(value, sections, rest, self.context)
+        self.form = form
         if rest:
             own["rest"] = rest
         if part or record.dialect != COMPACT or record.end != b"\n":
             self._spelling(own, record, part)
         if form.role is None:
             return self._plain(self._record(form, sections, own), record, part)
-        return Unit(True, self._message(form.role, sections, own), record.line, record.start, record.stop,
-                    record.findings, part)
+        return Unit(
+            True, self._message(form.role, sections, own), record.line, record.start, record.stop, record.findings, part
+        )
 
     def _plain(self, value: dict[str, JSON], record: RawRecord, part: int) -> Unit:
         return Unit(False, value, record.line, record.start, record.stop, record.findings, part)
 
     def _message(self, role: str, sections: Sections, own: dict[str, JSON]) -> dict[str, JSON]:
-        self._index += 1
+        self.index += 1
         main = sections[""]
         content = main.pop("content", None)
-        message: dict[str, JSON] = {"index": self._index, "role": role}
+        message: dict[str, JSON] = {"index": self.index, "role": role}
         message.update(main)
         message["content"] = content if content is not None else []
         metadata = sections["metadata"]
@@ -110,12 +123,12 @@ class JsonlReading:
         for block in content:
             kind = block["type"]
             if kind == "tool_use":
-                self._names[block["tool_id"]] = block["tool_name"]
+                self.calls[block["tool_id"]] = block["tool_name"]
             elif kind == "tool_result" and block.get("tool_name") is None:
-                block["tool_name"] = self._names.get(block["tool_id"])
+                block["tool_name"] = self.calls.get(block["tool_id"])
 
     def _record(self, form: Form, sections: Sections, own: dict[str, JSON]) -> dict[str, JSON]:
-        record: dict[str, JSON] = {"after": self._index, "kind": form.kind if form.kind != "unknown" else "other"}
+        record: dict[str, JSON] = {"after": self.index, "kind": form.kind if form.kind != "unknown" else "other"}
         record.update(sections[""])
         if sections["snapshot"]:
             record["snapshot"] = sections["snapshot"]
@@ -129,7 +142,7 @@ class JsonlReading:
         if "blank-line" in record.findings and not record.raw:
             own.pop("raw", None)
             self.carried_raw -= 1
-        return {"after": self._index, "kind": "fragment", "extensions": {self._agent: own}}
+        return {"after": self.index, "kind": "fragment", "extensions": {self._agent: own}}
 
     def _spelling(self, own: dict[str, JSON], record: RawRecord, part: int) -> None:
         """Note what the table cannot know: dialect, line end, and the raw bytes where nothing else gives them back."""
@@ -160,11 +173,11 @@ class JsonlReading:
         self._count(self.unknown_types, f"content.{kind}")
 
     def extensions(self) -> dict[str, JSON]:
-        own: dict[str, JSON] = {"orders": self._context.orders.all(), **self._extra}
-        if self._source.sides:
-            own["files"] = {name: _side_text(self._source.path.parent / name) for name in self._source.sides}
-        if self._source.parts:
-            own["parts"] = list(self._source.parts)
+        own: dict[str, JSON] = {"orders": self.context.orders.all(), **self._extra}
+        if self.source.sides:
+            own["files"] = {name: _side_text(self.source.path.parent / name) for name in self.source.sides}
+        if self.source.parts:
+            own["parts"] = list(self.source.parts)
         return {self._agent: own}
 
 
@@ -185,12 +198,14 @@ def side_bytes(value: JSON) -> bytes:
 class JsonlWriter:
     """Puts messages and records back into JSON lines."""
 
-    def __init__(self, agent: str, header: Header, chosen: Callable[[bool, dict[str, JSON]], Form], shared: Values) -> None:
+    def __init__(
+        self, agent: str, header: Header, chosen: Callable[[bool, dict[str, JSON]], Form], shared: Values
+    ) -> None:
         own = header.extensions.get(agent) or {}
         self._parts = ["", *own.get("parts", ())]
         self._agent, self._chosen, self._sides = agent, chosen, own.get("files", {})
-        self._context = Context(agent, {**shared, "role": None}, Orders(own.get("orders")))
-        self._context.plain_text = "orders" not in own
+        self.context = Context(agent, {**shared, "role": None}, Orders(own.get("orders")))
+        self.context.plain_text = "orders" not in own
 
     def files(self, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         """The lines, then the files that travel along."""
@@ -217,10 +232,10 @@ class JsonlWriter:
 
     def native(self, own: dict[str, JSON], is_message: bool, value: dict[str, JSON]) -> dict[str, JSON]:
         """The native record of one message or record."""
-        self._context.own = own
-        self._context.shared["role"] = value.get("role")
+        self.context.own = own
+        self.context.shared["role"] = value.get("role")
         table = self._chosen(is_message, value).table
-        return table.give(_sections(is_message, value), own.get("rest", {}), self._context)
+        return table.give(_sections(is_message, value), own.get("rest", {}), self.context)
 
 
 def _sections(is_message: bool, value: dict[str, JSON]) -> Sections:

@@ -9,8 +9,12 @@ table would write them, and whether content was *plain* text instead of a list.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Raw
 
 from clew.agents.orders import Orders
 from clew.model.json import JSON
@@ -20,13 +24,17 @@ Sections: TypeAlias = dict[str, dict[str, JSON]]
 Values: TypeAlias = dict[str, JSON]
 
 TEXT = frozenset({str})
-OPTIONAL_TEXT = frozenset({str, type(None)})
+OPTIONAL_TEXT: frozenset[type] = frozenset({str, type(None)})
 FLAG = frozenset({bool})
 COUNT = frozenset({int})
 LIST = frozenset({list})
-ANY = frozenset({str, int, float, bool, type(None), dict, list})
+ANY: frozenset[type] = frozenset({str, int, float, bool, type(None), dict, list})
 
 MISSING: Any = object()
+MAX_PLANS = 1000
+"""How many plans a table keeps beyond one source; keys come from the sources, so there is no end to them."""
+
+_open = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Leaf(NamedTuple):
@@ -72,12 +80,19 @@ class Context:
         self.agent = agent
         self.shared = shared
         self.orders = orders or Orders()
+        self.plans: defaultdict[str, dict[tuple[str, ...], _Plan]] = defaultdict(dict)
         self.plain_text = False
         """Write a lone text block as a string: for documents that do not come from this agent."""
         self.own: Values = {}
         """The extension of the message, record or block at hand."""
-        self.unknown: Callable[[str, str], None] = lambda table, key: None
-        self.unknown_block: Callable[[JSON], None] = lambda block: None
+        self.unknown: Callable[[str, str], None] = lambda *_: None
+        self.unknown_block: Callable[[JSON], None] = lambda _: None
+
+    def aside(self) -> Context:
+        """The same context, noting things elsewhere."""
+        other = Context(self.agent, self.shared, self.orders)
+        other.plans = self.plans
+        return other
 
     def note_absent(self, table: str, key: str) -> None:
         self.own.setdefault("absent", []).append(f"{table}.{key}")
@@ -104,20 +119,25 @@ Field: TypeAlias = Leaf | Alias | Fixed | Shared | Time | Part
 
 
 class _Plan(NamedTuple):
-    """What to do with an object of given keys and value types; decided once for all objects of that form."""
+    """What to do with an object of given keys; decided once for all objects of one source that have them."""
 
-    placed: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    """For each section the slots to fill, each with its key."""
+    placed: tuple[tuple[str, tuple[tuple[str, str, frozenset[type]], ...]], ...]
+    """For each section the keys to take, each with its slot and the types it accepts."""
     times: tuple[tuple[str, str, str], ...]
     fixed: tuple[tuple[str, JSON], ...]
     shared: tuple[tuple[str, str], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[tuple[str, Part], ...]
     others: tuple[str, ...]
+    unusual: _Unusual | None
+
+
+class _Unusual(NamedTuple):
+    """What has to be noted about objects of these keys."""
+
+    order: int | list[str]
     unknown: tuple[str, ...]
-    aliases: tuple[tuple[str, str, str, str], ...]
     absent: tuple[str, ...]
-    unshared: tuple[tuple[str, str], ...]
-    """Shared keys that are not there, with the name of what they would have said."""
+    aliases: tuple[tuple[str, str, str, str], ...]
 
 
 def place(slot: str) -> tuple[str, str]:
@@ -134,95 +154,120 @@ class Table:
         self.fields: dict[str, Field] = {field.key: field for field in fields}
         self.known = frozenset(known) | self.fields.keys()
         self.stands_alone = any(_stands_alone(field) for field in fields)
-        self._plans: dict[tuple[str, ...], dict[tuple[type, ...], _Plan]] = {}
+        self._plans: dict[tuple[str, ...], _Plan] = {}
 
     def take(self, value: Mapping[str, JSON], out: Sections, rest: Values, context: Context) -> None:
         """Take `value` apart into `out` and `rest`."""
         keys = tuple(value)
-        types = tuple(map(type, value.values()))
-        plans = self._plans.get(keys)
-        plan = (plans.get(types) if plans is not None else None) or self._plan(keys, types)
-        if not context.orders.admits(self.name, keys):
-            context.own.setdefault("order", {})[self.name] = keys
+        plans = context.plans[self.name]
+        plan = plans.get(keys)
+        if plan is None:
+            plan = plans[keys] = self._plan(keys, context)
         for section, slots in plan.placed:
             target = out[section]
-            for name, key in slots:
-                target[name] = value[key]
+            for key, name, accepts in slots:
+                item = value[key]
+                if type(item) in accepts:
+                    target[name] = item
+                else:
+                    rest[key] = item
         for key, section, name in plan.times:
-            _take_time(value[key], key, out[section], name, rest)
-        for key, expected in plan.fixed:
-            if value[key] != expected:
-                rest[key] = value[key]
-        for key, name in plan.shared:
             item = value[key]
-            if item is None or item != context.shared.get(name):
+            if type(item) is str and len(item) == 24 and item[10] == "T" and item[23] == "Z":
+                out[section][name] = item
+            else:
+                _take_time(item, key, out[section], name, rest)
+        for key, expected in plan.fixed:
+            item = value[key]
+            if item != expected or type(item) is not type(expected):
                 rest[key] = item
+        if plan.shared:
+            shared = context.shared
+            for key, name in plan.shared:
+                item = value[key]
+                if item != shared.get(name) or type(item) is not str:
+                    rest[key] = item
         for key in plan.others:
             rest[key] = value[key]
-        if plan.unknown or plan.absent or plan.unshared or plan.aliases:
-            self._take_unusual(value, plan, out, rest, context)
-        for part in plan.parts:
-            part.take(value[part.key], out, rest, context)
+        for key, part in plan.parts:
+            part.take(value[key], out, rest, context)
+        if plan.unusual is not None:
+            self._take_unusual(value, plan.unusual, out, rest, context)
 
-    def _take_unusual(self, value: Mapping[str, JSON], plan: _Plan, out: Sections, rest: Values, context: Context) -> None:
-        for key in plan.unknown:
+    def _take_unusual(
+        self, value: Mapping[str, JSON], what: _Unusual, out: Sections, rest: Values, context: Context
+    ) -> None:
+        if what.order:
+            context.own.setdefault("order", {})[self.name] = what.order
+        for key in what.unknown:
             context.unknown(self.name, key)
-        for key in plan.absent:
+        for key in what.absent:
             context.note_absent(self.name, key)
-        for key, name in plan.unshared:
-            if context.shared.get(name) is not None:
-                context.note_absent(self.name, key)
-        for key, of, section, name in plan.aliases:
-            out[section][name] = rest[key] = value[key]
-            context.note_absent(self.name, of)
+        for key, of, section, name in what.aliases:
+            rest[key] = value[key]
+            if type(value[key]) is str:
+                out[section][name] = value[key]
+                context.note_absent(self.name, of)
 
     def give(self, sections: Sections, rest: Values, context: Context) -> Values:
         """Put the native object together again."""
         result: Values = {}
         for key in self._order(rest, context):
             field = self.fields.get(key)
-            if isinstance(field, Part) and (key not in rest or isinstance(rest[key], dict)):
-                absent = field.stands_alone and context.is_absent(self.name, key)
-                value = MISSING if absent else field.give(sections, rest, context)
-            elif key in rest:
+            if key in rest and not (isinstance(field, Nest) and is_object(rest[key])):
                 value = rest[key]
+            elif context.is_absent(self.name, key):
+                value = MISSING
+            elif isinstance(field, Part):
+                value = field.give(sections, rest, context)
             else:
-                value = MISSING if context.is_absent(self.name, key) else _give(field, sections, context)
+                value = _give(field, sections, context)
             if value is not MISSING:
                 result[key] = value
         return result
 
     def _order(self, rest: Values, context: Context) -> Iterable[str]:
-        own = context.own.get("order", {}).get(self.name)
-        order = dict.fromkeys(own if own is not None else context.orders.of(self.name))
+        order = dict.fromkeys(context.orders.of(self.name, context.own.get("order", {}).get(self.name, 0)))
         order.update(dict.fromkeys(self.fields))
         order.update(dict.fromkeys(rest))
         return order
 
-    def _plan(self, keys: tuple[str, ...], types: tuple[type, ...]) -> _Plan:
-        kinds = dict(zip(keys, types, strict=True))
-        fields = [self.fields[key] for key in keys if key in self.fields and _fits(self.fields[key], kinds[key])]
-        sections: dict[str, list[tuple[str, str]]] = {}
+    def _plan(self, keys: tuple[str, ...], context: Context) -> _Plan:
+        """What depends on the keys alone is decided once and for all, the rest once for each source."""
+        plan = self._plans.get(keys)
+        if plan is None:
+            plan = self._general_plan(keys)
+            if len(self._plans) < MAX_PLANS:
+                self._plans[keys] = plan
+        assert plan.unusual is not None
+        unusual = plan.unusual._replace(
+            order=context.orders.learn(self.name, keys),
+            absent=tuple(key for key in plan.unusual.absent if _expected(self.fields[key], context)),
+        )
+        return plan._replace(unusual=unusual if any(unusual) else None)
+
+    def _general_plan(self, keys: tuple[str, ...]) -> _Plan:
+        fields = [self.fields[key] for key in keys if key in self.fields]
+        sections: dict[str, list[tuple[str, str, frozenset[type]]]] = {}
         for leaf in (field for field in fields if isinstance(field, Leaf)):
             section, name = place(leaf.slot)
-            sections.setdefault(section, []).append((name, leaf.key))
-        aliases = tuple(self._alias(field) for field in fields if isinstance(field, Alias) and field.of not in kinds)
+            sections.setdefault(section, []).append((leaf.key, name, leaf.accepts))
+        aliases = tuple(self._alias(field) for field in fields if isinstance(field, Alias) and field.of not in keys)
         placed = {f.key for f in fields if not isinstance(f, Alias)} | {alias[0] for alias in aliases}
-        missing = [field for key, field in self.fields.items() if key not in kinds]
-        plan = _Plan(
+        return _Plan(
             placed=tuple((section, tuple(slots)) for section, slots in sections.items()),
             times=tuple((f.key, *place(f.slot)) for f in fields if isinstance(f, Time)),
             fixed=tuple((f.key, f.value) for f in fields if isinstance(f, Fixed)),
             shared=tuple((f.key, f.name) for f in fields if isinstance(f, Shared)),
-            parts=tuple(f for f in fields if isinstance(f, Part)),
+            parts=tuple((f.key, f) for f in fields if isinstance(f, Part)),
             others=tuple(key for key in keys if key not in placed),
-            unknown=tuple(key for key in keys if key not in self.known),
-            aliases=aliases,
-            absent=tuple(f.key for f in missing if _stands_alone(f) and not isinstance(f, Shared)),
-            unshared=tuple((f.key, f.name) for f in missing if isinstance(f, Shared)),
+            unusual=_Unusual(
+                order=0,
+                unknown=tuple(key for key in keys if key not in self.known),
+                absent=tuple(key for key, field in self.fields.items() if key not in keys and _stands_alone(field)),
+                aliases=aliases,
+            ),
         )
-        self._plans.setdefault(keys, {})[types] = plan
-        return plan
 
     def _alias(self, alias: Alias) -> tuple[str, str, str, str]:
         original = self.fields[alias.of]
@@ -230,26 +275,19 @@ class Table:
         return (alias.key, alias.of, *place(original.slot))
 
 
-def _fits(field: Field, kind: type) -> bool:
-    """True when a value of this type can go where the field sends it; 1 == True must not pass for it."""
-    match field:
-        case Leaf():
-            return kind in field.accepts
-        case Fixed():
-            return kind is type(field.value)
-        case Shared():
-            return kind in OPTIONAL_TEXT
-        case Alias():
-            return kind is str
-    return True
-
-
 def _stands_alone(field: Field) -> bool:
     return isinstance(field, Fixed | Shared) or (isinstance(field, Part) and field.stands_alone)
 
 
+def _expected(field: Field, context: Context) -> bool:
+    """True when the writer would write the key unless it is told not to."""
+    if isinstance(field, Shared) and field.name != "role":
+        return context.shared.get(field.name) is not None
+    return _stands_alone(field)
+
+
 def _take_time(value: JSON, key: str, section: Values, name: str, rest: Values) -> None:
-    if type(value) is str and ((len(value) == 24 and value[10] == "T" and value[23] == "Z") or is_canonical(value)):
+    if type(value) is str and is_canonical(value):
         section[name] = value
         return
     rest[key] = value
@@ -271,6 +309,16 @@ def _give(field: Field | None, sections: Sections, context: Context) -> JSON:
     return MISSING
 
 
+def is_object(value: JSON) -> bool:
+    """True for a JSON object, decoded or not."""
+    return isinstance(value, dict) or (isinstance(value, Raw) and bytes(value)[:1] == b"{")
+
+
+def open_object(value: JSON) -> Values:
+    """A JSON object whose values are left as they are."""
+    return value if isinstance(value, dict) else _open(value)
+
+
 class Nest(Part):
     """An object inside the object, whose values go to the same sections."""
 
@@ -288,13 +336,13 @@ class Nest(Part):
             rest[self.key] = inner
 
     def give(self, sections: Sections, rest: Values, context: Context) -> JSON:
-        inner = rest.get(self.key)
+        inner = open_object(rest[self.key]) if self.key in rest else None
         result = self.table.give(sections, inner or {}, context)
         return MISSING if not result and inner is None else result
 
 
 class Copy(Part):
-    """An object that says what the model can hold, but in a second place: read where the first is missing, kept whole."""
+    """A second place for what the model can hold: read where the first is missing, kept whole."""
 
     def __init__(self, key: str, table: Table, section: str) -> None:
         self.key, self.table, self.section = key, table, section
@@ -312,7 +360,7 @@ class Copy(Part):
 
 
 class Each(Part):
-    """A list of objects of one kind, or with `named` an object of such objects. Anything unusual sends it to the rest."""
+    """A list of objects of one kind, or with `named` an object of them. Anything unusual sends it to the rest."""
 
     def __init__(self, key: str, slot: str, table: Table, named: bool = False) -> None:
         self.key, self.table, self.named = key, table, named
@@ -328,7 +376,9 @@ class Each(Part):
 
     def _take_all(self, items: list[JSON], context: Context) -> list[Values] | None:
         objects: list[Values] = []
-        inner = Context(context.agent, context.shared, context.orders)
+        if not items:
+            return objects
+        inner = context.aside()
         for item in items:
             if type(item) is not dict:
                 return None
@@ -345,7 +395,7 @@ class Each(Part):
         value = sections.get(self.section, {}).get(self.name)
         if value is None:
             return MISSING
-        inner = Context(context.agent, context.shared, context.orders)
+        inner = context.aside()
         items = value.values() if self.named else value
         restored = [self.table.give({"": item}, {}, inner) for item in items]
         return dict(zip(value, restored, strict=True)) if self.named else restored
@@ -366,9 +416,13 @@ class Blocks(Part):
                 context.own["plain"] = True
             out[self.section][self.name] = value
         elif type(value) is list:
-            out[self.section][self.name] = [self._take(item, context) for item in value]
+            out[self.section][self.name] = self.take_all(value, context)
         else:
             rest[self.key] = value
+
+    def take_all(self, items: list[JSON], context: Context) -> list[Values]:
+        """The unified blocks of native ones."""
+        return [self._take(item, context) for item in items]
 
     def _take(self, item: JSON, context: Context) -> Values:
         name = item.get("type") if type(item) is dict else None

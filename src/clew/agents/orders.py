@@ -1,58 +1,79 @@
-"""The order of keys, learned while reading: all records of one kind agree on it, or say where they do not."""
+"""The order of keys: the records of one kind agree on one order, or on very few, known beforehand or learned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+MAX_ALTERNATIVES = 8
+"""A kind may change its order so often inside one source; then each odd record says its own."""
+
+Order = tuple[str, ...]
+Known = Mapping[str, Iterable[Iterable[str]]]
 
 
 class Orders:
-    """For each kind of object one order that every object seen so far follows."""
+    """For each kind of object the orders that the objects seen so far follow; number 0 is the usual one.
 
-    def __init__(self, known: Mapping[str, Iterable[str]] | None = None) -> None:
-        self._orders: dict[str, list[str]] = {name: list(keys) for name, keys in (known or {}).items()}
-        self._admitted: dict[str, dict[tuple[str, ...], bool]] = {}
+    `hints` are orders that are known to occur: the first that fits is taken whole, so that a few orders serve
+    most sources. A kind with a single known order is expected to follow it.
+    """
 
-    def admits(self, name: str, keys: tuple[str, ...]) -> bool:
-        """True when the keys follow the order of their kind, which learns new keys where that is possible."""
-        admitted = self._admitted.get(name)
-        if admitted is None:
-            admitted = self._admitted[name] = {}
-        known = admitted.get(keys)
-        if known is None:
-            known = admitted[keys] = self._learn(name, keys)
-        return known
+    def __init__(self, known: Known | None = None, hints: Mapping[str, list[Order]] | None = None) -> None:
+        self._hints = hints or {}
+        self._orders = {name: list(orders) for name, orders in self._hints.items() if len(orders) == 1}
+        self._orders.update({name: [tuple(order) for order in orders] for name, orders in (known or {}).items()})
+        self.changes = 0
+        """How often an order was added or has grown."""
 
-    def of(self, name: str) -> list[str]:
-        """The order of a kind, empty where none was seen."""
-        return self._orders.get(name, [])
+    def learn(self, name: str, keys: Order) -> int | list[str]:
+        """The number of an order that the keys follow, or the keys themselves where there is none."""
+        orders = self._orders.setdefault(name, [])
+        for number, order in enumerate(orders):
+            if follows(keys, order) == len(keys):
+                return number
+        self.changes += 1
+        hint = next((hint for hint in self._hints.get(name, ()) if follows(keys, hint) == len(keys)), None)
+        if hint is None:
+            for number, order in enumerate(orders):
+                if follows(keys, order) >= 0:
+                    orders[number] = _merge(order, keys)
+                    return number
+        if len(orders) >= MAX_ALTERNATIVES:
+            return list(keys)
+        orders.append(hint or keys)
+        return len(orders) - 1
 
-    def all(self) -> dict[str, list[str]]:
+    def of(self, name: str, number: int | list[str] = 0) -> Iterable[str]:
+        """An order of a kind, empty where none was seen."""
+        if isinstance(number, list):
+            return number
+        orders = self._orders.get(name, [])
+        return orders[number] if number < len(orders) else ()
+
+    def all(self) -> dict[str, list[Order]]:
         """Every order, for the document."""
         return self._orders
 
-    def _learn(self, name: str, keys: tuple[str, ...]) -> bool:
-        order = self._orders.get(name)
-        if order is None:
-            self._orders[name] = list(keys)
-            return True
-        places = {key: at for at, key in enumerate(order)}
-        seen = [places[key] for key in keys if key in places]
-        if seen != sorted(seen):
-            return False
-        if len(seen) < len(keys):
-            self._orders[name] = _merge(order, keys, places)
-        return True
+
+@lru_cache(4096)
+def follows(keys: Order, order: Order) -> int:
+    """How many of the keys the order knows, if they stand in it in their order; else -1."""
+    places = {key: at for at, key in enumerate(order)}
+    seen = [places[key] for key in keys if key in places]
+    return len(seen) if seen == sorted(seen) else -1
 
 
-def _merge(order: list[str], keys: tuple[str, ...], places: dict[str, int]) -> list[str]:
-    """The order with the new keys put right before the known key that follows them."""
+def _merge(order: Order, keys: Order) -> Order:
+    """The order with each new key put right before the known key that follows it."""
+    places = {key: at for at, key in enumerate(order)}
     merged: list[str] = []
-    at = 0
     waiting: list[str] = []
+    at = 0
     for key in keys:
         if key in places:
             merged += [*order[at : places[key]], *waiting, key]
             at, waiting = places[key] + 1, []
         else:
             waiting.append(key)
-    return [*merged, *waiting, *order[at:]] if waiting and not order[at:] else [*merged, *order[at:], *waiting]
+    return (*merged, *order[at:], *waiting)

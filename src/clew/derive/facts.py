@@ -10,7 +10,7 @@ from clew.graph.links import Links
 from clew.graph.tree import Tree
 from clew.model import Subagent
 from clew.model.json import JSON
-from clew.model.time import parse_time
+from clew.model.time import is_later, parse_time
 
 
 class Facts:
@@ -57,14 +57,15 @@ class Facts:
         return self._tree
 
     def saw_time(self, time: str | None) -> None:
-        """Widen the span of the session."""
+        """Widen the span of the session; what only looks like a time does not."""
         if time is None:
             return
         if self.first_time is None or self.last_time is None:
-            self.first_time = self.last_time = time
-        elif time > self.last_time:
+            if parse_time(time) is not None:
+                self.first_time = self.last_time = time
+        elif is_later(time, self.last_time):
             self.last_time = time
-        elif time < self.first_time:
+        elif is_later(self.first_time, time) and parse_time(time) is not None:
             self.first_time = time
 
     @property

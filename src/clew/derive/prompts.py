@@ -43,4 +43,3 @@ def is_prompt(message: dict[str, JSON]) -> bool:
     if any(text.startswith(MARKERS) for text in texts):
         return False
     return bool(texts) or any(block["type"] in ("image", "document") for block in blocks)
-

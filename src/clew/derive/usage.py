@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,8 @@ FIELDS = (
     "reasoning_tokens",
 )
 _UNKNOWN = -1
+_MOST = 2**63 - 1
+"""A larger count is no count."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -63,21 +65,26 @@ class UsageLedger:
         self._models: dict[str, int] = {}
         self._counts = array("q")
         self._row_models = array("H")
+        self._last_call: str | None = None
+        self._last_counts: Sequence[int | None] = ()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def note(self, call: str, model: str | None, counts: Iterable[int | None]) -> None:
+    def note(self, call: str, model: str | None, counts: Sequence[int | None]) -> None:
         """Note the counts a line gives for the call, in the order of FIELDS."""
+        if call == self._last_call and counts == self._last_counts:
+            return
+        self._last_call, self._last_counts = call, counts
         row = self._rows.get(call)
         if row is None:
             row = self._open(call, model)
-            self._counts.extend(_UNKNOWN if count is None else count for count in counts)
+            self._counts.extend(_UNKNOWN if count is None or count > _MOST else count for count in counts)
             return
         at = row * len(FIELDS)
         known = self._counts[at : at + len(FIELDS)]
         for offset, count in enumerate(counts):
-            if count is not None and count > known[offset]:
+            if count is not None and known[offset] < count <= _MOST:
                 self._counts[at + offset] = count
 
     def _open(self, call: str, model: str | None) -> int:

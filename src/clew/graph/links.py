@@ -17,6 +17,7 @@ MESSAGE, SIGNIFICANT, RESULT, SIDECHAIN, SAID = 1, 2, 4, 8, 16
 """Flags: is a message; prompt or start of a reply; tool result; on a sidechain; said by user or assistant."""
 
 NONE = -1
+_BETWEEN = b"\n"
 
 
 class Links:
@@ -29,35 +30,58 @@ class Links:
         """Message index of a node; 0 for a record that is no message."""
         self.times = array("d")
         self.missing: list[int] = []
+        """Nodes whose parent is not there."""
+        self.cycles: list[int] = []
+        """Nodes whose parent was cut off because it led back to them."""
         self.repeated: list[int] = []
-        self._uuids = bytearray()
-        self._offsets = array("Q", [0])
+        self._uuids = bytearray(_BETWEEN)
+        self._offsets = array("Q", [1])
         self._recent: dict[str, int] = {}
         self._wanted: dict[str, list[int]] = {}
         self._logical: dict[str, list[int]] = {}
         self._groups: dict[str, None] = {}
-        self.cycles: list[int] = []
 
     def __len__(self) -> int:
         return len(self.flags)
 
-    def add(self, uuid: str | None, parent: str | None, flags: int, message: int = 0, time: float = 0.0,
-            logical_parent: str | None = None) -> int:
+    def add(
+        self,
+        uuid: str | None,
+        parent: str | None,
+        flags: int,
+        message: int = 0,
+        time: float = 0.0,
+        logical_parent: str | None = None,
+    ) -> int:
         """Append a node; returns its number."""
         node = len(self.flags)
         self.flags.append(flags)
         self.messages.append(message)
         self.times.append(time)
         if uuid is not None:
-            self._uuids += uuid.encode("utf-8", "surrogatepass")
-            self._remember(uuid, node)
+            self._uuids += uuid.encode("utf-8", "surrogatepass") + _BETWEEN
+            if uuid in self._recent:
+                self.repeated.append(node)
+            else:
+                self._recent[uuid] = node
+                if len(self._recent) > WINDOW:
+                    del self._recent[next(iter(self._recent))]
         self._offsets.append(len(self._uuids))
-        self.parents.append(NONE)
         if parent is not None:
-            self._link(node, parent, self._wanted)
-        elif logical_parent is not None:
-            self._link(node, logical_parent, self._logical)
+            found = self._recent.get(parent, node)
+            self.parents.append(found if found != node else NONE)
+            if found == node:
+                self._wanted.setdefault(parent, []).append(node)
+        else:
+            self.parents.append(NONE)
+            if logical_parent is not None:
+                self._link(node, logical_parent, self._logical)
         return node
+
+    def name(self, uuid: str | None, *_ignored: object) -> None:
+        """Note only that a node of this uuid is there; for whom `holds` is enough."""
+        if uuid is not None:
+            self._uuids += uuid.encode("utf-8", "surrogatepass") + _BETWEEN
 
     def begins_reply(self, group: str) -> bool:
         """True for the first line of an API reply; remembers the replies read last."""
@@ -71,15 +95,11 @@ class Links:
     def uuid(self, node: int) -> str | None:
         """The uuid of a node, None where it has none."""
         begin, end = self._offsets[node], self._offsets[node + 1]
-        return self._uuids[begin:end].decode("utf-8", "surrogatepass") if end > begin else None
+        return self._uuids[begin : end - 1].decode("utf-8", "surrogatepass") if end > begin else None
 
-    def _remember(self, uuid: str, node: int) -> None:
-        if uuid in self._recent:
-            self.repeated.append(node)
-            return
-        self._recent[uuid] = node
-        if len(self._recent) > WINDOW:
-            del self._recent[next(iter(self._recent))]
+    def holds(self, uuid: str) -> bool:
+        """True when a node has this uuid."""
+        return _BETWEEN + uuid.encode("utf-8", "surrogatepass") + _BETWEEN in self._uuids
 
     def _link(self, node: int, parent: str, wanted: dict[str, list[int]]) -> None:
         found = self._recent.get(parent)
@@ -103,14 +123,14 @@ class Links:
                 # A compaction may name a record that was never written: it follows what stands before it.
                 self.parents[node] = self._before(node)
         self._wanted, self._logical = {}, {}
-        self.cycles = self._cut_cycles()
+        self.cycles += self._cut_cycles()
 
     def _attach(self, uuid: str, node: int) -> None:
         for wanted in (self._wanted, self._logical):
             for child in wanted.pop(uuid, ()):
                 self.parents[child] = node if node != child else NONE
                 if node == child:
-                    self.missing.append(child)
+                    self.cycles.append(child)
 
     def _before(self, node: int) -> int:
         for earlier in range(node - 1, -1, -1):
@@ -152,7 +172,7 @@ class Links:
             node = self.parents[node]
 
     def leaf(self, wanted: str | None = None) -> int:
-        """The node the conversation stands at: the one named, else the last that somebody said on the main chain."""
+        """Where the conversation stands: at the node named, else at what was said last on the main chain."""
         if wanted is not None:
             for node in range(len(self) - 1, -1, -1):
                 if self.flags[node] & MESSAGE and self.uuid(node) == wanted:

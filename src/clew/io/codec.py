@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import orjson
+import msgspec
 
 from clew.model.json import JSON
 
@@ -20,8 +20,11 @@ MAX_DEPTH = 200
 
 COMPACT = "compact"
 
-loads = orjson.loads
-dumps = orjson.dumps
+loads = msgspec.json.Decoder().decode
+dumps = msgspec.json.Encoder().encode
+
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What `loads` raises when it cannot read the text."""
 
 _INT_DIGITS = 4000
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -111,9 +114,7 @@ class CarefulReader:
 
     def _int(self, digits: str) -> JSON:
         if len(digits) < _INT_DIGITS:
-            value = int(digits)
-            if -(2**63) <= value < 2**64:
-                return value
+            return int(digits)
         self.findings.add("number-range")
         return digits
 

@@ -79,6 +79,11 @@ def same_project(name: str, path: str) -> bool:
 
 def safe_relative(name: str) -> str:
     """A single path component from untrusted text; refuses everything that could lead elsewhere."""
-    if not name or name in (".", "..") or re.search(r'[/\\\0:*?"<>|]', name) or len(name.encode("utf-8", "replace")) > 255:
+    if (
+        not name
+        or name in (".", "..")
+        or re.search(r'[/\\\0:*?"<>|]', name)
+        or len(name.encode("utf-8", "replace")) > 255
+    ):
         raise UsageError(f"not a safe file name: {name!r}")
     return name

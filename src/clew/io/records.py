@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
 import msgspec
-import orjson
 
-from clew.io.codec import COMPACT, CarefulReader, Decoded, TooDeep, decode_text, dumps, loads
+from clew.io.codec import COMPACT, NOT_JSON, CarefulReader, Decoded, TooDeep, decode_text, dumps, loads
 from clew.model.json import JSON
 
 MAX_LINE = int(os.environ.get("CLEW_MAX_LINE", 512 << 20))
@@ -25,7 +24,9 @@ PIECE = 4 << 20
 MAX_RESYNCS = 10_000
 """How many places of a damaged line are tried as the start of a record."""
 
-_WITH_LF = orjson.OPT_APPEND_NEWLINE
+_ROOM = 8
+"""A record must leave room for the nesting that the document adds around it."""
+_UNUSUAL = (*NOT_JSON, UnicodeEncodeError)
 _PREFIX = re.compile(rb"(?:\xef\xbb\xbf|\x00)+")
 _START = re.compile(r'\{\s*"')
 
@@ -56,34 +57,40 @@ class RawRecord(msgspec.Struct, gc=False):
 
 def read_records(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[RawRecord]:
     """All records from the stream's position on; `line` and `start` say where that is."""
+    for text, number, offset, whole in read_lines(stream, line, start):
+        yield from read_line(text, number, offset, whole)
+
+
+def read_lines(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[tuple[bytes, int, int, bool]]:
+    """Lines with their line ends, numbers and offsets; one that is too long comes in pieces that are not whole."""
     for text in iter(partial(stream.readline, MAX_LINE), b""):
-        try:
-            value = loads(text)
-            # Most lines are one compact record and a line feed; all others are looked at closely.
-            plain = type(value) is dict and dumps(value, option=_WITH_LF) == text
-        except (ValueError, TypeError):
-            plain = False
-        if plain:
-            yield RawRecord(line, start, text, b"\n", value, COMPACT)
-        elif len(text) == MAX_LINE and not text.endswith(b"\n"):
-            line, start = yield from _overlong(stream, text, line, start)
-            continue
+        whole = len(text) < MAX_LINE or text.endswith(b"\n")
+        if whole:
+            yield text, line, start, True
         else:
-            yield from _dissect(text, line, start)
+            while text:
+                for at in range(0, len(text), PIECE):
+                    yield text[at : at + PIECE], line, start + at, False
+                start += len(text)
+                text = b"" if text.endswith(b"\n") else stream.readline(PIECE)
         start += len(text)
         line += 1
 
 
-def _overlong(stream: BinaryIO, text: bytes, line: int, start: int) -> Generator[RawRecord, None, tuple[int, int]]:
-    while text:
-        for at in range(0, len(text), PIECE):
-            piece = text[at : at + PIECE]
-            yield RawRecord(line, start + at, piece, b"", None, None, ("line-too-long",))
-        start += len(text)
-        if text.endswith(b"\n"):
-            break
-        text = stream.readline(PIECE)
-    return line + 1, start
+def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterator[RawRecord]:
+    """The records of one line; nearly always it is one compact record and a line feed."""
+    if not whole:
+        yield RawRecord(line, start, text, b"", None, None, ("line-too-long",))
+        return
+    try:
+        value = loads(text)
+        spelled = dumps([[[[[[[[value]]]]]]]])[_ROOM:-_ROOM]
+        if type(value) is dict and len(spelled) + 1 == len(text) and text.startswith(spelled) and text.endswith(b"\n"):
+            yield RawRecord(line, start, text, b"\n", value, COMPACT)
+            return
+    except _UNUSUAL:
+        pass
+    yield from _dissect(text, line, start)
 
 
 def _dissect(text: bytes, line: int, start: int) -> Iterator[RawRecord]:

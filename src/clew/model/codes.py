@@ -1,4 +1,4 @@
-"""Every problem code with its severity, meaning and hint. The codes are stable; docs/problems.md is made from here."""
+"""Every problem code with severity, meaning and hint. Codes are stable; docs/problems.md is made from here."""
 
 from __future__ import annotations
 
@@ -15,15 +15,25 @@ class Code(NamedTuple):
 
 CODES: dict[str, Code] = {
     # Bytes
-    "malformed-json": Code("error", "The line is not JSON.", "The bytes are kept; look at the place with a hex viewer."),
+    "malformed-json": Code(
+        "error", "The line is not JSON.", "The bytes are kept; look at the place with a hex viewer."
+    ),
     "torn-tail": Code(
-        "warning", "The last line stops in the middle of a record.", "The agent is still writing, or was killed."
+        "warning",
+        "The last line stops in the middle of a record.",
+        "The agent is still writing, or was killed.",
     ),
     "glued-records": Code(
         "warning", "Several records stand on one line.", "All of them are read; the agent lost a line end."
     ),
-    "fragment": Code("warning", "Part of a record was cut off.", "The fragment is kept; the records around it are read."),
-    "nul-run": Code("warning", "NUL bytes stand between records.", "Typical after a crash of the machine; skipped and kept."),
+    "fragment": Code(
+        "warning", "Part of a record was cut off.", "The fragment is kept; the records around it are read."
+    ),
+    "nul-run": Code(
+        "warning",
+        "NUL bytes stand between records.",
+        "Typical after a crash of the machine; skipped and kept.",
+    ),
     "byte-order-mark": Code("note", "A byte order mark stands before a record.", "Skipped and kept."),
     "blank-line": Code("note", "The line is blank.", "Skipped and kept."),
     "not-an-object": Code("warning", "The line is JSON but no object.", "Kept; no agent writes such lines on purpose."),
@@ -35,10 +45,14 @@ CODES: dict[str, Code] = {
     "line-too-long": Code("error", "The line is longer than the limit.", "Raise CLEW_MAX_LINE (bytes) to read it."),
     "damaged-archive": Code("error", "The compressed file is damaged or cut off.", "What could be unpacked is read."),
     # Records
-    "unknown-type": Code("note", "A record of a type this version does not know.", "Kept as it is; a newer clew may know it."),
+    "unknown-type": Code(
+        "note", "A record of a type this version does not know.", "Kept as it is; a newer clew may know it."
+    ),
     "unknown-key": Code("note", "A key this version does not know.", "Kept as it is; a newer clew may know it."),
     "unknown-block": Code("note", "A content block of an unknown kind.", "Kept as it is."),
-    "wrong-type": Code("warning", "A known key holds a value of an unexpected type.", "Kept as it is, outside the model."),
+    "wrong-type": Code(
+        "warning", "A known key holds a value of an unexpected type.", "Kept as it is, outside the model."
+    ),
     # Conversation
     "empty-session": Code("error", "empty session", "No message was ever written to this file."),
     "other-session": Code("error", "A message has a different session id.", "Often a resumed or merged file."),
@@ -46,16 +60,24 @@ CODES: dict[str, Code] = {
     "bad-timestamp": Code("error", "A timestamp is not ISO 8601.", "Kept as it is; order falls back to the file."),
     "missing-parent": Code("warning", "The parent of a message is not in the session.", "Treated as a further root."),
     "parent-cycle": Code("error", "Parents form a circle.", "The circle is cut at its first message."),
-    "duplicate-uuid": Code("warning", "Two messages have the same uuid.", "A repeated line, or a resumed or forked copy."),
+    "duplicate-uuid": Code(
+        "warning", "Two messages have the same uuid.", "A repeated line, or a resumed or forked copy."
+    ),
     "shared-uuid": Code("note", "A message also stands in another file.", "A resumed or forked copy; counted once."),
     "wrong-role": Code("warning", "The role of a message does not fit its type.", "The type decides."),
     "bad-role": Code("error", "The role is none of user, assistant, system.", "Kept; see the agent's own schema."),
     "tool-role": Code("warning", "The role `tool` is outside the schema.", "Read as a tool result."),
     "bad-content": Code("error", "The content is missing, empty or not a string.", "Kept as it is."),
-    "orphan-result": Code("warning", "A tool result answers no call of this session.", "The call was cut off or never written."),
-    "unanswered-call": Code("warning", "A tool call has no result.", "The session was interrupted, or is still running."),
+    "orphan-result": Code(
+        "warning", "A tool result answers no call of this session.", "The call was cut off or never written."
+    ),
+    "unanswered-call": Code(
+        "warning", "A tool call has no result.", "The session was interrupted, or is still running."
+    ),
     "bad-thinking-level": Code("error", "The thinking level is not none, low, medium or high.", "Kept as it is."),
-    "unknown-snapshot-message": Code("warning", "A snapshot names a message that is not there.", "It cannot be undone to."),
+    "unknown-snapshot-message": Code(
+        "warning", "A snapshot names a message that is not there.", "It cannot be undone to."
+    ),
     "bad-snapshot": Code("error", "A snapshot is not of the form its type promises.", "Kept as it is."),
     "time-missing": Code("note", "A message has no timestamp (recommended).", "Order is that of the file."),
     # Neighbours
@@ -63,12 +85,37 @@ CODES: dict[str, Code] = {
     "metadata-mismatch": Code("warning", "The metadata file disagrees with the log.", "The log is the truth."),
     "metadata-damaged": Code("warning", "The metadata file cannot be read.", "The log is the truth."),
     "unreadable": Code("error", "The file cannot be read.", "Check its permissions."),
+    # Unified documents
+    "bad-document": Code("error", "The document does not fit its schema.", "See schemas/; the path names the place."),
+    "bad-index": Code(
+        "error", "Message indexes are not 1, 2, 3 and so on.", "Number the messages in the order they stand in."
+    ),
+    "bad-graph": Code("error", "The graph names a message that is not there.", "Leave the graph out, or make it anew."),
 }
 
 
-def problem(code: str, detail: str = "", *, file: str | None = None, line: int | None = None, start: int | None = None,
-            end: int | None = None, index: int | None = None, path: str | None = None) -> Problem:
+def problem(
+    code: str,
+    detail: str = "",
+    *,
+    file: str | None = None,
+    line: int | None = None,
+    start: int | None = None,
+    end: int | None = None,
+    index: int | None = None,
+    path: str | None = None,
+) -> Problem:
     """A Problem of a known code; `detail` makes the general meaning concrete."""
     known = CODES[code]
-    return Problem(code=code, severity=known.severity, message=detail or known.meaning, hint=known.hint,
-                   file=file, line=line, start=start, end=end, index=index, path=path)
+    return Problem(
+        code=code,
+        severity=known.severity,
+        message=detail or known.meaning,
+        hint=known.hint,
+        file=file,
+        line=line,
+        start=start,
+        end=end,
+        index=index,
+        path=path,
+    )

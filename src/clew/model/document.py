@@ -39,9 +39,9 @@ class Graph(Part, kw_only=True):
 class Document(Part, kw_only=True):
     """Header, messages, and what else the source held."""
 
-    schema_version: str
-    export_timestamp: str
-    agent: str
+    schema_version: Annotated[str, Meta(description="Major and minor version.", pattern=r"^\d+\.\d+(\.\d+)?$")]
+    export_timestamp: Annotated[str, Meta(description="When the document was written, ISO 8601.")]
+    agent: Annotated[str, Meta(description="Id of the agent.", pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
     session: Session
     messages: list[Message]
     records: list[Record] | UnsetType = UNSET

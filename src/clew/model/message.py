@@ -45,12 +45,12 @@ class Metadata(Part, kw_only=True):
     message_id: Annotated[str, Meta(description="Shared by all lines of one API reply.")] | UnsetType = UNSET
     is_sidechain: Annotated[bool, Meta(description="On a branch, or in a sub-agent.")] | UnsetType = UNSET
     is_compact_summary: bool | UnsetType = UNSET
-    logical_parent_uuid: Annotated[str | None, Meta(description="The real predecessor across a compaction.")] | UnsetType = (
-        UNSET
-    )
-    origin: Annotated[str, Meta(description="Who sent a user message, where the agent says so: human, ...")] | UnsetType = (
-        UNSET
-    )
+    logical_parent_uuid: (
+        Annotated[str | None, Meta(description="The real predecessor across a compaction.")] | UnsetType
+    ) = UNSET
+    origin: (
+        Annotated[str, Meta(description="Who sent a user message, where the agent says so: human, ...")] | UnsetType
+    ) = UNSET
     platform: str | None | UnsetType = UNSET
     thinking: ThinkingSettings | UnsetType = UNSET
     todos: list[Todo] | UnsetType = UNSET

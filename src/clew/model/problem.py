@@ -10,7 +10,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding, with its place and what to do about it. The codes are listed in clew.validate.codes."""
+    """One finding, with its place and what to do about it. The codes are listed in clew.model.codes."""
 
     code: str
     severity: Severity

@@ -10,14 +10,14 @@ from clew.model.base import Part
 from clew.model.json import Extensions
 from clew.model.snapshot import Snapshot
 
+KINDS = "title, summary, snapshot, prompt, queue, progress, state, cost, link, fragment or other."
+
 
 class Record(Part, kw_only=True):
     """A title, snapshot, progress note, setting, or a fragment that could not be read."""
 
     after: Annotated[int, Meta(description="Index of the message it follows; 0 = before the first.", ge=0)]
-    kind: Annotated[
-        str, Meta(description="title, summary, snapshot, prompt, queue, progress, state, cost, link, fragment or other.")
-    ]
+    kind: Annotated[str, Meta(description=KINDS)]
     type: Annotated[str | None, Meta(description="The agent's own name for it.")] | UnsetType = UNSET
     uuid: str | None | UnsetType = UNSET
     parent_uuid: str | None | UnsetType = UNSET

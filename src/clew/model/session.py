@@ -13,7 +13,7 @@ from clew.model.json import Extensions
 class Source(Part, kw_only=True):
     """Where the session was read from."""
 
-    type: Literal["local", "wsl", "windows", "remote"] = "local"
+    type: Literal["local", "wsl", "windows", "remote"]
     host: Annotated[str | None, Meta(description="Remote host or WSL distribution.")] = None
     path: str
 

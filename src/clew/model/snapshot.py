@@ -12,7 +12,9 @@ from clew.model.base import Part
 class TrackedFile(Part, kw_only=True):
     """One file of a snapshot. `backup` null: the file did not exist then."""
 
-    backup: Annotated[str | None, Meta(description="Name or path of the copy made before the change.")] | UnsetType = UNSET
+    backup: Annotated[str | None, Meta(description="Name or path of the copy made before the change.")] | UnsetType = (
+        UNSET
+    )
     version: int | UnsetType = UNSET
     time: str | None | UnsetType = UNSET
     state: Annotated[str, Meta(description="created, modified, deleted or unchanged.")] | UnsetType = UNSET
@@ -27,5 +29,7 @@ class Snapshot(Part, kw_only=True):
 
     message_uuid: str | None | UnsetType = UNSET
     timestamp: str | None | UnsetType = UNSET
-    is_update: Annotated[bool, Meta(description="Adds to an earlier snapshot instead of replacing it.")] | UnsetType = UNSET
+    is_update: Annotated[bool, Meta(description="Adds to an earlier snapshot instead of replacing it.")] | UnsetType = (
+        UNSET
+    )
     files: dict[str, TrackedFile] | UnsetType = UNSET

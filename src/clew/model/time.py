@@ -1,4 +1,4 @@
-"""Points in time as agents spell them, made comparable. Pure; a time that cannot be read is None, never an exception."""
+"""Points in time as agents spell them, made comparable. What cannot be read is None, never an exception."""
 
 from __future__ import annotations
 
@@ -17,6 +17,21 @@ def is_canonical(text: str) -> bool:
     return _CANONICAL.fullmatch(text) is not None and parse_time(text) is not None
 
 
+def is_later(time: str, other: str) -> bool:
+    """True when the first of two canonical spellings is the later time; False where it is no time at all."""
+    if len(time) == len(other):
+        if time <= other:
+            return False
+        try:
+            # Asked for every record of a source, so the quick reader has the first word.
+            return datetime.fromisoformat(time) is not None
+        except ValueError:
+            return parse_time(time) is not None
+    # `.5Z` sorts before `Z` as text, so different precisions are compared as times.
+    stamp, reference = parse_time(time), parse_time(other)
+    return stamp is not None and reference is not None and stamp > reference
+
+
 def parse_time(value: JSON) -> datetime | None:
     """The point in time an ISO 8601 text or an epoch number means; without a zone it is UTC."""
     if isinstance(value, str):
@@ -27,12 +42,18 @@ def parse_time(value: JSON) -> datetime | None:
 
 
 def _parse_text(text: str) -> datetime | None:
+    if len(text) == 24 and text[10] == "T" and text[23] == "Z":
+        # Nearly all times are spelled like this, and this is twenty times quicker.
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            pass
     match = _ISO.fullmatch(text.strip())
     if not match:
         return None
     day, clock, fraction, zone = match.groups()
     # A leap second is the end of its minute.
-    leap = clock.endswith(":60")
+    leap = len(clock) == 8 and clock.endswith(":60")
     clock = clock[:-2] + "59" if leap else clock
     try:
         stamp = datetime.fromisoformat(f"{day}T{clock}{_offset(zone)}").astimezone(UTC)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.base import SourceFile
@@ -18,28 +19,29 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 
 
-def claimed_session(source: SourceFile, facts: Facts) -> str | None:
-    """The session id that most records of the file claim."""
-    if facts.sessions:
-        return max(facts.sessions.items(), key=lambda item: item[1])[0]
+def claimed_session(facts: Facts) -> str | None:
+    """The session id that most messages claim; only a different one is worth noting on a message."""
+    return max(facts.sessions, key=lambda name: facts.sessions[name], default=first_claim(facts))
+
+
+def first_claim(facts: Facts) -> str | None:
+    """The session id that the first record with one claims."""
     claimed = facts.extra.get("claimed")
     return claimed if isinstance(claimed, str) else None
 
 
-def session_id(source: SourceFile, facts: Facts) -> str:
-    """The file name is the identity, where it looks like one; else the claim of the records."""
-    stem = locate.stem(source.path)
-    if locate.is_agent_file(source.path) or stem in facts.sessions or _UUID.fullmatch(stem):
-        return stem
-    return claimed_session(source, facts) or stem
+def named_session(path: Path) -> str | None:
+    """The session id a file name gives: it is the identity of the file, where it looks like one."""
+    stem = locate.stem(path)
+    return stem if locate.is_agent_file(path) or _UUID.fullmatch(stem) else None
 
 
 def session_object(source: SourceFile, facts: Facts, links: bool = True) -> dict[str, JSON]:
     """The `session` of the unified document; `links` looks for sub-agents, which opens their files."""
     is_agent = locate.is_agent_file(source.path)
-    claimed = claimed_session(source, facts)
+    claimed = first_claim(facts)
     session: dict[str, JSON] = {
-        "id": session_id(source, facts),
+        "id": named_session(source.path) or claimed or locate.stem(source.path),
         "workspace": facts.cwd or facts.extra.get("cwd") or "",
         "workspace_encoded": locate.project_folder(source.path),
         "started_at": facts.first_time,
@@ -60,15 +62,13 @@ def session_object(source: SourceFile, facts: Facts, links: bool = True) -> dict
 
 
 def own_title(facts: Facts) -> str | None:
-    """The title this file itself gives: set by the person, made by the agent, a summary of its own leaf, the first prompt."""
+    """The title this file itself gives: the person's, the agent's, a summary of its own leaf, or the first prompt."""
     for kind in ("custom", "ai"):
         if kind in facts.titles:
             return facts.titles[kind]
-    if facts.summaries:
-        mine = {uuid for node in range(len(facts.links)) if (uuid := facts.links.uuid(node)) in facts.summaries}
-        for leaf, summary in reversed(facts.summaries.items()):
-            if leaf in mine:
-                return summary
+    for leaf, summary in reversed(facts.summaries.items()):
+        if facts.links.holds(leaf):
+            return summary
     return short_title(facts.first_prompt)
 
 
@@ -76,8 +76,7 @@ def find_subagents(source: SourceFile, facts: Facts, session: str) -> Iterator[d
     """Links to sub-agents: own folder, flat files beside, and chains inside this very file."""
     calls: dict[str, str] = facts.extra.get("calls", {})
     if not locate.is_agent_file(source.path):
-        flat = (path for path in locate.flat_agents(source.path) if _parent_of(path) == session)
-        for path in (*locate.subagent_files(source.path), *flat):
+        for path in (*locate.subagent_files(source.path), *_flat_agents(source.path.parent).get(session, ())):
             agent = locate.stem(path).removeprefix("agent-")
             yield {"session_id": locate.stem(path), "agent_id": agent, "tool_id": calls.get(agent)}
     for link in facts.subagents:
@@ -86,6 +85,24 @@ def find_subagents(source: SourceFile, facts: Facts, session: str) -> Iterator[d
 
 def _inline(link: Subagent) -> dict[str, JSON]:
     return {"session_id": None, "agent_id": None, "tool_id": link.tool_id, "root_uuid": link.root_uuid}
+
+
+def _flat_agents(folder: Path) -> dict[str, list[Path]]:
+    """Sub-agent files that lie in a project's folder, by the session they belong to."""
+    try:
+        return _read_flat_agents(folder, folder.stat().st_mtime_ns)
+    except OSError:
+        return {}
+
+
+@lru_cache(64)
+def _read_flat_agents(folder: Path, _changed: int) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in locate.flat_agents(folder):
+        parent = _parent_of(path)
+        if parent is not None:
+            found.setdefault(parent, []).append(path)
+    return found
 
 
 def _parent_of(path: Path) -> str | None:

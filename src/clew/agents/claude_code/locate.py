@@ -29,16 +29,18 @@ def discover(root: Path) -> Iterator[SourceFile]:
     for folder, names, files in os.walk(root):
         names.sort()
         for name in sorted(files):
-            if _is_transcript(name, folder):
+            if _is_transcript(name, Path(folder)):
                 yield source_file(Path(folder) / name)
 
 
-def _is_transcript(name: str, folder: str) -> bool:
+def _is_transcript(name: str, folder: Path) -> bool:
     plain = name.removesuffix(".gz").removesuffix(".zst")
     if not plain.endswith(".jsonl") or any(mark in name for mark in _SKIPPED):
         return False
-    # sage-emacs can be told to keep its own conversations inside this tree.
-    return plain != "conversation.jsonl" and os.path.basename(folder) != "tool-results" and plain != "journal.jsonl"
+    # sage-emacs can be told to keep its own conversations and their archives inside this tree.
+    if folder.name == "history" and (folder.parent / "metadata.json").exists():
+        return False
+    return folder.name != "tool-results" and plain not in ("conversation.jsonl", "journal.jsonl")
 
 
 def source_file(path: Path) -> SourceFile:
@@ -78,16 +80,12 @@ def subagent_files(path: Path) -> Iterator[Path]:
     folder = path.parent / stem(path) / "subagents"
     for below, _, files in os.walk(folder):
         for name in sorted(files):
-            if name.startswith("agent-") and _is_transcript(name, below):
+            if name.startswith("agent-") and _is_transcript(name, Path(below)):
                 yield Path(below) / name
 
 
-def flat_agents(path: Path) -> Iterator[Path]:
-    """Transcripts of sub-agents of any session that lie beside this one."""
-    try:
-        names = sorted(os.listdir(path.parent))
-    except OSError:
-        return
-    for name in names:
-        if name.startswith("agent-") and _is_transcript(name, str(path.parent)):
-            yield path.parent / name
+def flat_agents(folder: Path) -> Iterator[Path]:
+    """Transcripts of sub-agents that lie in a project's folder itself."""
+    for path in sorted(folder.iterdir()):
+        if is_agent_file(path) and _is_transcript(path.name, folder):
+            yield path

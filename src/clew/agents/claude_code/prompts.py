@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from clew.derive.prompts import MARKERS
 
-
 _ENCODED = tuple(b'"' + marker.encode() for marker in MARKERS)
 
 

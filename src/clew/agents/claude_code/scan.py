@@ -14,7 +14,7 @@ from clew.derive.facts import Facts
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.io.codec import decode, dumps
 from clew.io.compress import open_source
-from clew.io.records import MAX_LINE, read_records
+from clew.io.records import MAX_LINE, read_line, read_records
 from clew.model import Subagent
 from clew.model.json import JSON
 from clew.model.time import is_canonical, parse_time, spell_time
@@ -119,74 +119,109 @@ class _Line(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-def scan(source: SourceFile) -> Facts:
-    """Ids, times, counts and links of a transcript."""
+def scan(source: SourceFile, tree: bool = True) -> Facts:
+    """Ids, times, counts and, with `tree`, links of a transcript."""
     facts = Facts()
-    scanner = _Scanner(facts)
+    scanner = _Scanner(facts, tree)
+    see = scanner.see
+    size = 0
     with open_source(source.path) as stream:
         while text := stream.readline(MAX_LINE):
-            facts.bytes += len(text)
+            size += len(text)
             try:
                 # A record is checked for real when it is read; here only its outline counts.
-                scanner.see(_decode(text), text)
+                line = _decode(text)
             except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
                 scanner.see_damaged(text)
-    facts.extra["calls"] = scanner.calls
+            else:
+                see(line, text)
+    facts.bytes = size
+    scanner.finish()
     return facts
 
 
+def first_claim(source: SourceFile) -> str | None:
+    """The session id that the first record with one claims; reads no further."""
+    with open_source(source.path) as stream:
+        for record in read_records(stream):
+            claim = record.value.get("sessionId") if record.value else None
+            if isinstance(claim, str):
+                return claim
+    return None
+
+
 class _Scanner:
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, tree: bool) -> None:
         self.facts = facts
         self.calls: dict[str, str] = {}
+        self.settled = False
+        self.sessions: dict[str | None, int] = {}
+        self.first = float("inf")
+        self.last = float("-inf")
+        self.add = facts.links.add if tree else facts.links.name
+
+    def finish(self) -> None:
+        """Hand over what was kept at hand."""
+        self.facts.extra["calls"] = self.calls
+        self.facts.sessions.update({name: count for name, count in self.sessions.items() if name is not None})
 
     def see_damaged(self, text: bytes) -> None:
         """A line that is no plain record: take it apart the careful way."""
-        import io
-
-        for record in read_records(io.BytesIO(text)):
-            self.facts.records += record.value is None
-            if record.value is not None:
+        for record in read_line(text, 0, 0):
+            if record.value is None:
+                self.facts.records += 1
+            else:
                 self.see(msgspec.convert(_outline(record.value, _Line), _Line), record.raw)
 
     def see(self, line: _Line, text: bytes) -> None:
         facts = self.facts
         facts.records += 1
         kind = line.type
-        if kind in ("user", "assistant"):
+        if kind == "assistant" or kind == "user":
             self.said(line, text)
-        elif kind in ("system", "attachment"):
-            self.noted(line, text)
+        elif kind == "system" or kind == "attachment":
+            self.noted(line)
         elif kind == "progress":
-            facts.links.add(line.uuid, line.parentUuid, SIDECHAIN if line.isSidechain else 0)
+            self.add(line.uuid, line.parentUuid, SIDECHAIN if line.isSidechain else 0)
             if line.data is not None and line.data.agentId and line.parentToolUseID:
                 self.calls.setdefault(line.data.agentId, line.parentToolUseID)
         else:
             self.bookkeeping(line)
+        if line.sessionId is not None and "claimed" not in facts.extra:
+            facts.extra["claimed"] = line.sessionId
 
-    def context(self, line: _Line) -> str | None:
-        """Take what every chain record tells; returns its time in canonical spelling."""
+    def context(self, line: _Line) -> float:
+        """Take what every chain record tells; returns its time in seconds."""
         facts = self.facts
-        time = line.timestamp
-        if type(time) is not str or len(time) != 24 or time[23] != "Z":
-            time = _canonical(time)
-        facts.saw_time(time)
-        if line.sessionId is not None:
-            facts.sessions[line.sessionId] += 1
+        session = line.sessionId
+        self.sessions[session] = self.sessions.get(session, 0) + 1
+        facts.version = line.version or facts.version
+        if not self.settled:
+            self.settle(line)
+        time, seconds = _read_time(line.timestamp)
+        if time is not None:
+            if seconds > self.last:
+                self.last, facts.last_time = seconds, time
+            if seconds < self.first:
+                self.first, facts.first_time = seconds, time
+        return seconds
+
+    def settle(self, line: _Line) -> None:
+        """What the first record that says it says for all."""
+        facts, extra = self.facts, self.facts.extra
         if facts.cwd is None and line.cwd and not line.isSidechain:
             facts.cwd = line.cwd
-        if "cwd" not in facts.extra and line.cwd:
-            facts.extra["cwd"] = line.cwd
+        if "cwd" not in extra and line.cwd:
+            extra["cwd"] = line.cwd
         facts.git_branch = facts.git_branch or line.gitBranch
-        facts.version = line.version or facts.version
         facts.slug = facts.slug or line.slug
-        if line.agentId and "agent_id" not in facts.extra:
-            facts.extra["agent_id"] = line.agentId
-        return time
+        if line.agentId and "agent_id" not in extra:
+            extra["agent_id"] = line.agentId
+        self.settled = bool(facts.cwd and facts.git_branch and facts.slug and "agent_id" in extra)
 
-    def noted(self, line: _Line, text: bytes) -> None:
+    def noted(self, line: _Line) -> None:
         facts = self.facts
-        time = self.context(line)
+        seconds = self.context(line)
         facts.messages += 1
         flags = MESSAGE | (SIDECHAIN if line.isSidechain else 0)
         attachment = line.attachment
@@ -195,39 +230,40 @@ class _Scanner:
             facts.user_messages += 1
             if queued_prompt(bytes(attachment.prompt), attachment.origin.kind if attachment.origin else None):
                 facts.prompts += 1
-        facts.links.add(line.uuid, line.parentUuid, flags, facts.messages, _seconds(time), line.logicalParentUuid)
+        self.add(line.uuid, line.parentUuid, flags, facts.messages, seconds, line.logicalParentUuid)
 
     def said(self, line: _Line, text: bytes) -> None:
         facts = self.facts
-        time = self.context(line)
+        seconds = self.context(line)
         facts.messages += 1
-        flags = MESSAGE | SAID | (SIDECHAIN if line.isSidechain else 0)
-        results = self.blocks(line)
-        if results:
-            flags |= RESULT
+        flags = MESSAGE | SAID | SIDECHAIN if line.isSidechain else MESSAGE | SAID
+        results = None
+        message = line.message
+        if message is not None and type(message.content) is list:
+            results = self.blocks(line, message.content)
+            if results:
+                flags |= RESULT
         if line.type == "user":
             flags |= self.user(line, text, bool(results))
         else:
             flags |= self.assistant(line)
-        seconds = _seconds(time) if flags & SIGNIFICANT else 0.0
-        facts.links.add(line.uuid, line.parentUuid, flags, facts.messages, seconds, line.logicalParentUuid)
+        self.add(line.uuid, line.parentUuid, flags, facts.messages, seconds, line.logicalParentUuid)
 
-    def blocks(self, line: _Line) -> list[str]:
+    def blocks(self, line: _Line, content: list[_Block]) -> list[str]:
         """Note calls and results; returns the calls this line answers."""
-        content = line.message.content if line.message is not None else None
         results: list[str] = []
-        if type(content) is not list:
-            return results
         facts = self.facts
         for block in content:
-            if block.type == "tool_use":
+            kind = block.type
+            if kind == "tool_use":
                 facts.tool_calls += 1
                 if block.name:
                     facts.tools[block.name] += 1
-            elif block.type == "tool_result":
+            elif kind == "tool_result":
                 results.append(block.tool_use_id or "")
-                facts.has_errors = facts.has_errors or block.is_error is True
-            elif block.type == "thinking":
+                if block.is_error:
+                    facts.has_errors = True
+            elif kind == "thinking":
                 facts.has_thinking = True
         if results and type(line.toolUseResult) is _Result and line.toolUseResult.agentId:
             self.calls[line.toolUseResult.agentId] = results[0]
@@ -240,7 +276,9 @@ class _Scanner:
             return 0
         if line.isSidechain:
             self.inline_agent(line)
-        elif human_prompt(line.message.content if line.message else None, line.origin.kind if line.origin else None, text):
+        elif human_prompt(
+            line.message.content if line.message else None, line.origin.kind if line.origin else None, text
+        ):
             facts.prompts += 1
             if facts.first_prompt is None:
                 facts.first_prompt = _prompt_text(text)
@@ -274,15 +312,17 @@ class _Scanner:
             facts.titles["custom"] = line.customTitle
         elif line.type == "last-prompt" and line.leafUuid:
             facts.leaf_uuid = line.leafUuid
-        if line.sessionId is not None and "claimed" not in facts.extra:
-            facts.extra["claimed"] = line.sessionId
 
 
-def _seconds(time: str | None) -> float:
+def _read_time(time: JSON) -> tuple[str | None, float]:
+    """A time in its canonical spelling and in seconds; None and 0 where it is none."""
     try:
-        return datetime.fromisoformat(time).timestamp() if time is not None else 0.0
-    except ValueError:
-        return 0.0
+        if len(time) == 24 and time[10] == "T" and time[23] == "Z":
+            return time, datetime.fromisoformat(time).timestamp()
+    except (TypeError, ValueError):
+        pass
+    spelled = _canonical(time)
+    return spelled, datetime.fromisoformat(spelled).timestamp() if spelled is not None else 0.0
 
 
 def _canonical(time: JSON) -> str | None:

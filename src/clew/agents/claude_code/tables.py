@@ -31,16 +31,25 @@ BLOCKS: dict[str, Kind] = {}
 BLOCKS.update(
     {
         "text": Kind(
-            "text", Table("text", Fixed("type", "text"), Leaf("text", "text", TEXT), known=["citations", "cache_control"]), ("text",)
+            "text",
+            Table("text", Fixed("type", "text"), Leaf("text", "text", TEXT), known=["citations", "cache_control"]),
+            ("text",),
         ),
         "thinking": Kind(
             "thinking",
-            Table("thinking", Fixed("type", "thinking"), Leaf("thinking", "thinking", TEXT), Leaf("signature", "signature", TEXT)),
+            Table(
+                "thinking",
+                Fixed("type", "thinking"),
+                Leaf("thinking", "thinking", TEXT),
+                Leaf("signature", "signature", TEXT),
+            ),
             ("thinking",),
         ),
         "tool_use": Kind(
             "tool_use",
-            Table("tool_use", Fixed("type", "tool_use"),
+            Table(
+                "tool_use",
+                Fixed("type", "tool_use"),
                 Leaf("id", "tool_id", TEXT),
                 Leaf("name", "tool_name", TEXT),
                 Leaf("input", "input", ANY),
@@ -50,7 +59,9 @@ BLOCKS.update(
         ),
         "tool_result": Kind(
             "tool_result",
-            Table("tool_result", Leaf("tool_use_id", "tool_id", TEXT),
+            Table(
+                "tool_result",
+                Leaf("tool_use_id", "tool_id", TEXT),
                 Fixed("type", "tool_result"),
                 Blocks("content", BLOCKS, slot="output", wrap=False),
                 Leaf("is_error", "is_error", FLAG),
@@ -60,7 +71,9 @@ BLOCKS.update(
         ),
         "image": Kind(
             "image",
-            Table("image", Fixed("type", "image"),
+            Table(
+                "image",
+                Fixed("type", "image"),
                 Nest(
                     "source",
                     Table(
@@ -76,7 +89,9 @@ BLOCKS.update(
         ),
         "document": Kind(
             "document",
-            Table("document", Fixed("type", "document"),
+            Table(
+                "document",
+                Fixed("type", "document"),
                 Nest(
                     "source",
                     Table(
@@ -108,7 +123,10 @@ USAGE = Table(
         ),
     ),
     Leaf("output_tokens", "usage.output_tokens", COUNT),
-    Nest("output_tokens_details", Table("output_tokens_details", Leaf("thinking_tokens", "usage.reasoning_tokens", COUNT))),
+    Nest(
+        "output_tokens_details",
+        Table("output_tokens_details", Leaf("thinking_tokens", "usage.reasoning_tokens", COUNT)),
+    ),
     Leaf("service_tier", "usage.service_tier", OPTIONAL_TEXT),
     known=["server_tool_use", "inference_geo", "iterations", "speed"],
 )
@@ -155,8 +173,8 @@ ENVELOPE: tuple[Field, ...] = (
 )
 
 _COMMON = (
-    "session_id teamName agentName entrypoint promptId forkedFrom sessionKind permissionMode origin promptSource "
-    "turnOrigin turnPosition sandboxed madeBy"
+    "session_id teamName agentName entrypoint promptId forkedFrom sessionKind permissionMode origin "
+    "promptSource turnOrigin turnPosition sandboxed madeBy"
 ).split()
 
 _ORIGIN = Nest("origin", Table("origin", Leaf("kind", "metadata.origin", TEXT)))
@@ -178,15 +196,16 @@ _USER: tuple[Field, ...] = (
     Each("todos", "metadata.todos", TODO),
 )
 _USER_KEYS = (
-    "toolUseResult sourceToolAssistantUUID sourceToolUseID isVisibleInTranscriptOnly summarizeMetadata planContent "
-    "imagePasteIds interruptedMessageId toolDenialKind classifierMetaLines mcpMeta queueSkipAttachments toolEndsTurn "
-    "turnCompanion permissionDecision"
+    "toolUseResult sourceToolAssistantUUID sourceToolUseID isVisibleInTranscriptOnly "
+    "summarizeMetadata planContent imagePasteIds interruptedMessageId toolDenialKind "
+    "classifierMetaLines mcpMeta queueSkipAttachments toolEndsTurn turnCompanion permissionDecision"
 ).split()
 _ASSISTANT_KEYS = (
-    "isApiErrorMessage error apiErrorStatus errorDetails quotaLimits isAbortedMidStream attributionSkill "
-    "attributionPlugin attributionAgent attributionMcpServer attributionMcpTool effort perTurnEffort apiBlockIndex "
-    "wireToolInputs wireIngestContext costUSD durationMs requestRef requestedModel promptCacheRequested "
-    "thinkingDisplay thinkingDurationMs toolInputStreamMs"
+    "isApiErrorMessage error apiErrorStatus errorDetails quotaLimits isAbortedMidStream "
+    "attributionSkill attributionPlugin attributionAgent attributionMcpServer attributionMcpTool "
+    "effort perTurnEffort apiBlockIndex wireToolInputs wireIngestContext costUSD durationMs "
+    "requestRef requestedModel promptCacheRequested thinkingDisplay thinkingDurationMs "
+    "toolInputStreamMs"
 ).split()
 
 # Some writers put usage beside the message instead of inside it.
@@ -202,9 +221,10 @@ SYSTEM = Table(
     known=[
         *_COMMON,
         *(
-            "subtype level toolUseID commandMode compactMetadata microcompactMetadata durationMs messageCount "
-            "pendingBackgroundAgentCount pendingWorkflowCount hookCount hookInfos hookErrors hookAdditionalContext "
-            "preventedContinuation stopReason hasOutput error cause retryInMs retryAttempt maxRetries url"
+            "subtype level toolUseID commandMode compactMetadata microcompactMetadata durationMs "
+            "messageCount pendingBackgroundAgentCount pendingWorkflowCount hookCount hookInfos hookErrors "
+            "hookAdditionalContext preventedContinuation stopReason hasOutput error cause retryInMs "
+            "retryAttempt maxRetries url"
         ).split(),
     ],
 )
@@ -265,35 +285,54 @@ SNAPSHOT = _note(
     Leaf("isSnapshotUpdate", "snapshot.is_update", FLAG),
 )
 
-PROGRESS = _note("progress", known="isSidechain userType cwd version gitBranch data toolUseID parentToolUseID isMeta entrypoint promptId")
+PROGRESS = _note(
+    "progress",
+    known="isSidechain userType cwd version gitBranch data toolUseID parentToolUseID isMeta entrypoint promptId",
+)
 
 RECORDS: dict[str, Form] = {
     "file-history-snapshot": Form(SNAPSHOT, kind="snapshot"),
     "file-history-delta": Form(
-        _note("file-history-delta", Leaf("messageId", "message_uuid", OPTIONAL_TEXT), known="snapshotMessageId trackingPath backup"),
+        _note(
+            "file-history-delta",
+            Leaf("messageId", "message_uuid", OPTIONAL_TEXT),
+            known="snapshotMessageId trackingPath backup",
+        ),
         kind="snapshot",
     ),
     "progress": Form(PROGRESS, kind="progress"),
     "summary": Form(
-        _note("summary", Leaf("summary", "text", TEXT), Leaf("leafUuid", "message_uuid", OPTIONAL_TEXT), known="cwd"), kind="summary"
+        _note("summary", Leaf("summary", "text", TEXT), Leaf("leafUuid", "message_uuid", OPTIONAL_TEXT), known="cwd"),
+        kind="summary",
     ),
     "ai-title": Form(_note("ai-title", Leaf("aiTitle", "text", TEXT)), kind="title"),
     "custom-title": Form(_note("custom-title", Leaf("customTitle", "text", TEXT)), kind="title"),
     "agent-name": Form(_note("agent-name", Leaf("agentName", "text", TEXT)), kind="title"),
     "last-prompt": Form(
-        _note("last-prompt", Leaf("lastPrompt", "text", TEXT), Leaf("leafUuid", "message_uuid", OPTIONAL_TEXT)), kind="prompt"
+        _note("last-prompt", Leaf("lastPrompt", "text", TEXT), Leaf("leafUuid", "message_uuid", OPTIONAL_TEXT)),
+        kind="prompt",
     ),
-    "queue-operation": Form(_note("queue-operation", Leaf("content", "text", TEXT), known="operation reason"), kind="queue"),
+    "queue-operation": Form(
+        _note("queue-operation", Leaf("content", "text", TEXT), known="operation reason"), kind="queue"
+    ),
     "pr-link": Form(_note("pr-link", Leaf("prUrl", "text", TEXT), known="prNumber prRepository"), kind="link"),
-    "frame-link": Form(_note("frame-link", Leaf("frameUrl", "text", TEXT), known="path title artifactCount"), kind="link"),
+    "frame-link": Form(
+        _note("frame-link", Leaf("frameUrl", "text", TEXT), known="path title artifactCount"), kind="link"
+    ),
     "continued-in": Form(_note("continued-in", Leaf("continuedInSessionId", "text", TEXT)), kind="link"),
     "fork-context-ref": Form(
-        _note("fork-context-ref", Leaf("parentLastUuid", "message_uuid", OPTIONAL_TEXT), known="parentSessionId contextLength"), kind="link"
+        _note(
+            "fork-context-ref",
+            Leaf("parentLastUuid", "message_uuid", OPTIONAL_TEXT),
+            known="parentSessionId contextLength",
+        ),
+        kind="link",
     ),
     "cost-state": Form(
-        _note("cost-state", 
+        _note(
+            "cost-state",
             known="totalCostUSD totalAPIDuration totalAPIDurationWithoutRetries totalToolDuration totalDuration "
-            "totalLinesAdded totalLinesRemoved startTime hasUnknownModelCost modelUsage"
+            "totalLinesAdded totalLinesRemoved startTime hasUnknownModelCost modelUsage",
         ),
         kind="cost",
     ),
@@ -357,9 +396,9 @@ def _is_queued(attachment: JSON) -> bool:
 def chosen(is_message: bool, value: dict[str, JSON]) -> Form:
     """The same choice from the unified side."""
     if not is_message:
-        return RECORDS.get(value.get("type") or "") or UNKNOWN
+        return RECORDS.get(str(value.get("type"))) or UNKNOWN
     own = (value.get("extensions") or {}).get("claude-code") or {}
-    kind = (own.get("rest") or {}).get("type", value["role"])
+    kind = str((own.get("rest") or {}).get("type", value["role"]))
     if kind == "attachment" and value["role"] == "user":
         return QUEUED_PROMPT
     return MESSAGES.get(kind) or MESSAGES[value["role"]]

@@ -1,0 +1,40 @@
+"""Write the reference pages that are made from the code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from clew.cli import main
+
+ROOT = Path(__file__).parent.parent
+
+
+def commands() -> str:
+    """docs/commands.md: the help of every command."""
+    pages = ["# Commands\n\nMade from the commands' own help by `make docs`.\n", "## clew\n\n" + _help(main, "clew")]
+    context = click.Context(main, info_name="clew")
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        pages.append(f"## clew {name}\n\n" + _help(command, f"clew {name}"))
+    return "\n".join(pages)
+
+
+def _help(command: click.Command, name: str) -> str:
+    context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
+    return f"```text\n{command.get_help(context)}\n```\n"
+
+
+def write() -> None:
+    """All pages."""
+    (ROOT / "docs" / "commands.md").write_text(commands())
+    for script in ("problems.py", "schema.py", "seeds.py"):
+        subprocess.run([sys.executable, str(ROOT / "scripts" / script)], check=True)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,77 @@
+"""clew: the history of AI coding agents, read losslessly.
+
+import clew
+
+for session in clew.sessions():
+    for message in session.messages:
+        print(message.role, message.timestamp)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.errors import ClewError
+    from clew.export.verify import Proof, verify
+    from clew.filters import Filters
+    from clew.host import Host
+    from clew.library import Library, StoredSession, sessions
+    from clew.model import Document, Graph, Message, Metadata, Problem, Record, Session, TokenUsage
+    from clew.model.load import dump_document, load_document
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ClewError": "clew.errors",
+    "Document": "clew.model",
+    "Filters": "clew.filters",
+    "Graph": "clew.model",
+    "Host": "clew.host",
+    "Library": "clew.library",
+    "Message": "clew.model",
+    "Metadata": "clew.model",
+    "Problem": "clew.model",
+    "Proof": "clew.export.verify",
+    "Record": "clew.model",
+    "Session": "clew.model",
+    "StoredSession": "clew.library",
+    "TokenUsage": "clew.model",
+    "dump_document": "clew.model.load",
+    "load_document": "clew.model.load",
+    "sessions": "clew.library",
+    "verify": "clew.export.verify",
+}
+
+__all__ = [
+    "ClewError",
+    "Document",
+    "Filters",
+    "Graph",
+    "Host",
+    "Library",
+    "Message",
+    "Metadata",
+    "Problem",
+    "Proof",
+    "Record",
+    "Session",
+    "StoredSession",
+    "TokenUsage",
+    "dump_document",
+    "load_document",
+    "sessions",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Public names are imported when they are first used, so that `import clew` costs nothing."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'clew' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

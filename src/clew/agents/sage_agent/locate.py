@@ -1,0 +1,89 @@
+"""Where Sage Agent keeps its sessions: one folder each, with the log, snapshots and metadata."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import SourceFile
+from clew.host import Host
+from clew.io.codec import loads
+from clew.model.json import JSON
+
+AGENT = "sage-agent"
+MESSAGES = "messages.jsonl"
+SNAPSHOTS = "snapshots.jsonl"
+METADATA = "metadata.json"
+BACKUPS = "backups"
+
+_METADATA_LIMIT = 16 << 20
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
+
+
+def roots(host: Host) -> Iterator[Path]:
+    """The folder of the sessions."""
+    yield host.home / ".sage" / "sessions"
+
+
+def discover(root: Path) -> Iterator[SourceFile]:
+    """Every folder with a message log; one without metadata is invisible to the program itself, but not to us."""
+    try:
+        folders = sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for folder in folders:
+        if (folder / MESSAGES).is_file():
+            yield source_file(folder / MESSAGES)
+
+
+def source_file(path: Path) -> SourceFile:
+    """The session a log belongs to; a snapshot file leads to the log beside it."""
+    log = path.parent / MESSAGES
+    if path.name == SNAPSHOTS and log.is_file():
+        path = log
+    try:
+        stat = path.stat()
+        size, mtime = stat.st_size, stat.st_mtime
+    except OSError:
+        size, mtime = 0, 0.0
+    is_log = plain_name(path.name) == MESSAGES
+    parts = (SNAPSHOTS,) if is_log and (path.parent / SNAPSHOTS).is_file() else ()
+    sides = (METADATA,) if is_log and (path.parent / METADATA).is_file() else ()
+    return SourceFile(AGENT, path, parts, sides, size, mtime)
+
+
+def plain_name(name: str) -> str:
+    """A file name without compression suffixes."""
+    return name.removesuffix(".gz").removesuffix(".zst")
+
+
+def session_id(source: SourceFile) -> str:
+    """The name of the session's folder, or of a log that lies elsewhere."""
+    name = plain_name(source.path.name)
+    return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else name.removesuffix(".jsonl")
+
+
+def metadata(path: Path) -> dict[str, JSON] | None:
+    """The session's metadata; empty where there are none, None where they cannot be read."""
+    try:
+        with (path.parent / METADATA).open("rb") as handle:
+            value = loads(handle.read(_METADATA_LIMIT))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def find_backup(folder: Path, backup: str, cwd: str | None) -> Path | None:
+    """The file a `backupPath` means: as given, below the working folder, below the session, in its backups."""
+    name = re.split(r"[\\/]", backup)[-1]
+    if _ABSOLUTE.match(backup):
+        places = [Path(backup)]
+    else:
+        places = [Path(cwd) / backup] if cwd else []
+        places.append(folder / backup)
+    places.append(folder / BACKUPS / name)
+    return next((place for place in places if name and place.is_file()), None)

@@ -1,0 +1,58 @@
+"""metadata.json of a session: its title, and what it should say when it is made from the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from clew.agents.sage_agent.tables import choose
+from clew.derive.facts import Facts
+from clew.derive.titles import short_title
+from clew.model.json import JSON
+
+VERSION = "0.1.0"
+"""The version of the format's design, for records whose producer does not say its own."""
+
+
+def title_of(known: Mapping[str, JSON], facts: Facts, session: str) -> str:
+    """The name the program itself would show."""
+    ranks = (
+        known.get("customTitle"),
+        facts.titles.get("title"),
+        known.get("summary"),
+        facts.titles.get("summary"),
+        known.get("firstPrompt"),
+        short_title(facts.first_prompt),
+        known.get("name"),
+    )
+    return next((title for title in ranks if isinstance(title, str) and title), session)
+
+
+def counts_as_message(record: dict[str, JSON]) -> bool:
+    """True for a record the program counts: everything but snapshots."""
+    return choose(record).kind != "snapshot"
+
+
+def rebuilt(known: Mapping[str, JSON], session: Mapping[str, JSON], facts: Facts, records: int) -> dict[str, JSON]:
+    """The metadata as the log has them; what only the metadata know is kept."""
+    prompt = short_title(facts.first_prompt)
+    found: dict[str, JSON] = {
+        "customTitle": facts.titles.get("title"),
+        "summary": facts.titles.get("summary"),
+        "firstPrompt": prompt,
+        "gitBranch": facts.git_branch,
+        "workingDirectory": session["workspace"],
+        "version": facts.version or VERSION,
+        "state": "completed",
+        "isSidechain": False,
+        "createdAt": session["started_at"],
+    }
+    truth: dict[str, JSON] = {"id": session["id"], "messageCount": records}
+    if session["ended_at"] is not None:
+        truth["updatedAt"] = session["ended_at"]
+    return {**{name: item for name, item in found.items() if item is not None}, **known, **truth}
+
+
+def spelled(metadata: Mapping[str, JSON]) -> bytes:
+    """The file's bytes."""
+    return (json.dumps(metadata, indent=2, ensure_ascii=False) + "\n").encode()

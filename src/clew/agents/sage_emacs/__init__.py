@@ -1,0 +1,143 @@
+"""sage-emacs: the conversation and the archives of every project, read and written byte for byte.
+
+The second store of the program, sage/sessions/<name>.json, is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.jsonl import JsonlWriter
+from clew.agents.sage_emacs import check, locate, scan, tables
+from clew.agents.sage_emacs.compose import composed
+from clew.agents.sage_emacs.fold import unfolded
+from clew.agents.sage_emacs.metadata import describe
+from clew.derive.facts import Facts
+from clew.derive.titles import short_title
+from clew.host import Host
+from clew.io.codec import loads
+from clew.io.paths import encode_sage, safe_relative
+from clew.model import Problem
+from clew.model.json import JSON
+from clew.model.time import parse_time, spell_time
+
+_ROLE_FIRST = re.compile(rb'\s*\{\s*"(?:role|content|timestamp)"\s*:')
+
+
+class SageEmacs:
+    """The agent `sage-emacs`."""
+
+    id = locate.AGENT
+    title = "sage-emacs"
+    homepage = "https://github.com/aygp-dr/sage.el"
+
+    def roots(self, host: Host) -> Iterator[Path]:
+        return locate.roots(host)
+
+    def discover(self, root: Path) -> Iterator[SourceFile]:
+        return locate.discover(root)
+
+    def claims(self, path: Path, head: bytes) -> Claim:
+        name = locate.plain_name(path.name)
+        if not name.endswith(".jsonl") or name in ("messages.jsonl", "snapshots.jsonl"):
+            return Claim.NO
+        usual = name == locate.CONVERSATION or locate.is_archive(path)
+        if _is_native(head.lstrip().partition(b"\n")[0]):
+            return Claim.YES if usual else Claim.MAYBE
+        return Claim.MAYBE if usual and not head.strip() else Claim.NO
+
+    def locate(self, path: Path) -> SourceFile:
+        return locate.source_file(path)
+
+    def session_id(self, source: SourceFile) -> str:
+        return locate.session_id(source)
+
+    def scan(self, source: SourceFile) -> Facts:
+        return scan.scan(source)
+
+    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        known = locate.metadata(source.path) or {}
+        started, ended = _span(source, facts, known)
+        session: dict[str, JSON] = {
+            "id": locate.session_id(source),
+            "workspace": _workspace(known, facts),
+            "workspace_encoded": locate.project_folder(source.path).name,
+            "started_at": started,
+            "ended_at": ended,
+            "source": {"type": "local", "host": None, "path": str(source.path)},
+            "is_agent_session": False,
+            "parent_session_id": None,
+            "agent_id": None,
+        }
+        if (title := short_title(facts.first_prompt)) is not None:
+            session["title"] = title
+        if (archived := locate.archive_time(source.path)) is not None:
+            session["extensions"] = {self.id: {"archived_at": archived}}
+        return session
+
+    def read(self, source: SourceFile, facts: Facts) -> Reading:
+        claims = facts.extra.get("claims", {})
+        extra: dict[str, JSON] = {"claims": claims} if claims else {}
+        if locate.is_archive(source.path):
+            extra["archive"] = locate.stem(source.path)
+        return scan.reading_of(source, claims, facts.extra.get("parents"), extra)
+
+    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        own = header.extensions.get(self.id) or {}
+        if "orders" not in own:
+            yield from self._compose(header, units)
+            return
+        shared = dict.fromkeys(scan.CLAIMS) | own.get("claims", {})
+        yield from JsonlWriter(self.id, header, tables.chosen, shared).files(unfolded(units))
+
+    def _compose(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        records = size = 0
+        shared = {"session_id": header.session["id"], "sessionId": None}
+        for _, line in JsonlWriter(self.id, header, tables.chosen, shared).lines(composed(units)):
+            records, size = records + 1, size + len(line)
+            yield "", line
+        yield locate.METADATA, describe(header.session, records, size, {})
+
+    def target(self, header: Header) -> str:
+        own = header.extensions.get(self.id) or {}
+        session = header.session
+        encoded = encode_sage(session["workspace"]) or session.get("workspace_encoded")
+        folder = f".emacs.d/sage/projects/{safe_relative(encoded or '-')}"
+        if "archive" in own:
+            return f"{folder}/{locate.HISTORY}/{safe_relative(own['archive'])}.jsonl"
+        return f"{folder}/{locate.CONVERSATION}"
+
+    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
+        return check.check(source)
+
+
+def _is_native(line: bytes) -> bool:
+    """True for a record with a role and without a type, which is how other agents begin; the line may be cut off."""
+    try:
+        record = loads(line)
+    except ValueError:
+        return _ROLE_FIRST.match(line) is not None
+    return isinstance(record, dict) and "role" in record and "type" not in record
+
+
+def _workspace(known: dict[str, JSON], facts: Facts) -> str:
+    """The folder the metadata name; the folder's encoded name cannot be decoded."""
+    recorded = known.get("project_dir")
+    workspace = recorded if isinstance(recorded, str) and recorded else facts.cwd or ""
+    return workspace.rstrip("/") or workspace
+
+
+def _span(source: SourceFile, facts: Facts, known: dict[str, JSON]) -> tuple[str | None, str | None]:
+    if facts.first_time is not None:
+        return facts.first_time, facts.last_time
+    if locate.is_archive(source.path):
+        return None, locate.archive_time(source.path)
+    return _canonical(known.get("created_at")), _canonical(known.get("updated_at"))
+
+
+def _canonical(time: JSON) -> str | None:
+    stamp = parse_time(time)
+    return spell_time(stamp) if stamp is not None else None

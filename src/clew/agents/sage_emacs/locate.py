@@ -1,0 +1,148 @@
+"""Where sage-emacs keeps conversations, and the ids it does not give them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import SourceFile
+from clew.agents.folding import derived_id
+from clew.host import Host
+from clew.io.codec import loads
+from clew.io.compress import open_source
+from clew.io.records import read_records
+from clew.model.json import JSON
+from clew.model.time import parse_time, spell_time
+
+AGENT = "sage-emacs"
+CONVERSATION = "conversation.jsonl"
+HISTORY = "history"
+METADATA = "metadata.json"
+
+_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
+_BASES = (".emacs.d", "emacs", ".sage", ".claude")
+_METADATA_LIMIT = 1 << 20
+
+
+def roots(host: Host) -> Iterator[Path]:
+    """The folders of all storage presets; two of them are shared with other agents."""
+    yield host.home / ".emacs.d" / "sage" / "projects"
+    configured = host.env.get("XDG_CONFIG_HOME")
+    yield (Path(configured) if configured else host.home / ".config") / "emacs" / "sage" / "projects"
+    yield host.home / ".sage" / "projects"
+    yield host.home / ".claude" / "projects"
+
+
+def discover(root: Path) -> Iterator[SourceFile]:
+    """The current conversation and every archive of every project below the root."""
+    for folder in _folders(root):
+        names = _file_names(folder)
+        archives = [name for name in _file_names(folder / HISTORY) if plain_name(name).endswith(".jsonl")]
+        # Without one of these two the folder belongs to another agent.
+        if CONVERSATION not in map(plain_name, names) and not (archives and METADATA in names):
+            continue
+        yield from (source_file(folder / name) for name in names if plain_name(name) == CONVERSATION)
+        yield from (source_file(folder / HISTORY / name) for name in archives)
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _file_names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def source_file(path: Path) -> SourceFile:
+    """The session in a conversation or archive; the metadata describe the current conversation only."""
+    try:
+        stat = path.stat()
+        size, mtime = stat.st_size, stat.st_mtime
+    except OSError:
+        size, mtime = 0, 0.0
+    has_metadata = plain_name(path.name) == CONVERSATION and not is_archive(path) and (path.parent / METADATA).is_file()
+    return SourceFile(AGENT, path, (), (METADATA,) if has_metadata else (), size, mtime)
+
+
+def plain_name(name: str) -> str:
+    """A file name without compression suffixes."""
+    return name.removesuffix(".gz").removesuffix(".zst")
+
+
+def stem(path: Path) -> str:
+    """The file name without .jsonl and compression suffixes."""
+    return plain_name(path.name).removesuffix(".jsonl")
+
+
+def is_archive(path: Path) -> bool:
+    """True for an archived conversation."""
+    return path.parent.name == HISTORY
+
+
+def project_folder(path: Path) -> Path:
+    """The project's folder in the store."""
+    return path.parent.parent if is_archive(path) else path.parent
+
+
+def archive_time(path: Path) -> str | None:
+    """When an archive was made, by its name. The name does not tell the zone, so it is taken as UTC."""
+    match = _STAMP.fullmatch(stem(path))
+    if not match or not is_archive(path):
+        return None
+    year, month, day, hour, minute, second = match.groups()
+    stamp = parse_time(f"{year}-{month}-{day}T{hour}:{minute}:{second}Z")
+    return spell_time(stamp) if stamp is not None else None
+
+
+def session_id(source: SourceFile) -> str:
+    """The id the first record claims, else one made from the place of the file."""
+    return _first_claim(source.path) or place_id(source.path)
+
+
+def place_id(path: Path) -> str:
+    """The same for the same file name in the same project folder of the same kind of store, in any home."""
+    folder = project_folder(path)
+    name = f"{HISTORY}/{stem(path)}" if is_archive(path) else stem(path)
+    return derived_id(_base(folder.parent), folder.name, name)
+
+
+def _base(store: Path) -> str:
+    """The store's path from the folder on that tells its kind; the home before it may be anywhere."""
+    parts = store.parts
+    known = [at for at, part in enumerate(parts) if part in _BASES]
+    return "/".join(parts[known[-1] :]) if known else store.as_posix()
+
+
+def scope(path: Path) -> str:
+    """The project as derived message ids know it: the same for old and aligned folder names, and for archives."""
+    return re.sub(r"[/.]", "-", project_folder(path).name).rstrip("-")
+
+
+def _first_claim(path: Path) -> str | None:
+    with open_source(path) as stream:
+        for record in read_records(stream):
+            if record.value is not None:
+                claims = (record.value.get("session_id"), record.value.get("sessionId"))
+                return next((claim for claim in claims if isinstance(claim, str) and claim), None)
+    return None
+
+
+def metadata(path: Path) -> dict[str, JSON] | None:
+    """The project's metadata; empty where there are none, None where they cannot be read."""
+    place = project_folder(path) / METADATA
+    try:
+        with place.open("rb") as handle:
+            value = loads(handle.read(_METADATA_LIMIT))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,70 @@
+"""clew list: sessions, newest first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.output import print_json, print_table, say
+from clew.cli.rows import rows
+from clew.model.json import JSON
+from clew.model.time import parse_time
+
+
+@click.command("list")
+@click.option("-n", "--limit", type=int, metavar="N", help="Show only the newest N.")
+@click.option("--subagents/--no-subagents", default=False, help="Show the sessions of sub-agents too.")
+@filtering
+@common
+@click.pass_context
+def command(
+    context: click.Context, /, limit: int | None, subagents: bool, homes: tuple[str, ...], as_json: bool, **options: Any
+) -> int:
+    """List sessions, newest first. JSON lists sub-agents too."""
+    as_json = wants_json(context, as_json)
+    shelf = library(context, homes)
+    listed, unreadable = rows(shelf.sessions(take_filters(options)))
+    for problem in unreadable:
+        say(f"clew: {problem}")
+    if not (subagents or as_json):
+        listed = [row for row in listed if not row["is_agent_session"]]
+    listed = listed[:limit]
+    if as_json:
+        print_json(listed)
+    elif listed:
+        _print(listed, shelf.hosts[0].now())
+    else:
+        say("no sessions; `clew agents` shows where they are looked for")
+    return 0 if listed else 1
+
+
+def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
+    from clew.render.tables import Column, ago, count
+
+    columns = [
+        Column("id"),
+        Column("agent"),
+        Column("last"),
+        Column("project", flexible=True),
+        Column("messages", right=True),
+        Column("tokens", right=True),
+        Column(""),
+        Column("title", flexible=True, least=20),
+    ]
+    cells = [
+        [
+            row["id"][: 14 if row["is_agent_session"] else 8],
+            row["agent"],
+            ago(parse_time(row["ended_at"]), now),
+            row["project"] or "",
+            count(row["messages"]),
+            count(row["total_tokens"]),
+            "!" if row["has_errors"] else "",
+            row["title"] or "",
+        ]
+        for row in listed
+    ]
+    print_table(columns, cells)

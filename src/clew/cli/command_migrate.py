@@ -1,0 +1,79 @@
+"""clew migrate: old Sage sessions brought to the current form, in a place that the user names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from clew.cli.options import common, wants_json
+from clew.cli.output import print_json, say
+from clew.errors import SourceUnreadable
+from clew.migrate.sage import apply, plan
+from clew.migrate.step import Step
+from clew.model.json import JSON
+
+
+@click.command("migrate")
+@click.argument("place", type=click.Path(path_type=Path), metavar="PLACE")
+@click.option("--names", is_flag=True, help="sage-emacs: project folders get their aligned names.")
+@click.option("--ids", is_flag=True, help="sage-emacs: records get uuid and session_id.")
+@click.option("--tokens", is_flag=True, help="sage-emacs: records get an estimate of their tokens.")
+@click.option("--forms", is_flag=True, help="Sage Agent: records get the form it writes today.")
+@click.option("--metadata", is_flag=True, help="Both: metadata.json is made anew from the log where it is wrong.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    place: Path,
+    names: bool,
+    ids: bool,
+    tokens: bool,
+    forms: bool,
+    metadata: bool,
+    dry_run: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Migrate the Sage sessions in PLACE: a home folder, or one program's store.
+
+    Without a choice of steps: all of them. Originals stay beside their replacements as NAME.bak-TIME, and
+    running it again changes nothing.
+    """
+    if not place.is_dir():
+        raise SourceUnreadable(f"{place}: no such folder")
+    chosen = {"names": names, "ids": ids, "tokens": tokens, "forms": forms, "metadata": metadata}
+    if not any(chosen.values()):
+        chosen = dict.fromkeys(chosen, True)
+    steps = plan(place, **chosen)
+    if not dry_run:
+        apply(steps, _stamp())
+    if wants_json(context, as_json):
+        print_json({"dry_run": dry_run, "steps": [_row(step) for step in steps]})
+    else:
+        _report(steps, dry_run)
+
+
+def _stamp() -> str:
+    from clew.host import Host
+
+    return Host.local().now().strftime("%Y%m%d-%H%M%S")
+
+
+def _row(step: Step) -> dict[str, JSON]:
+    row: dict[str, JSON] = msgspec.to_builtins(step, enc_hook=str)
+    return row
+
+
+def _report(steps: list[Step], dry_run: bool) -> None:
+    for step in steps:
+        target = f" -> {step.target}" if step.target is not None else ""
+        changes = f", {step.changes} records" if step.changes else ""
+        click.echo(f"{step.kind}  {step.path}{target}  ({step.reason}{changes})")
+    if not steps:
+        say("nothing to do")
+    elif dry_run:
+        say(f"{len(steps)} steps; nothing was changed")

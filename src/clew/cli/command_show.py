@@ -1,0 +1,77 @@
+"""clew show: one session, readable."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+
+import click
+
+from clew.cli.options import common, library, wants_json
+from clew.cli.output import print_line
+from clew.errors import UnknownReference
+from clew.library import StoredSession
+from clew.model.json import JSON
+from clew.references import Reference
+from clew.render.detail import DETAILS, Detail
+
+
+@click.command("show")
+@click.argument("reference", metavar="REF")
+@click.option(
+    "--detail",
+    type=click.Choice(DETAILS),
+    default="conversation",
+    show_default=True,
+    help="How much of it.",
+)
+@click.option("--raw", is_flag=True, help="Print the native records as they are.")
+@common
+@click.pass_context
+def command(
+    context: click.Context, /, reference: str, detail: Detail, raw: bool, homes: tuple[str, ...], as_json: bool
+) -> None:
+    """Print a session, or one message of it (REF#12). JSON prints one message a line."""
+    session = library(context, homes).get(reference)
+    wanted = Reference.parse(reference).message if "#" in reference and "/" not in reference else None
+    if raw:
+        _print_raw(session, wanted)
+    elif wants_json(context, as_json):
+        for message in _messages(session, wanted):
+            print_line(message)
+    else:
+        _print(session, wanted, detail if wanted is None else DETAILS[-1])
+
+
+def _messages(session: StoredSession, wanted: int | None) -> Iterator[dict[str, JSON]]:
+    found = False
+    for unit in session.units():
+        if unit.is_message and wanted in (None, unit.value["index"]):
+            found = True
+            yield unit.value
+            if wanted is not None:
+                return
+    if not found and wanted is not None:
+        raise UnknownReference(f"session {session.id} has no message {wanted}")
+
+
+def _print_raw(session: StoredSession, wanted: int | None) -> None:
+    with session.path.open("rb") as stream:
+        for unit in session.units():
+            if wanted is None or (unit.is_message and unit.value["index"] == wanted):
+                stream.seek(unit.start)
+                sys.stdout.buffer.write(stream.read(unit.stop - unit.start) + b"\n")
+
+
+def _print(session: StoredSession, wanted: int | None, detail: Detail) -> None:
+    from clew.render.terminal import show
+
+    color = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns
+    pieces = show(session.session_object, _messages(session, wanted), width, color, detail)
+    if color:
+        click.echo_via_pager(pieces, color=True)
+    else:
+        for piece in pieces:
+            click.echo(piece, nl=False)

@@ -1,0 +1,64 @@
+"""clew validate: everything that is wrong with sessions, as text or as data."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import click
+import msgspec
+
+from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.output import print_json
+from clew.model import Problem
+from clew.validate.session import check_source
+
+_SEVERITIES = ("error", "warning", "note")
+
+
+@click.command("validate")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.option(
+    "--level", type=click.Choice(_SEVERITIES), default="warning", show_default=True, help="Least severity shown."
+)
+@click.option("--fail-fast", is_flag=True, help="Stop at the first problem of a session.")
+@filtering
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    references: tuple[str, ...],
+    level: str,
+    fail_fast: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Check sessions against what their agents write. Exit code 1 where a problem is shown."""
+    shelf = library(context, homes)
+    filters = take_filters(options)
+    named = [session for reference in references for session in shelf.find(reference)]
+    shown = _SEVERITIES[: _SEVERITIES.index(level) + 1]
+    problems: list[Problem] = []
+    for session in named if references else shelf.sources():
+        if filters.admits(session):
+            found = (p for p in check_source(session.agent, session.source) if p.severity in shown)
+            problems.extend(islice(found, 1) if fail_fast else found)
+    if wants_json(context, as_json):
+        print_json([msgspec.to_builtins(problem) for problem in problems])
+    else:
+        for problem in problems:
+            click.echo(line(problem))
+    return 1 if problems else 0
+
+
+def line(problem: Problem) -> str:
+    """A problem on one line, its place first, as compilers do it."""
+    from clew.render.safe import visible
+
+    place = ":".join(str(part) for part in (problem.file, problem.line) if part is not None)
+    offset = f" (byte {problem.start})" if problem.start is not None else ""
+    message = f" (message {problem.index})" if problem.index is not None else ""
+    hint = f" {problem.hint}" if problem.hint else ""
+    return visible(f"{place}: {problem.severity}: {problem.message}{message}{offset} [{problem.code}]{hint}")

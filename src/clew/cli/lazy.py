@@ -1,0 +1,63 @@
+"""A group of commands whose modules are imported when they run, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from clew.errors import ClewError
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+class LazyGroup(click.Group):
+    """`list` lives in clew.cli.command_list, and so on."""
+
+    def __init__(self, *args: Any, commands_help: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._help = commands_help
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._help)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._help:
+            return None
+        command = import_module(f"clew.cli.command_{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the table: no command is imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._help.items()))
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
+        """Run; an error that clew raises on purpose is one line on stderr and its exit code."""
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(args, *rest, **kwargs)
+        except click.ClickException as error:
+            error.show()
+            code = error.exit_code
+        except ClewError as error:
+            click.echo(f"clew: {error}", err=True)
+            code = error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("clew: interrupted", err=True)
+            code = _INTERRUPTED
+        except BrokenPipeError:
+            # The reader of our output has gone; nothing is left to say.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = _BROKEN_PIPE
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            click.echo(f"clew: {place}{error.strerror or error}", err=True)
+            code = 3
+        sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,65 @@
+"""Options that several commands share, and the library they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from clew.errors import SourceUnreadable
+from clew.filters import Filters
+from clew.host import Host
+from clew.library import Library
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILTERS = (
+    click.option("--agent", multiple=True, metavar="ID", help="Only sessions of this agent; repeatable."),
+    click.option("--project", metavar="TEXT", help="Part of the project's path."),
+    click.option("--branch", metavar="TEXT", help="Part of the git branch."),
+    click.option("--model", metavar="TEXT", help="Part of a model's name."),
+    click.option("--since", metavar="TIME", help="Active since: 2026-11-01, 3d, 12h, today, yesterday."),
+    click.option("--until", metavar="TIME", help="Begun before."),
+    click.option("--tool", metavar="TEXT", help="Part of the name of a tool that was called."),
+    click.option("--file", metavar="TEXT", help="Part of the path of a file that a tool was called on."),
+    click.option("--has", multiple=True, metavar="WHAT", help="error, thinking, subagent or edit; repeatable."),
+    click.option("--text", metavar="TEXT", help="Words that occur in it, tool output included."),
+)
+FILTER_NAMES = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
+
+
+def common(function: F) -> F:
+    """--home and --json, for every command."""
+    home = click.option(
+        "--home", "homes", multiple=True, metavar="DIR", help="Home folder to read agents from; repeatable."
+    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    return home(as_json(function))
+
+
+def filtering(function: F) -> F:
+    """The filters every command shares."""
+    for option in reversed(_FILTERS):
+        function = option(function)
+    return function
+
+
+def take_filters(options: dict[str, Any]) -> Filters:
+    """Take the filter options out of a command's options."""
+    return Filters.of(**{name: options.pop(name) for name in FILTER_NAMES})
+
+
+def library(context: click.Context, homes: tuple[str, ...]) -> Library:
+    """The library over the homes that were named, before or behind the command; default: the user's own."""
+    named = (*context.find_root().obj["homes"], *homes)
+    for home in named:
+        if not Path(home).is_dir():
+            raise SourceUnreadable(f"{home}: no such folder")
+    return Library(*(Host.at(Path(home)) for home in named)) if named else Library(Host.local())
+
+
+def wants_json(context: click.Context, as_json: bool) -> bool:
+    """True when JSON was asked for, before or behind the command."""
+    return as_json or bool(context.find_root().obj["json"])

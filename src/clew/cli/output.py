@@ -1,0 +1,73 @@
+"""What goes out: data on stdout, talk on stderr, files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+import msgspec
+
+from clew.io.atomic import replacing
+from clew.io.codec import dumps
+from clew.io.compress import SUFFIXES, packer
+from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.render.tables import Column
+
+
+def print_json(value: JSON) -> None:
+    """One JSON value, readable on a terminal and compact in a pipe."""
+    text = dumps(value)
+    if sys.stdout.isatty():
+        text = msgspec.json.format(text, indent=2)
+    sys.stdout.buffer.write(text + b"\n")
+
+
+def print_line(value: JSON) -> None:
+    """One JSON value on one line."""
+    sys.stdout.buffer.write(dumps(value) + b"\n")
+
+
+def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
+    """A table: fitted to a terminal, as wide as it needs to be in a pipe."""
+    from clew.render.tables import table
+
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    for line in table(columns, cells, width=width, color=terminal and "NO_COLOR" not in os.environ):
+        click.echo(line, nl=False)
+
+
+def say(text: str) -> None:
+    """Talk to the person, not to the pipe."""
+    click.echo(text, err=True)
+
+
+@contextmanager
+def opened(target: Path | None, compression: str | None = None) -> Iterator[IO[bytes]]:
+    """Stdout, or a file that appears when it is complete; compressed on demand or by its suffix."""
+    if target is not None:
+        compression = compression or SUFFIXES.get(target.suffix)
+        with replacing(target) as raw, _packed(raw, compression) as out:
+            yield out
+        return
+    with _packed(sys.stdout.buffer, compression) as out:
+        yield out
+    sys.stdout.flush()
+
+
+@contextmanager
+def _packed(raw: IO[bytes], compression: str | None) -> Iterator[IO[bytes]]:
+    if compression is None:
+        yield raw
+        return
+    out = packer(compression)(raw)
+    yield out
+    out.close()

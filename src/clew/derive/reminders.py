@@ -1,0 +1,63 @@
+"""`<system-reminder>` passages: text an agent puts in the mouth of the user or behind a tool's output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+_TAG = re.compile(r"<(/?)system-reminder>")
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A piece of a text; all passages joined are the text."""
+
+    text: str
+    is_reminder: bool
+
+
+def reminder_spans(text: str) -> list[tuple[int, int]]:
+    """Where reminders begin and end. One that is never closed is not a reminder but somebody's words."""
+    spans: list[tuple[int, int]] = []
+    open_at: list[int] = []
+    for tag in _TAG.finditer(text):
+        if not tag.group(1):
+            open_at.append(tag.start())
+        elif open_at:
+            begin = open_at.pop()
+            # A reminder around others swallows them.
+            while spans and spans[-1][0] > begin:
+                spans.pop()
+            spans.append((begin, tag.end()))
+    return spans
+
+
+def split_reminders(text: str) -> Iterator[Passage]:
+    """The text in passages, each marked as reminder or not."""
+    at = 0
+    for begin, end in reminder_spans(text):
+        if begin > at:
+            yield Passage(text[at:begin], False)
+        yield Passage(text[begin:end], True)
+        at = end
+    if at < len(text):
+        yield Passage(text[at:], False)
+
+
+def strip_reminders(text: str) -> str:
+    """The text without reminders and the blank space before them; without any it comes back as it is."""
+    parts: list[str] = []
+    begun = False
+    for number, passage in enumerate(split_reminders(text)):
+        if not passage.is_reminder:
+            parts.append(passage.text if begun or not number else passage.text.lstrip())
+        elif parts:
+            parts[-1] = parts[-1].rstrip()
+        begun = begun or bool(parts and parts[-1])
+    return "".join(parts)
+
+
+def is_reminder(text: str) -> bool:
+    """True for text that nobody said: it holds reminders and nothing else."""
+    return bool(reminder_spans(text)) and not strip_reminders(text)

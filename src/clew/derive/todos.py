@@ -1,0 +1,182 @@
+"""The task list of a session over its messages, whatever era of whatever agent wrote it.
+
+A whole list comes from the message itself, from a TodoWrite call or its result, or from a reminder of the
+agent; a single task from TaskCreate and TaskUpdate calls. A call counts when its result is there and no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET
+
+from clew.derive.native import is_sidechain, metadata_of, native_rest
+from clew.model import Todo
+from clew.model.json import JSON
+
+_CALLS = ("TodoWrite", "TaskCreate", "TaskUpdate")
+_NAMES = {
+    "content": ("content", "subject"),
+    "status": ("status",),
+    "active_form": ("active_form", "activeForm"),
+    "priority": ("priority",),
+    "id": ("id",),
+}
+_NUMBER = re.compile(r"#(\w+)")
+
+
+class TodoChange(msgspec.Struct, frozen=True):
+    """What became of one item."""
+
+    kind: Literal["added", "changed", "removed"]
+    before: Todo | None
+    after: Todo | None
+
+
+class TodoState(msgspec.Struct, frozen=True):
+    """The list as it stands after a message that changed it."""
+
+    index: int
+    todos: list[Todo]
+    changes: list[TodoChange]
+
+
+def progression(messages: Iterable[dict[str, JSON]]) -> list[TodoState]:
+    """Every state of the list, in order; messages that change nothing give none.
+
+    A sub-agent inside the session keeps a list of its own: only the chain of the first message is followed.
+    """
+    replay = _Replay()
+    states: list[TodoState] = []
+    lane: bool | None = None
+    for message in messages:
+        lane = is_sidechain(message) if lane is None else lane
+        if is_sidechain(message) != lane:
+            continue
+        for todos in replay.see(message):
+            before = states[-1].todos if states else []
+            changes = compare_todos(before, todos)
+            if changes:
+                states.append(TodoState(message["index"], todos, changes))
+    return states
+
+
+def todos_at(messages: Iterable[dict[str, JSON]], index: int) -> list[Todo]:
+    """The list as it stood after message `index`."""
+    states = [state for state in progression(messages) if state.index <= index]
+    return states[-1].todos if states else []
+
+
+def compare_todos(before: list[Todo], after: list[Todo]) -> list[TodoChange]:
+    """What changed from one list to another; items are the same by id, else by content."""
+    old, new = _keyed(before), _keyed(after)
+    changes = [
+        TodoChange("changed" if key in old else "added", old.get(key), todo)
+        for key, todo in new.items()
+        if old.get(key) != todo
+    ]
+    return changes + [TodoChange("removed", todo, None) for key, todo in old.items() if key not in new]
+
+
+def _keyed(todos: list[Todo]) -> dict[tuple[str, int], Todo]:
+    seen: Counter[str] = Counter()
+    keyed: dict[tuple[str, int], Todo] = {}
+    for todo in todos:
+        name = f"id {todo.id}" if isinstance(todo.id, str) else f"content {todo.content}"
+        keyed[name, seen[name]] = todo
+        seen[name] += 1
+    return keyed
+
+
+def as_todo(value: JSON) -> Todo:
+    """One item in our words; what is not of the expected type is left out."""
+    todo = Todo()
+    if not isinstance(value, dict):
+        return Todo(content=value) if isinstance(value, str) else todo
+    for name, spellings in _NAMES.items():
+        for spelling in spellings:
+            item = value.get(spelling)
+            if name == "id" and type(item) is int:
+                item = str(item)
+            if isinstance(item, str):
+                setattr(todo, name, item)
+                break
+    return todo
+
+
+def _as_todos(value: JSON) -> list[Todo] | None:
+    return [as_todo(item) for item in value] if isinstance(value, list) else None
+
+
+class _Replay:
+    """The current list, and the calls that wait for their result."""
+
+    def __init__(self) -> None:
+        self.todos: list[Todo] = []
+        self._calls: dict[str, dict[str, JSON]] = {}
+
+    def see(self, message: dict[str, JSON]) -> Iterator[list[Todo]]:
+        """The list after each step that this message takes."""
+        rest = native_rest(message)
+        for todos in (_as_todos(metadata_of(message).get("todos")), _reminded(rest.get("attachment"))):
+            if todos is not None:
+                yield self._replace(todos)
+        for block in message["content"]:
+            if block["type"] == "tool_use" and block.get("tool_name") in _CALLS and block.get("tool_id"):
+                self._calls[block["tool_id"]] = block
+        result = rest.get("toolUseResult")
+        answers = [block for block in message["content"] if block["type"] == "tool_result"]
+        for block in answers:
+            call = self._calls.pop(block.get("tool_id") or "", None)
+            if not block.get("is_error"):
+                # The structured result speaks of one call and does not say which.
+                yield self._apply(call, block, result if len(answers) == 1 else None)
+
+    def _replace(self, todos: list[Todo]) -> list[Todo]:
+        self.todos = todos
+        return todos
+
+    def _apply(self, call: dict[str, JSON] | None, block: dict[str, JSON], result: JSON) -> list[Todo]:
+        result = result if isinstance(result, dict) else {}
+        written = _as_todos(result.get("newTodos"))
+        if written is not None:
+            return self._replace(written)
+        arguments = call.get("input") if call is not None else None
+        if call is None or not isinstance(arguments, dict) or result.get("success") is False:
+            return self.todos
+        if call["tool_name"] == "TodoWrite":
+            return self._replace(_as_todos(arguments.get("todos")) or [])
+        if call["tool_name"] == "TaskCreate":
+            return self._replace([*self.todos, _created(arguments, block, result)])
+        return self._replace(list(self._updated(arguments)))
+
+    def _updated(self, arguments: dict[str, JSON]) -> Iterator[Todo]:
+        change = as_todo({**arguments, "id": arguments.get("taskId")})
+        for todo in self.todos:
+            if todo.id != change.id:
+                yield todo
+            elif change.status != "deleted":
+                stated = {name: value for name in _NAMES if (value := getattr(change, name)) is not UNSET}
+                yield msgspec.structs.replace(todo, **stated)
+
+
+def _created(arguments: dict[str, JSON], block: dict[str, JSON], result: dict[str, JSON]) -> Todo:
+    """A new task; only the result knows its id."""
+    todo = as_todo({"status": "pending", **arguments})
+    task = result.get("task")
+    number = _NUMBER.search(block["output"]) if isinstance(block.get("output"), str) else None
+    if isinstance(task, dict) and isinstance(task.get("id"), str):
+        todo.id = task["id"]
+    elif number is not None:
+        todo.id = number.group(1)
+    return todo
+
+
+def _reminded(attachment: JSON) -> list[Todo] | None:
+    if isinstance(attachment, dict) and attachment.get("type") == "task_reminder":
+        return _as_todos(attachment.get("content"))
+    return None

@@ -1,0 +1,204 @@
+"""Other orders and groupings of the messages of a session. A view changes no message and loses none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from clew.derive.collect import Collector
+from clew.derive.native import is_sidechain, native_rest
+from clew.graph.links import MESSAGE, NONE, Links
+from clew.model.json import JSON
+from clew.model.time import parse_time
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+def chronological(messages: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """By time; ties keep their order, and a message without a time stays behind the one it follows."""
+    timed: list[tuple[datetime, dict[str, JSON]]] = []
+    last = _EARLIEST
+    for message in messages:
+        last = parse_time(message.get("timestamp")) or last
+        timed.append((last, message))
+    timed.sort(key=lambda pair: pair[0])
+    return [message for _, message in timed]
+
+
+def claimed_session(message: dict[str, JSON], session_id: str) -> str:
+    """The session a message says it belongs to; most say nothing but what the session says."""
+    claim = native_rest(message).get("sessionId")
+    return claim if isinstance(claim, str) else session_id
+
+
+def by_session(messages: Iterable[dict[str, JSON]], session_id: str) -> dict[str, list[dict[str, JSON]]]:
+    """Messages by the session they claim, for files that hold more than one.
+
+    `session_id` is the claim of all messages that keep none of their own.
+    """
+    groups: dict[str, list[dict[str, JSON]]] = {}
+    for message in messages:
+        groups.setdefault(claimed_session(message, session_id), []).append(message)
+    return groups
+
+
+class Sidechain(msgspec.Struct):
+    """A chain beside the main one: a branch, or a sub-agent inside its parent's file."""
+
+    root_uuid: str | None
+    parent_uuid: str | None
+    """The message of the main chain it hangs on; None for a chain of its own."""
+    messages: list[dict[str, JSON]]
+
+
+def sidechains(messages: Sequence[dict[str, JSON]], records: Iterable[dict[str, JSON]] = ()) -> list[Sidechain]:
+    """The flagged messages, chain by chain: several may interleave, so parents decide and not places."""
+    links = link(messages, records)
+    flagged = {message["index"]: message for message in messages if is_sidechain(message)}
+    chains: dict[int, Sidechain] = {}
+    roots: dict[int, int] = {}
+    for node in range(len(links)):
+        message = flagged.get(links.messages[node])
+        if message is not None:
+            root = _chain_root(links, node, flagged, roots)
+            chain = chains.setdefault(root, _new_chain(links, root))
+            chain.messages.append(message)
+    return list(chains.values())
+
+
+def _chain_root(links: Links, node: int, flagged: Mapping[int, dict[str, JSON]], roots: dict[int, int]) -> int:
+    """The first flagged message above a node without leaving the chain; remembered for all on the way."""
+    trail: list[int] = []
+    between: list[int] = []
+    root = node
+    for at in links.ancestors(node):
+        if at in roots:
+            root = roots[at]
+            trail += between
+            break
+        if links.messages[at] and links.messages[at] not in flagged:
+            break
+        between.append(at)
+        if links.messages[at]:
+            # Records that are no message belong to the chain only where it goes on above them.
+            root, trail, between = at, trail + between, []
+    roots.update(dict.fromkeys(trail, root))
+    return root
+
+
+def _new_chain(links: Links, root: int) -> Sidechain:
+    parent = _message_above(links, root)
+    return Sidechain(links.uuid(root), links.uuid(parent) if parent != NONE else None, [])
+
+
+class TreeNode(msgspec.Struct):
+    """A message in the full tree; parent and children are indexes of messages."""
+
+    index: int
+    uuid: str | None
+    parent: int | None
+    children: list[int]
+
+
+def tree(messages: Sequence[dict[str, JSON]], records: Iterable[dict[str, JSON]] = ()) -> list[TreeNode]:
+    """The full tree, flat so that no depth is too deep: siblings by time, then by place."""
+    links = link(messages, records)
+    ranks = {message["index"]: rank for rank, message in enumerate(chronological(messages))}
+    nodes: dict[int, TreeNode] = {}
+    for node in range(len(links)):
+        if links.messages[node]:
+            above = _message_above(links, node)
+            parent = links.messages[above] if above != NONE else None
+            nodes[links.messages[node]] = TreeNode(links.messages[node], links.uuid(node), parent, [])
+    for entry in nodes.values():
+        if entry.parent is not None:
+            nodes[entry.parent].children.append(entry.index)
+    for entry in nodes.values():
+        entry.children.sort(key=ranks.__getitem__)
+    return list(nodes.values())
+
+
+def walk_to_root(
+    messages: Sequence[dict[str, JSON]], index: int, records: Iterable[dict[str, JSON]] = ()
+) -> list[dict[str, JSON]]:
+    """The messages from `index` up to its root, the nearest first."""
+    links = link(messages, records)
+    at = {message["index"]: message for message in messages}
+    for node in range(len(links)):
+        if links.messages[node] == index:
+            return [at[links.messages[up]] for up in links.ancestors(node) if links.messages[up]]
+    raise IndexError(f"no message {index}")
+
+
+def link(messages: Iterable[dict[str, JSON]], records: Iterable[dict[str, JSON]] = ()) -> Links:
+    """The resolved links of messages and the records between them, which may stand in a chain too."""
+    collector = Collector()
+    links = collector.facts.links
+    for is_message, value in in_order(messages, records):
+        collector.add(is_message, value)
+        if is_message:
+            # A selection of messages keeps its own indexes.
+            links.messages[len(links) - 1] = value["index"]
+    links.resolve()
+    return links
+
+
+def in_order(
+    messages: Iterable[dict[str, JSON]], records: Iterable[dict[str, JSON]]
+) -> Iterator[tuple[bool, dict[str, JSON]]]:
+    """Messages and other records in the order of the source."""
+    waiting = iter(records)
+    record = next(waiting, None)
+    for message in messages:
+        while record is not None and record["after"] < message["index"]:
+            yield False, record
+            record = next(waiting, None)
+        yield True, message
+    while record is not None:
+        yield False, record
+        record = next(waiting, None)
+
+
+def _message_above(links: Links, node: int) -> int:
+    above = links.parents[node]
+    while above != NONE and not links.flags[above] & MESSAGE:
+        above = links.parents[above]
+    return above
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """Messages that stand in two sessions, and why."""
+
+    sessions: tuple[str, str]
+    uuids: list[str]
+    reason: Literal["copy", "fork", "overlap"]
+    """copy: one session is wholly in the other (a resume); fork: both begin alike and go on apart."""
+
+
+def shared_uuids(sessions: Mapping[str, Sequence[str]]) -> list[Shared]:
+    """Message ids that several sessions have, for each pair of them; each session gives its ids in order."""
+    owners: dict[str, list[str]] = {}
+    for name, uuids in sessions.items():
+        for uuid in dict.fromkeys(uuids):
+            owners.setdefault(uuid, []).append(name)
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for uuid, names in owners.items():
+        for at, first in enumerate(names):
+            for second in names[at + 1 :]:
+                pairs.setdefault((first, second), []).append(uuid)
+    return [Shared(pair, uuids, _reason(pair, uuids, sessions)) for pair, uuids in pairs.items()]
+
+
+def _reason(
+    pair: tuple[str, str], uuids: list[str], sessions: Mapping[str, Sequence[str]]
+) -> Literal["copy", "fork", "overlap"]:
+    shared = set(uuids)
+    both = [list(dict.fromkeys(sessions[name])) for name in pair]
+    if any(shared.issuperset(own) for own in both):
+        return "copy"
+    if all(shared.issuperset(own[: len(shared)]) for own in both):
+        return "fork"
+    return "overlap"

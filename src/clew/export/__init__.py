@@ -1,0 +1,1 @@
+"""Sessions written out: one module per format, each a stream."""

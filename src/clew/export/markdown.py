@@ -1,0 +1,23 @@
+"""A session as a Markdown file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+from clew.model.json import JSON
+from clew.render.detail import Detail
+from clew.render.markdown import markdown
+
+
+def write_markdown(
+    session: dict[str, JSON],
+    messages: Iterator[dict[str, JSON]],
+    out: IO[bytes],
+    detail: Detail = "full",
+    *,
+    reminders: bool = True,
+) -> None:
+    """Write the session, piece by piece: UTF-8, and LF on every system."""
+    for piece in markdown(session, messages, detail=detail, reminders=reminders):
+        out.write(piece.encode())

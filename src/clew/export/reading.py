@@ -1,0 +1,108 @@
+"""Unified documents read as a stream: header first, then messages and records in the order of the source."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from clew.agents.base import Agent, Header, ReadsMessages
+from clew.errors import InvalidDocument
+from clew.io.codec import loads
+from clew.io.jsonstream import Scanner
+from clew.model.json import JSON
+from clew.model.version import check_version
+
+_SPOOL = 1 << 20
+
+
+class DocumentStream:
+    """One document in a seekable stream."""
+
+    def __init__(self, stream: IO[bytes], start: int = 0) -> None:
+        self._stream = stream
+        self._arrays: dict[str, int] = {}
+        self._members: dict[str, JSON] = {}
+        scanner = Scanner(stream, start)
+        for key in scanner.members():
+            scanner.key_done()
+            self._member(scanner, key)
+        self.end = scanner.offset
+        self.header = self._header()
+
+    def _member(self, scanner: Scanner, key: str) -> None:
+        first = scanner.peek()
+        if key in ("messages", "records") and first == b"[":
+            self._arrays[key] = scanner.offset
+            for _ in scanner.elements():
+                pass
+        else:
+            self._members[key] = scanner.value()
+
+    def _header(self) -> Header:
+        members = self._members
+        for name in ("schema_version", "agent", "session"):
+            if name not in members:
+                raise InvalidDocument(f"no unified document: {name!r} is missing")
+        if "messages" not in self._arrays:
+            raise InvalidDocument("no unified document: 'messages' is missing")
+        check_version(members["schema_version"])
+        return Header(
+            str(members["schema_version"]),
+            str(members.get("export_timestamp", "")),
+            str(members["agent"]),
+            members["session"],
+            members.get("extensions") or {},
+        )
+
+    @property
+    def graph(self) -> JSON:
+        """The document's own graph, None where it has none."""
+        return self._members.get("graph")
+
+    def messages(self) -> Iterator[dict[str, JSON]]:
+        """The messages alone."""
+        return self._array("messages")
+
+    def _array(self, name: str, read: Callable[[bytes], JSON] = loads) -> Iterator[dict[str, JSON]]:
+        if name not in self._arrays:
+            return
+        for value in Scanner(self._stream, self._arrays[name]).elements(read):
+            if not isinstance(value, dict):
+                raise InvalidDocument(f"{name} holds something that is no object")
+            yield value
+
+    def units(self, read: Callable[[bytes], JSON] = loads) -> Iterator[tuple[bool, dict[str, JSON]]]:
+        """Messages, decoded by `read`, and records, merged into the order of the source."""
+        records = self._array("records")
+        record = next(records, None)
+        for message in self._array("messages", read):
+            while record is not None and record.get("after", 0) < message.get("index", 0):
+                yield False, record
+                record = next(records, None)
+            yield True, message
+        while record is not None:
+            yield False, record
+            record = next(records, None)
+
+
+def read_documents(stream: IO[bytes]) -> Iterator[DocumentStream]:
+    """Every document in the stream: one in a .json file, many in an .ndjson file."""
+    seekable = stream if stream.seekable() else _spool(stream)
+    start = 0
+    while Scanner(seekable, start).peek():
+        document = DocumentStream(seekable, start)
+        yield document
+        start = document.end
+
+
+def _spool(stream: IO[bytes]) -> IO[bytes]:
+    copy = tempfile.SpooledTemporaryFile(_SPOOL)  # noqa: SIM115
+    for piece in iter(lambda: stream.read(_SPOOL), b""):
+        copy.write(piece)
+    return copy
+
+
+def exact_units(agent: Agent, document: DocumentStream) -> Iterator[tuple[bool, dict[str, JSON]]]:
+    """The units of a document for its agent's writer, which may want values as the document spells them."""
+    return document.units(agent.read_message if isinstance(agent, ReadsMessages) else loads)

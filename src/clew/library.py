@@ -1,0 +1,158 @@
+"""The one object a program holds: all sessions of some homes, found, filtered and opened lazily."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from clew.agents.base import Agent, Outlines, SourceFile, Unit
+from clew.derive.facts import Facts
+from clew.derive.usage import Usage, UsageLedger
+from clew.errors import SourceUnreadable
+from clew.export.document import write_document
+from clew.filters import Filters
+from clew.host import Host
+from clew.model import Document, Message, Problem, Record, Session
+from clew.model.json import JSON
+from clew.model.load import load_document
+from clew.model.time import spell_time
+from clew.references import Reference, resolve
+from clew.sources.local import at_path, in_homes
+from clew.validate.session import check_source
+
+
+class StoredSession:
+    """A session on disk. Nothing is read before it is asked for, and reading it reads no other."""
+
+    def __init__(self, agent: Agent, source: SourceFile, host: Host | None = None) -> None:
+        self.agent = agent
+        self.source = source
+        self._host = host or Host.local()
+
+    def __repr__(self) -> str:
+        return f"<StoredSession {self.agent.id}:{self.id}>"
+
+    @cached_property
+    def id(self) -> str:
+        """The session's id; a file is looked into only where its name does not tell."""
+        return self.agent.session_id(self.source)
+
+    @property
+    def path(self) -> Path:
+        """The session's main file."""
+        return self.source.path
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Header, links and counts, from one pass over the source."""
+        return self.agent.scan(self.source)
+
+    @cached_property
+    def outline(self) -> Facts:
+        """The facts without the links between messages, where the agent can tell them more quickly."""
+        if "facts" in self.__dict__ or not isinstance(self.agent, Outlines):
+            return self.facts
+        return self.agent.outline(self.source)
+
+    def forget(self) -> None:
+        """Let go of what was read; it is read again when it is asked for."""
+        for name in ("facts", "outline", "header", "session_object"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def header(self) -> Session:
+        """What holds for the session as a whole."""
+        return msgspec.convert(self.session_object, Session)
+
+    @cached_property
+    def session_object(self) -> dict[str, JSON]:
+        """The header as the unified document spells it."""
+        return self.agent.session(self.source, self.outline)
+
+    @property
+    def messages(self) -> Iterator[Message]:
+        """The messages in source order, one at a time."""
+        for unit in self.units():
+            if unit.is_message:
+                yield msgspec.convert(unit.value, Message)
+
+    @property
+    def records(self) -> Iterator[Record]:
+        """The records that are no messages, in source order."""
+        for unit in self.units():
+            if not unit.is_message:
+                yield msgspec.convert(unit.value, Record)
+
+    def units(self) -> Iterator[Unit]:
+        """Messages and records in source order, as JSON of the unified document."""
+        return iter(self.agent.read(self.source, self.facts))
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens, each API call counted once."""
+        return self.outline.ledger.total()
+
+    def document(self) -> Document:
+        """The whole session in memory."""
+        text = io.BytesIO()
+        write_document(self.agent, self.source, text, timestamp=spell_time(self._host.now()), facts=self.facts)
+        return load_document(text.getvalue())
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with the session's files."""
+        return check_source(self.agent, self.source)
+
+
+class Library:
+    """The sessions of one or more homes."""
+
+    def __init__(self, *hosts: Host, agents: Iterable[str] | None = None) -> None:
+        self.hosts = hosts or (Host.local(),)
+        self._agents = list(agents) if agents is not None else None
+
+    def sources(self) -> Iterator[StoredSession]:
+        """Every session, unopened."""
+        for found in in_homes(self.hosts, self._agents):
+            yield StoredSession(found.agent, found.source, self.hosts[0])
+
+    def sessions(self, filters: Filters | None = None) -> Iterator[StoredSession]:
+        """The sessions that pass the filters; one that cannot be read is passed over."""
+        filters = filters or Filters()
+        for session in self.sources():
+            try:
+                if filters.admits(session):
+                    yield session
+            except SourceUnreadable:
+                continue
+
+    def find(self, reference: str) -> list[StoredSession]:
+        """The sessions a reference means; a folder may hold many. Raises where there is none or it is ambiguous."""
+        path = Path(reference.partition("#")[0]).expanduser()
+        if path.exists() and ("/" in reference or path.is_file()):
+            return [StoredSession(found.agent, found.source, self.hosts[0]) for found in at_path(path)]
+        return [resolve(Reference.parse(reference), list(self.sources()))]
+
+    def get(self, reference: str) -> StoredSession:
+        """The one session a reference means."""
+        found = self.find(reference)
+        if len(found) != 1:
+            raise SourceUnreadable(f"{reference}: holds {len(found)} sessions, name one of them")
+        return found[0]
+
+    def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
+        """Tokens by model over all sessions; a call that several files repeat counts once."""
+        ledger = UsageLedger()
+        for session in self.sessions(filters):
+            ledger.absorb(session.outline.ledger)
+            session.forget()
+        return dict(ledger.by_model())
+
+
+def sessions(home: Path | str | None = None, **filters: JSON) -> Iterator[StoredSession]:
+    """All sessions of a home folder (default: the user's own), filtered by `agent=`, `project=`, `since=`, ..."""
+    host = Host.local() if home is None else Host.at(Path(home))
+    return Library(host).sessions(Filters.of(**filters))

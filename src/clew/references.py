@@ -1,0 +1,68 @@
+"""Session references, spelled the same everywhere: an id, a prefix of one, `agent:id`, `@last`, `id#12`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from clew.agents.base import Agent, SourceFile
+from clew.errors import AmbiguousReference, UnknownReference, UsageError
+
+_SHAPE = re.compile(r"(?:(?P<agent>[a-z0-9-]+):)?(?P<id>@last|[^#@\s]+)(?:@(?P<branch>[^#]+))?(?:#(?P<message>\d+))?")
+_SHOWN = 5
+
+
+class Named(Protocol):
+    """Something with an id that an agent wrote."""
+
+    agent: Agent
+    source: SourceFile
+
+    @property
+    def id(self) -> str: ...
+
+
+S = TypeVar("S", bound=Named)
+
+
+class Reference(NamedTuple):
+    """A parsed reference."""
+
+    id: str
+    agent: str | None = None
+    branch: str | None = None
+    message: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Reference:
+        """Take a reference apart; a `#` must be followed by a message's index."""
+        match = _SHAPE.fullmatch(text)
+        if match is None:
+            raise UsageError(f"{text!r} is no session reference; try an id, a prefix of one, agent:id, @last or id#12")
+        message = match["message"]
+        return cls(match["id"], match["agent"], match["branch"], int(message) if message else None)
+
+
+def resolve(reference: Reference, sessions: Sequence[S]) -> S:
+    """The one session that answers to the reference."""
+    candidates = [s for s in sessions if reference.agent is None or s.agent.id == reference.agent]
+    if reference.id == "@last":
+        return _last(candidates)
+    exact = [session for session in candidates if session.id == reference.id]
+    found = exact or [session for session in candidates if session.id.startswith(reference.id)]
+    if not found:
+        raise UnknownReference(f"no session answers to {reference.id!r}; `clew list` shows those there are")
+    if len(found) > 1:
+        shown = ", ".join(f"{session.agent.id}:{session.id}" for session in found[:_SHOWN])
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise AmbiguousReference(f"{reference.id!r} is ambiguous: {shown}{more}")
+    return found[0]
+
+
+def _last(sessions: Sequence[S]) -> S:
+    """The session written to last; sub-agents do not count."""
+    own = [session for session in sessions if not session.source.path.name.startswith("agent-")] or list(sessions)
+    if not own:
+        raise UnknownReference("there is no session yet")
+    return max(own, key=lambda session: (session.source.mtime, session.id))

@@ -1,0 +1,131 @@
+"""Columns of text for the terminal, and numbers and times as people say them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import accumulate, takewhile
+from typing import NamedTuple
+
+from clew.render.safe import one_line
+
+GAP = "  "
+ELLIPSIS = "…"
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_INVISIBLE = frozenset({"Mn", "Me", "Cf"})
+_AGES = ((60, 1, ""), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400, "d"))
+
+
+class Column(NamedTuple):
+    """A column. One that is flexible gives way when the table is too wide, down to `least` cells."""
+
+    title: str
+    right: bool = False
+    flexible: bool = False
+    least: int = 8
+
+
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None = None, color: bool = False
+) -> Iterator[str]:
+    """The lines of a table, header first, each with its newline; `width` None: as wide as it needs to be."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = _fit(columns, _natural(columns, cells), width)
+    header = _row(columns, [column.title for column in columns], widths)
+    yield f"{_BOLD}{header}{_PLAIN}\n" if color else header + "\n"
+    for row in cells:
+        yield _row(columns, row, widths) + "\n"
+
+
+def _natural(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
+    widths = [cell_width(column.title) for column in columns]
+    for row in cells:
+        widths = [max(width, cell_width(cell)) for width, cell in zip(widths, row, strict=True)]
+    return widths
+
+
+def _fit(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
+    """Narrow the widest flexible column, again and again, until the table fits or nothing gives way."""
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - (width or 0) if width is not None else 0
+    for _ in range(excess):
+        giving = [at for at, column in enumerate(columns) if column.flexible and widths[at] > column.least]
+        if not giving:
+            break
+        widths[max(giving, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _row(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
+    shown = map(truncate, cells, widths)
+    padded = [pad(cell, width, right=column.right) for cell, width, column in zip(shown, widths, columns, strict=True)]
+    return GAP.join(padded).rstrip()
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Filled with spaces to the width; `right` puts the text at the right."""
+    space = " " * (width - cell_width(text))
+    return space + text if right else text + space
+
+
+def truncate(text: str, width: int) -> str:
+    """The beginning of the text in at most `width` cells, with … where something is missing."""
+    if len(text) * 2 <= width or cell_width(text) <= width:
+        return text
+    used = accumulate(map(_char_width, text))
+    kept = sum(1 for _ in takewhile(lambda cells: cells < width, used))
+    return text[:kept].rstrip() + ELLIPSIS if width > 0 else ""
+
+
+def cell_width(text: str) -> int:
+    """How many cells of a terminal the text takes: wide characters two, combining ones none."""
+    return len(text) if text.isascii() else sum(map(_char_width, text))
+
+
+@lru_cache(maxsize=4096)
+def _char_width(char: str) -> int:
+    if unicodedata.category(char) in _INVISIBLE:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def ago(then: datetime | None, now: datetime) -> str:
+    """How long ago, as "3 h ago"; beyond a month the day. Both times know their zone."""
+    if then is None:
+        return "-"
+    seconds = int((now - then).total_seconds())
+    span = abs(seconds)
+    for limit, unit, name in _AGES:
+        if span < limit:
+            if not name:
+                return "just now"
+            return f"{span // unit} {name} ago" if seconds > 0 else f"in {span // unit} {name}"
+    return then.strftime("%Y-%m-%d")
+
+
+def size(number: int | None) -> str:
+    """Bytes as "1.2 MB"; unknown is "-"."""
+    if number is None:
+        return "-"
+    scaled, unit = _scale(number, ("B", "kB", "MB", "GB", "TB"))
+    return f"{scaled} {unit}"
+
+
+def count(number: int | None) -> str:
+    """A count as "1.2M"; unknown is "-"."""
+    if number is None:
+        return "-"
+    scaled, unit = _scale(number, ("", "k", "M", "G", "T"))
+    return scaled + unit
+
+
+def _scale(number: int, units: Sequence[str]) -> tuple[str, str]:
+    value, step = float(number), 0
+    # What would be rounded to 1000 is 1.0 of the next unit.
+    while abs(value) >= (999.5 if step else 1000) and step < len(units) - 1:
+        value /= 1000
+        step += 1
+    if not step:
+        return str(number), units[0]
+    return (f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"), units[step]

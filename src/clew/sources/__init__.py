@@ -1,0 +1,1 @@
+"""Where sessions are: the homes of this machine. Knows no format."""

@@ -1,0 +1,64 @@
+"""Sessions below home folders and named paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.agents import registry
+from clew.agents.base import Agent, SourceFile
+from clew.errors import SourceUnreadable
+from clew.host import Host
+
+
+class Found(NamedTuple):
+    """A source, and the agent that wrote it."""
+
+    agent: Agent
+    source: SourceFile
+
+
+def in_homes(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> Iterator[Found]:
+    """Every session of the given homes; a folder that two agents share is sorted out by each of them."""
+    chosen = [registry.get(name) for name in agents] if agents is not None else registry.load_all()
+    seen: set[Path] = set()
+    for host in hosts:
+        for agent in chosen:
+            for root in agent.roots(host):
+                for source in agent.discover(root) if root.is_dir() else ():
+                    if source.path not in seen:
+                        seen.add(source.path)
+                        yield Found(agent, source)
+
+
+def at_path(path: Path) -> Iterator[Found]:
+    """The session in a file, or every session below a folder."""
+    if not path.exists():
+        raise SourceUnreadable(f"{path}: no such file or folder")
+    if not path.is_dir():
+        agent = registry.required_claimant(path)
+        yield Found(agent, agent.locate(path))
+        return
+    seen: set[Path] = set()
+    for file in _files_below(path):
+        found = _claimed(file)
+        if found is not None and found.source.path not in seen:
+            seen.add(found.source.path)
+            yield found
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for below, names, files in os.walk(folder):
+        names.sort()
+        for name in sorted(files):
+            yield Path(below) / name
+
+
+def _claimed(path: Path) -> Found | None:
+    try:
+        agent = registry.claimant(path)
+    except SourceUnreadable:
+        return None
+    return Found(agent, agent.locate(path)) if agent is not None else None

@@ -1,0 +1,181 @@
+"""What can be wrong with a conversation, whatever agent wrote it. Holds ids while it passes, never content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from clew.derive.facts import Facts
+from clew.derive.native import metadata_of, native_rest
+from clew.graph.links import Links
+from clew.model import Problem
+from clew.model.codes import problem
+from clew.model.json import JSON
+from clew.model.time import parse_time
+
+THINKING_LEVELS = ("none", "low", "medium", "high")
+_SHOWN = 60
+
+
+class Place(NamedTuple):
+    """Where a message or record stands."""
+
+    file: str | None = None
+    line: int | None = None
+    start: int | None = None
+    end: int | None = None
+
+    def problem(self, code: str, detail: str = "", index: int | None = None, path: str | None = None) -> Problem:
+        """A problem at this place."""
+        return problem(
+            code, detail, file=self.file, line=self.line, start=self.start, end=self.end, index=index, path=path
+        )
+
+
+class _Found(NamedTuple):
+    """Something that waits for its other half."""
+
+    place: Place
+    message: int | None
+    detail: str
+
+
+class Conversation:
+    """Sees the messages and records of one session in order, then says what is left over."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._messages = 0
+        self._uuids: dict[str, int] = {}
+        self._broken: dict[str | int, str] | None = None
+        self._open: dict[str, _Found] = {}
+        self._answered: set[str] = set()
+        self._orphans: dict[str, _Found] = {}
+        self._noted: dict[str, _Found] = {}
+
+    def see(self, is_message: bool, value: dict[str, JSON], place: Place) -> Iterator[Problem]:
+        """Problems of the next message or record by itself and with those before it."""
+        if is_message:
+            self._messages += 1
+            yield from self._message(value, place)
+        else:
+            uuid = value.get("uuid")
+            if isinstance(uuid, str):
+                self._uuids.setdefault(uuid, 0)
+                yield from self._link(uuid, 0, place)
+            if value.get("kind") == "snapshot":
+                self._snapshot(value, place)
+
+    def _message(self, message: dict[str, JSON], place: Place) -> Iterator[Problem]:
+        index = message["index"]
+        for code, detail, path in self._findings(message):
+            yield place.problem(code, f"message {index} {detail}", index, path)
+        uuid = message.get("uuid")
+        if isinstance(uuid, str):
+            first = self._uuids.setdefault(uuid, index)
+            if first != index:
+                detail = f"message {index} has the uuid {uuid} of message {first}"
+                yield place.problem("duplicate-uuid", detail, index, "$.uuid")
+        yield from self._link(uuid, index, place)
+        for block in message["content"]:
+            self._pair(block, index, place)
+
+    def _findings(self, message: dict[str, JSON]) -> Iterator[tuple[str, str, str]]:
+        rest = native_rest(message)
+        time = time_problem(message, rest)
+        if time is not None:
+            yield (*time, "$.timestamp")
+        claim = rest.get("sessionId")
+        if isinstance(claim, str):
+            yield "other-session", f"has a different session id: {claim[:_SHOWN]}", "$.sessionId"
+        role = _spoken_role(message, rest)
+        if role is not None:
+            yield "wrong-role", f"is of type {message['role']}, but has the role {role}", "$.message.role"
+        level = (metadata_of(message).get("thinking") or {}).get("level")
+        if level is not None and level not in THINKING_LEVELS:
+            yield "bad-thinking-level", f"has the thinking level {_shown(level)}", "$.thinkingMetadata.level"
+
+    def _link(self, uuid: JSON, index: int, place: Place) -> Iterator[Problem]:
+        if self._broken is None:
+            self._broken = broken_links(self._facts)
+        code = self._broken.get(index) if index else self._broken.get(uuid)
+        if code is not None:
+            name = f"message {index}" if index else f"record {uuid}"
+            detail = "is its own ancestor" if code == "parent-cycle" else "has a parent that is not there"
+            yield place.problem(code, f"{name} {detail}", index or None, "$.parentUuid")
+
+    def _pair(self, block: dict[str, JSON], index: int, place: Place) -> None:
+        kind, tool = block.get("type"), block.get("tool_id")
+        if not isinstance(tool, str):
+            return
+        if kind == "tool_use" and tool not in self._answered:
+            if self._orphans.pop(tool, None) is not None:
+                # The result stands before its call; times are not monotone in real files either.
+                self._answered.add(tool)
+            else:
+                detail = f"message {index} calls {block.get('tool_name')} ({tool}), and no result follows"
+                self._open.setdefault(tool, _Found(place, index, detail))
+        elif kind == "tool_result" and tool not in self._answered:
+            if self._open.pop(tool, None) is not None:
+                self._answered.add(tool)
+            else:
+                detail = f"message {index} answers {tool}, which nobody called"
+                self._orphans.setdefault(tool, _Found(place, index, detail))
+
+    def _snapshot(self, record: dict[str, JSON], place: Place) -> None:
+        named = record.get("message_uuid") or (record.get("snapshot") or {}).get("message_uuid")
+        if isinstance(named, str):
+            self._noted.setdefault(named, _Found(place, None, f"a snapshot names the message {named}"))
+
+    def end(self, file: str | None = None) -> Iterator[Problem]:
+        """Problems of the whole."""
+        if not self._messages:
+            yield problem("empty-session", file=file)
+        for code, found in (("orphan-result", self._orphans), ("unanswered-call", self._open)):
+            for left in found.values():
+                yield left.place.problem(code, left.detail, left.message)
+        for uuid, noted in self._noted.items():
+            if uuid not in self._uuids:
+                yield noted.place.problem("unknown-snapshot-message", noted.detail)
+
+
+def time_problem(message: dict[str, JSON], rest: dict[str, JSON]) -> tuple[str, str] | None:
+    """What is wrong with the time of a message: code and detail."""
+    time, raw = message.get("timestamp"), rest.get("timestamp")
+    if time is None:
+        if raw is None or parse_time(raw) is not None:
+            return "no-timestamp", "has no timestamp"
+        return "bad-timestamp", f"has the timestamp {_shown(raw)}, which is no time"
+    if parse_time(time) is None:
+        return "bad-timestamp", f"has the timestamp {_shown(time)}, which is no time"
+    return None
+
+
+def broken_links(facts: Facts) -> dict[str | int, str]:
+    """The code of what is wrong with a parent, by index of the message, or by uuid of another record."""
+    links = facts.tree.links
+    broken: dict[str | int, str] = {}
+    for code, nodes in (("missing-parent", links.missing), ("parent-cycle", links.cycles)):
+        for node in nodes:
+            broken[_name(links, node)] = code
+    return broken
+
+
+def _name(links: Links, node: int) -> str | int:
+    return links.messages[node] or links.uuid(node) or 0
+
+
+def _spoken_role(message: dict[str, JSON], rest: dict[str, JSON]) -> str | None:
+    """The role inside a message where it says something else than its type."""
+    inner = rest.get("message")
+    role = inner.get("role") if isinstance(inner, dict) else None
+    if not isinstance(role, str) or role == message["role"]:
+        return None
+    # Some agents give results a role of their own.
+    answers = any(block.get("type") == "tool_result" for block in message["content"])
+    return None if role == "tool" and answers else role[:_SHOWN]
+
+
+def _shown(value: JSON) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

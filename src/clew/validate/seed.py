@@ -1,0 +1,63 @@
+"""The validator of the session schema (seed 004), word for word, on files as they really are.
+
+It knows messages of user and assistant only. Real files hold more kinds of records: each kind is a warning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from clew.agents.base import Unit
+from clew.derive.native import native_rest
+from clew.derive.views import claimed_session
+from clew.model import Problem
+from clew.model.json import JSON
+from clew.validate.conversation import Place, time_problem
+
+_TYPES = ("user", "assistant")
+_OWN = ""
+"""Stands for the id of the session itself, which its messages do not repeat."""
+
+
+def check_seed_004(units: Iterable[Unit], place_of: Callable[[Unit], Place]) -> Iterator[Problem]:
+    """The three rules; `message N` counts from zero, as there, and the problem's index from one, as here."""
+    session: str | None = None
+    number = 0
+    others: Counter[str] = Counter()
+    first: dict[str, Place] = {}
+    for unit in units:
+        kind = native_type(unit)
+        if kind not in _TYPES:
+            others[kind] += 1
+            first.setdefault(kind, place_of(unit))
+            continue
+        claim = claimed_session(unit.value, _OWN)
+        session = claim if session is None else session
+        for code, detail in _rules(unit.value, claim, session):
+            yield place_of(unit).problem(code, f"message {number} {detail}", unit.value["index"])
+        number += 1
+    if not number:
+        yield Place().problem("empty-session")
+    for kind, count in others.items():
+        found = first[kind].problem("unknown-type", f"type {kind!r} is no message, {count} times")
+        yield msgspec.structs.replace(found, severity="warning")
+
+
+def _rules(message: dict[str, JSON], claim: str, session: str) -> Iterator[tuple[str, str]]:
+    if claim != session:
+        yield "other-session", "has different sessionId"
+    time = time_problem(message, native_rest(message))
+    if time is not None:
+        yield time
+
+
+def native_type(unit: Unit) -> str:
+    """The agent's own name for what a unit is."""
+    value = unit.value
+    if not unit.is_message:
+        return str(value.get("type") or value.get("kind"))
+    named = native_rest(value).get("type")
+    return named if isinstance(named, str) else str(value["role"])
