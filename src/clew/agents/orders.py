@@ -44,6 +44,16 @@ class Orders:
         orders.append(hint or keys)
         return len(orders) - 1
 
+    def number(self, name: str, order: Order) -> int | None:
+        """The number of exactly this order, which is added where it is new; None where there are too many."""
+        orders = self._orders.setdefault(name, [])
+        if order not in orders:
+            if len(orders) >= MAX_ALTERNATIVES:
+                return None
+            self.changes += 1
+            orders.append(order)
+        return orders.index(order)
+
     def of(self, name: str, number: int | list[str] = 0) -> Iterable[str]:
         """An order of a kind, empty where none was seen."""
         if isinstance(number, list):

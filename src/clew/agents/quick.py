@@ -12,13 +12,14 @@ numbers of our own making; what a source file says never becomes code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from clew.agents.jsonl import Form
 from clew.agents.mapping import (
     ANY,
     LIST,
@@ -35,18 +36,18 @@ from clew.agents.mapping import (
     Time,
     place,
 )
-from clew.agents.orders import Orders
+from clew.agents.orders import Order, Orders
 from clew.io.codec import dumps, loads
 
 MAX_FAMILIES = 256
 """How many structs are kept; orders come from the sources, so there is no end to them."""
-MAX_TRIED = 3
+MAX_TRIED = 5
 """How many families are tried for a line."""
 
 _encode = msgspec.json.Encoder().encode
 _ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-Ordered = tuple[tuple[str, tuple[str, ...]], ...]
+Ordered = tuple[tuple[str, Order], ...]
 """The order of keys of each table."""
 Deal = Callable[..., Any]
 
@@ -194,6 +195,9 @@ class _Family:
         self._blocks = _QuickBlocks(kinds, self._orders)
         self.decode = msgspec.json.Decoder(self._struct(table)).decode
         self.deal = _Dealer(table, self._names, self._blocks).compile()
+        names = {each.name for each in tables_of(table)}
+        self.message_orders = [(name, order) for name, order in ordered if order and name in names]
+        self.block_orders = [(name, order) for name, order in ordered if order and name not in names]
 
     def _struct(self, table: Table) -> Any:
         fields: list[tuple[str, str, Any]] = []
@@ -362,17 +366,41 @@ def _family(table: Table, kinds: _Kinds, ordered: Ordered) -> _Family:
     return _Family(table, kinds.kinds, ordered)
 
 
+Generations = Mapping[str, Iterable[Mapping[str, Order]]]
+"""Orders that occur together, by the type of the record."""
 _KINDS: dict[int, _Kinds] = {}
+_KNOWN: dict[int, dict[str, list[_Family]]] = {}
 
 
 class Quick:
-    """Takes lines of one source the quick way, once the general way has shown it."""
+    """Takes lines of one source the quick way, in orders that are known beforehand or that the general way has met."""
 
-    def __init__(self, context: Context, kinds: Mapping[str, Kind], calls: dict[str, str]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        forms: Mapping[str, Form],
+        kinds: Mapping[str, Kind],
+        generations: Generations,
+        calls: dict[str, str],
+    ) -> None:
         self._context, self._calls = context, calls
         self._kinds = _KINDS.setdefault(id(kinds), _Kinds(kinds))
-        self._families: dict[str, list[tuple[_Family, Any]]] = {}
+        self._families = {name: list(known) for name, known in self._known(forms, generations).items()}
+        self._numbers: dict[_Family, Any] = {}
         self._learned: set[tuple[Any, ...]] = set()
+
+    def _known(self, forms: Mapping[str, Form], generations: Generations) -> dict[str, list[_Family]]:
+        """The families of the generations; they are the same for every source of an agent."""
+        known = _KNOWN.get(id(generations))
+        if known is None:
+            known = _KNOWN[id(generations)] = {
+                name: [self._family(forms[name].table, orders) for orders in each] for name, each in generations.items()
+            }
+        return known
+
+    def _family(self, table: Table, orders: Mapping[str, Order]) -> _Family:
+        named = [*tables_of(table), *(kind.table for kind in self._kinds.kinds.values())]
+        return _family(table, self._kinds, tuple((each.name, orders.get(each.name, ())) for each in named))
 
     def learn(self, role: str, table: Table, own: Mapping[str, Any]) -> None:
         """A line of this kind took the general way; from its orders on, the like can go the quick way."""
@@ -381,25 +409,27 @@ class Quick:
         state = (role, orders.changes, *sorted(numbers.items(), key=str))
         if any(isinstance(number, list) for number in numbers.values()) or state in self._learned:
             return
-        named = [*tables_of(table), *(kind.table for kind in self._kinds.kinds.values())]
         self._learned.add(state)
-        ordered = tuple((each.name, tuple(orders.of(each.name, numbers.get(each.name, 0)))) for each in named)
-        family = _family(table, self._kinds, ordered)
+        named = [*tables_of(table), *(kind.table for kind in self._kinds.kinds.values())]
+        family = self._family(table, {t.name: tuple(orders.of(t.name, numbers.get(t.name, 0))) for t in named})
         families = self._families.setdefault(role, [])
-        if all(known is not family for known, _ in families):
-            families.insert(0, (family, dict(numbers) or UNSET))
+        if family not in families:
+            families.insert(0, family)
             del families[MAX_TRIED:]
 
     def take(self, role: str, text: bytes, index: int) -> bytes | None:
         """The message in a line as JSON of the unified document; None where the general way is needed."""
         families = self._families.get(role)
-        if families is None or not _is_utf8(text):
+        if not families or not _is_utf8(text):
             return None
-        for number, (family, order) in enumerate(families):
+        for number, family in enumerate(families):
             try:
                 line = family.decode(text)
                 spelled = _encode(line)
                 if len(spelled) + 1 != len(text) or not text.startswith(spelled):
+                    continue
+                order = self._numbers[family] if family in self._numbers else self._register(family)
+                if order is None:
                     continue
                 message = family.deal(line, index, role, self._context, self._calls, order)
                 encoded = None if message is None else _encode(message)
@@ -409,6 +439,15 @@ class Quick:
                 families.insert(0, families.pop(number))
             return encoded
         return None
+
+    def _register(self, family: _Family) -> Any:
+        """The numbers of a family's orders in this document, where they are not the usual ones; None: it cannot be used."""
+        orders = self._context.orders
+        blocks = [orders.number(name, order) for name, order in family.block_orders]
+        numbers = {name: orders.number(name, order) for name, order in family.message_orders}
+        usable = not any(blocks) and None not in blocks and None not in numbers.values()
+        self._numbers[family] = ({name: n for name, n in numbers.items() if n} or UNSET) if usable else None
+        return self._numbers[family]
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 from clew.agents.base import Agent, Encodes, Reading, SourceFile
@@ -58,9 +58,16 @@ def _header(agent: Agent, source: SourceFile, facts: Facts, timestamp: str, layo
 
 def _write_units(reading: Reading, out: IO[bytes], spool: IO[bytes], layout: bytes) -> None:
     """Messages go out at once; other records follow behind them."""
-    write, keep = _elements(out.write, layout), _elements(spool.write, layout)
+    between = b"," + layout
+    write, keep = out.write, spool.write
+    written = kept = b""
     for is_message, text in encoded(reading):
-        (write if is_message else keep)(text)
+        if is_message:
+            write(written + text)
+            written = between
+        else:
+            keep(kept + text)
+            kept = between
     out.write(layout + b"]," + layout + b'"records":[' + layout)
     spool.write(layout)
 
@@ -72,19 +79,6 @@ def encoded(reading: Reading) -> Iterator[tuple[bool, bytes]]:
         return
     for unit in reading:
         yield unit.is_message, dumps(unit.value)
-
-
-def _elements(write: Callable[[bytes], object], layout: bytes) -> Callable[[bytes], None]:
-    """A function that writes array elements, with commas between them."""
-    separator = b""
-
-    def element(text: bytes) -> None:
-        nonlocal separator
-        write(separator)
-        write(text)
-        separator = b"," + layout
-
-    return element
 
 
 def _write_graph(tree: Tree, out: IO[bytes]) -> None:

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from clew.agents.base import SourceFile
 from clew.agents.claude_code import tables
-from clew.agents.claude_code.orders import ORDERS
+from clew.agents.claude_code.orders import GENERATIONS, ORDERS
 from clew.agents.jsonl import JsonlReading
 from clew.agents.mapping import Values
 from clew.agents.quick import Quick
@@ -31,7 +31,7 @@ class ClaudeReading(JsonlReading):
 
     def encoded(self) -> Iterator[tuple[bool, bytes]]:
         """For each unit whether it is a message, and its JSON."""
-        quick = Quick(self.context, tables.BLOCKS, self.calls)
+        quick = Quick(self.context, tables.MESSAGES, tables.BLOCKS, GENERATIONS, self.calls)
         with open_source(self.source.path) as stream:
             for text, line, start, whole in read_lines(stream):
                 # A wrong guess costs time, never truth.
