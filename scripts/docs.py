@@ -31,9 +31,10 @@ def _help(command: click.Command, name: str) -> str:
 
 def write() -> None:
     """All pages."""
-    (ROOT / "docs" / "commands.md").write_text(commands())
+    (ROOT / "docs" / "commands.md").write_text(commands(), encoding="utf-8", newline="\n")
     for script in ("problems.py", "schema.py", "seeds.py"):
         subprocess.run([sys.executable, str(ROOT / "scripts" / script)], check=True)
+    subprocess.run([sys.executable, "-m", "tests.docs.examples"], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HAS = ("error", "thinking", "subagent", "edit")
 EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "edit_file", "apply_patch"})
-_AGO = re.compile(r"(\d+)\s*(min|m|h|d|w)")
+_AGO = re.compile(r"(\d{1,18})\s*(min|m|h|d|w)")
 _UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -131,15 +131,23 @@ def _words(value: JSON) -> Iterator[str]:
 def point_in_time(words: JSON, now: datetime) -> datetime:
     """A date, a time, or how long ago: `2026-11-01`, `2026-11-01T10:00`, `3d`, `12h`, `today`, `yesterday`."""
     if isinstance(words, datetime):
-        return words
+        return words if words.tzinfo is not None else words.replace(tzinfo=UTC)
     text = str(words).strip().lower()
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if text in ("today", "yesterday"):
         return midnight - timedelta(days=text == "yesterday")
     ago = _AGO.fullmatch(text.removesuffix(" ago"))
     if ago:
-        return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-    stamp = parse_time(f"{text}T00:00:00") if len(text) == 10 else parse_time(text.upper())
+        stamp = _before(now, int(ago[1]), _UNITS[ago[2]])
+    else:
+        stamp = parse_time(f"{text}T00:00:00") if len(text) == 10 else parse_time(text.upper())
     if stamp is None:
         raise UsageError(f"{words!r} is no time; try 2026-11-01, 3d, 12h, today or yesterday")
     return stamp
+
+
+def _before(now: datetime, count: int, unit: str) -> datetime | None:
+    try:
+        return now - timedelta(**{unit: count})
+    except OverflowError:
+        return None

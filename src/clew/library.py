@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
-from clew.agents.base import Agent, Outlines, SourceFile, Unit
+from clew.agents.base import Agent, SourceFile, Unit, skim
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
 from clew.errors import SourceUnreadable
-from clew.export.document import write_document
 from clew.filters import Filters
 from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
 from clew.model.json import JSON
-from clew.model.load import load_document
-from clew.model.time import spell_time
-from clew.references import Reference, resolve
+from clew.references import Reference, named_path, resolve
 from clew.sources.local import at_path, in_homes
-from clew.validate.session import check_source
 
 
 class StoredSession:
@@ -54,9 +51,9 @@ class StoredSession:
     @cached_property
     def outline(self) -> Facts:
         """The facts without the links between messages, where the agent can tell them more quickly."""
-        if "facts" in self.__dict__ or not isinstance(self.agent, Outlines):
+        if "facts" in self.__dict__:
             return self.facts
-        return self.agent.outline(self.source)
+        return skim(self.agent, self.source, tree=False, counts=True)
 
     def forget(self) -> None:
         """Let go of what was read; it is read again when it is asked for."""
@@ -89,7 +86,8 @@ class StoredSession:
 
     def units(self) -> Iterator[Unit]:
         """Messages and records in source order, as JSON of the unified document."""
-        return iter(self.agent.read(self.source, self.facts))
+        facts = self.__dict__.get("facts") or skim(self.agent, self.source, tree=False, counts=False)
+        return iter(self.agent.read(self.source, facts))
 
     @property
     def usage(self) -> Usage:
@@ -98,12 +96,18 @@ class StoredSession:
 
     def document(self) -> Document:
         """The whole session in memory."""
+        from clew.export.document import write_document
+        from clew.model.load import load_document
+        from clew.model.time import spell_time
+
         text = io.BytesIO()
-        write_document(self.agent, self.source, text, timestamp=spell_time(self._host.now()), facts=self.facts)
+        write_document(self.agent, self.source, text, timestamp=spell_time(self._host.now()))
         return load_document(text.getvalue())
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with the session's files."""
+        from clew.validate.session import check_source
+
         return check_source(self.agent, self.source)
 
 
@@ -131,8 +135,8 @@ class Library:
 
     def find(self, reference: str) -> list[StoredSession]:
         """The sessions a reference means; a folder may hold many. Raises where there is none or it is ambiguous."""
-        path = Path(reference.partition("#")[0]).expanduser()
-        if path.exists() and ("/" in reference or path.is_file()):
+        path = named_path(reference)
+        if path is not None:
             return [StoredSession(found.agent, found.source, self.hosts[0]) for found in at_path(path)]
         return [resolve(Reference.parse(reference), list(self.sources()))]
 
@@ -147,7 +151,8 @@ class Library:
         """Tokens by model over all sessions; a call that several files repeat counts once."""
         ledger = UsageLedger()
         for session in self.sessions(filters):
-            ledger.absorb(session.outline.ledger)
+            with suppress(SourceUnreadable):
+                ledger.absorb(session.outline.ledger)
             session.forget()
         return dict(ledger.by_model())
 

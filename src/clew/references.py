@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from clew.agents.base import Agent, SourceFile
-from clew.errors import AmbiguousReference, UnknownReference, UsageError
+from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
 
-_SHAPE = re.compile(r"(?:(?P<agent>[a-z0-9-]+):)?(?P<id>@last|[^#@\s]+)(?:@(?P<branch>[^#]+))?(?:#(?P<message>\d+))?")
+_SHAPE = re.compile(
+    r"(?:(?P<agent>[a-z0-9-]+):)?(?P<id>@last|[^#@\s]+)(?:@(?P<branch>[^#]+))?(?:#(?P<message>\d{1,18}))?"
+)
+_MESSAGE = re.compile(r"#(\d{1,18})$")
 _SHOWN = 5
 
 
@@ -44,9 +49,29 @@ class Reference(NamedTuple):
         return cls(match["id"], match["agent"], match["branch"], int(message) if message else None)
 
 
+def named_path(reference: str) -> Path | None:
+    """The file or folder that a reference names, with or without a message behind it; None where it is an id."""
+    for name in (reference, _MESSAGE.sub("", reference)):
+        path = Path(name)
+        with suppress(RuntimeError):  # there is no such user
+            path = path.expanduser()
+        if path.exists() and ("/" in name or path.is_file()):
+            return path
+    if reference.startswith(("/", "./", "../", "~")):
+        raise SourceUnreadable(f"{reference}: no such file or folder")
+    return None
+
+
+def message_of(reference: str) -> int | None:
+    """The index of the message that a reference names, of a path or of an id."""
+    path = Path(reference)
+    found = None if "/" in reference and path.exists() else _MESSAGE.search(reference)
+    return int(found[1]) if found else None
+
+
 def resolve(reference: Reference, sessions: Sequence[S]) -> S:
-    """The one session that answers to the reference."""
-    candidates = [s for s in sessions if reference.agent is None or s.agent.id == reference.agent]
+    """The one session that answers to the reference; one that cannot be read answers to none."""
+    candidates = [s for s in sessions if (reference.agent is None or s.agent.id == reference.agent) and _has_id(s)]
     if reference.id == "@last":
         return _last(candidates)
     exact = [session for session in candidates if session.id == reference.id]
@@ -58,6 +83,13 @@ def resolve(reference: Reference, sessions: Sequence[S]) -> S:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise AmbiguousReference(f"{reference.id!r} is ambiguous: {shown}{more}")
     return found[0]
+
+
+def _has_id(session: Named) -> bool:
+    try:
+        return bool(session.id)
+    except SourceUnreadable:
+        return False
 
 
 def _last(sessions: Sequence[S]) -> S:

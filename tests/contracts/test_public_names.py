@@ -5,12 +5,24 @@ import pytest
 import clew
 
 EXPECTED = [
+    "ClewError",
     "Document",
+    "Filters",
+    "Graph",
+    "Host",
     "Library",
     "Message",
+    "Metadata",
     "Problem",
+    "Proof",
+    "Record",
     "Session",
+    "StoredSession",
+    "TokenUsage",
+    "dump_document",
+    "load_document",
     "sessions",
+    "verify",
 ]
 
 

@@ -112,12 +112,17 @@ class Agent(Protocol):
 
 
 @runtime_checkable
-class Outlines(Protocol):
-    """An agent that can tell the facts of a session more quickly when its tree is not asked for."""
+class Skims(Protocol):
+    """An agent that is quicker when it need not tell everything."""
 
-    def outline(self, source: SourceFile) -> Facts:
-        """The facts of the first pass without the links between messages."""
+    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
+        """The facts of the first pass; without `tree` no links, without `counts` no tokens, models and tools."""
         ...
+
+
+def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts:
+    """The facts of the first pass, and no more of them than asked for where the agent can leave some out."""
+    return agent.skim(source, tree, counts) if isinstance(agent, Skims) else agent.scan(source)
 
 
 class Reading(Protocol):

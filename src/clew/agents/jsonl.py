@@ -18,6 +18,9 @@ from clew.io.compress import damage, open_source
 from clew.io.records import RawRecord, read_records
 from clew.model.json import JSON
 
+MAX_CALLS = 10_000
+"""How many tool calls are remembered, so that their results can be named."""
+
 
 class Form(NamedTuple):
     """How one type of record is unified. `role` None: it is no message but a record of `kind`."""
@@ -28,6 +31,15 @@ class Form(NamedTuple):
 
 
 Choose = Callable[[dict[str, JSON]], Form]
+
+
+class RecentCalls(dict[str, str]):
+    """The names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
+
+    def __setitem__(self, call: str, name: str) -> None:
+        super().__setitem__(call, name)
+        if len(self) > MAX_CALLS:
+            del self[next(iter(self))]
 
 
 class JsonlReading:
@@ -51,7 +63,7 @@ class JsonlReading:
         self._agent, self.source, self._choose, self._derive = agent, source, choose, derive
         self._extra = extra or {}
         self.index = 0
-        self.calls: dict[str, str] = {}
+        self.calls: dict[str, str] = RecentCalls()
         self.form: Form | None = None
         """How the record read last was unified."""
         self.context = Context(agent, {**shared, "role": None}, Orders(hints=hints))

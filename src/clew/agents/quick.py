@@ -441,7 +441,7 @@ class Quick:
         return None
 
     def _register(self, family: _Family) -> Any:
-        """The numbers of a family's orders in this document, where they are not the usual ones; None: it cannot be used."""
+        """The numbers of a family's orders in this document that are not the usual ones; None: it cannot be used."""
         orders = self._context.orders
         blocks = [orders.number(name, order) for name, order in family.block_orders]
         numbers = {name: orders.number(name, order) for name, order in family.message_orders}

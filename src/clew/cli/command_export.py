@@ -90,7 +90,7 @@ class Writer:
             write_markdown(session.session_object, messages, out, self.detail)
             return
         layout = ONE_LINE if self.form == "ndjson" else LINES
-        write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout, facts=session.facts)
+        write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout)
         # The facts of one session are of no use to the next.
         session.forget()
 
@@ -105,9 +105,12 @@ class Writer:
 
     def to_folder(self, sessions: list[StoredSession], folder: Path) -> None:
         """Each session into a file of its own."""
+        from clew.export.organise import free_name
+
         suffix = FORMATS[self.form] + {"gzip": ".gz", "zstd": ".zst", None: ""}[self.compression]
+        taken: set[str] = set()
         for session in sessions:
-            target = folder / f"{session.agent.id}-{session.id}{suffix}"
+            target = folder / (free_name(f"{session.agent.id}-{session.id}", taken) + suffix)
             with opened(target, self.compression) as out:
                 self.write(session, out)
         say(f"{len(sessions)} sessions in {folder}")
@@ -116,6 +119,7 @@ class Writer:
         """Copies of the native files, filed by date or by project."""
         from clew.export.organise import organise
 
+        taken: set[str] = set()
         for session in sessions:
-            organise(session.source, session.session_object, folder, layout)
+            organise(session.source, session.session_object, folder, layout, taken)
         say(f"{len(sessions)} sessions in {folder}")

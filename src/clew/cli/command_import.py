@@ -9,7 +9,7 @@ import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
-from clew.errors import UsageError
+from clew.errors import InvalidDocument, UsageError
 from clew.export.native import native_bytes, write_native
 from clew.export.reading import read_documents
 from clew.io.compress import open_source
@@ -39,8 +39,10 @@ def command(
         raise UsageError("name a folder with -o, or use --stdout")
     written = []
     for path in documents:
+        found = False
         with open_source(path) as stream:
             for document in read_documents(stream):
+                found = True
                 if stdout:
                     sys.stdout.buffer.writelines(native_bytes(document))
                 elif output is not None:
@@ -48,6 +50,8 @@ def command(
                     header = document.header
                     row = {"session_id": header.session["id"], "agent": header.agent, "files": [str(f) for f in files]}
                     written.append(row)
+        if not found:
+            raise InvalidDocument(f"{path}: no unified document")
     if wants_json(context, as_json):
         print_json(written)
     else:

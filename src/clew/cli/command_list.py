@@ -15,7 +15,7 @@ from clew.model.time import parse_time
 
 
 @click.command("list")
-@click.option("-n", "--limit", type=int, metavar="N", help="Show only the newest N.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Show only the newest N.")
 @click.option("--subagents/--no-subagents", default=False, help="Show the sessions of sub-agents too.")
 @filtering
 @common

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import click
 
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_line
 from clew.errors import UnknownReference
+from clew.io.compress import open_source
 from clew.library import StoredSession
 from clew.model.json import JSON
-from clew.references import Reference
+from clew.references import message_of
 from clew.render.detail import DETAILS, Detail
 
 
@@ -34,7 +36,7 @@ def command(
 ) -> None:
     """Print a session, or one message of it (REF#12). JSON prints one message a line."""
     session = library(context, homes).get(reference)
-    wanted = Reference.parse(reference).message if "#" in reference and "/" not in reference else None
+    wanted = message_of(reference)
     if raw:
         _print_raw(session, wanted)
     elif wants_json(context, as_json):
@@ -57,11 +59,23 @@ def _messages(session: StoredSession, wanted: int | None) -> Iterator[dict[str, 
 
 
 def _print_raw(session: StoredSession, wanted: int | None) -> None:
-    with session.path.open("rb") as stream:
+    folder, printed = session.path.parent, False
+    files = [session.path, *(folder / name for name in session.source.parts)]
+    with ExitStack() as stack:
+        streams = [stack.enter_context(open_source(path)) for path in files]
+        ends = [0] * len(files)
+        start = stop = 0
         for unit in session.units():
-            if wanted is None or (unit.is_message and unit.value["index"] == wanted):
-                stream.seek(unit.start)
-                sys.stdout.buffer.write(stream.read(unit.stop - unit.start) + b"\n")
+            # A message without bytes of its own stands in the record before, which is printed once.
+            shares = unit.is_message and unit.start == unit.stop
+            start, stop = (start, stop) if shares else (unit.start, unit.stop)
+            if shares if wanted is None else not (unit.is_message and unit.value["index"] == wanted):
+                continue
+            streams[unit.part].read(start - ends[unit.part])
+            sys.stdout.buffer.write(streams[unit.part].read(stop - start) + b"\n")
+            ends[unit.part], printed = stop, True
+    if wanted is not None and not printed:
+        raise UnknownReference(f"session {session.id} has no message {wanted}")
 
 
 def _print(session: StoredSession, wanted: int | None, detail: Detail) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json
+from clew.errors import UnknownReference
 from clew.model import Problem
 from clew.validate.session import check_source
 
@@ -41,10 +42,14 @@ def command(
     named = [session for reference in references for session in shelf.find(reference)]
     shown = _SEVERITIES[: _SEVERITIES.index(level) + 1]
     problems: list[Problem] = []
+    checked = 0
     for session in named if references else shelf.sources():
         if filters.admits(session):
+            checked += 1
             found = (p for p in check_source(session.agent, session.source) if p.severity in shown)
             problems.extend(islice(found, 1) if fail_fast else found)
+    if not checked:
+        raise UnknownReference("no session to check; `clew agents` shows where they are looked for")
     if wants_json(context, as_json):
         print_json([msgspec.to_builtins(problem) for problem in problems])
     else:

@@ -10,6 +10,7 @@ import msgspec
 
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
+from clew.errors import UnknownReference
 from clew.export.verify import Proof, verify
 from clew.library import Library, StoredSession
 
@@ -31,6 +32,8 @@ def command(
     for session in _chosen(library(context, homes), references):
         if filters.admits(session):
             proof.add(verify(session.agent, session.source))
+    if not proof.files:
+        raise UnknownReference("no session to verify; `clew agents` shows where they are looked for")
     if wants_json(context, as_json):
         print_json(msgspec.to_builtins(proof))
     else:
@@ -46,6 +49,8 @@ def _chosen(shelf: Library, references: tuple[str, ...]) -> Iterator[StoredSessi
 
 
 def _report(proof: Proof) -> None:
+    from clew.render.safe import one_line
+
     for difference in proof.different:
         say(f"{difference.file}:{difference.line}: {difference.why}")
     ratio = proof.document_bytes / proof.bytes if proof.bytes else 1.0
@@ -57,4 +62,4 @@ def _report(proof: Proof) -> None:
     for name, counts in (("types", proof.unknown_types), ("keys", proof.unknown_keys)):
         if counts:
             listed = ", ".join(f"{key or '(none)'} ({count})" for key, count in sorted(counts.items()))
-            click.echo(f"unknown {name}, kept: {listed}")
+            click.echo(one_line(f"unknown {name}, kept: {listed}"))

@@ -16,6 +16,10 @@ _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
+class _ReaderGone(Exception):
+    """Nobody reads our output any more."""
+
+
 class LazyGroup(click.Group):
     """`list` lives in clew.cli.command_list, and so on."""
 
@@ -38,26 +42,41 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(self._help.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a broken pipe gets a name that click does not make exit code 1 of."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGone from None
+
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         """Run; an error that clew raises on purpose is one line on stderr and its exit code."""
         kwargs["standalone_mode"] = False
         try:
             code = super().main(args, *rest, **kwargs)
+            sys.stdout.flush()
         except click.ClickException as error:
             error.show()
             code = error.exit_code
         except ClewError as error:
-            click.echo(f"clew: {error}", err=True)
+            _complain(f"{error}")
             code = error.exit_code
         except (click.Abort, KeyboardInterrupt):
-            click.echo("clew: interrupted", err=True)
+            _complain("interrupted")
             code = _INTERRUPTED
-        except BrokenPipeError:
+        except (_ReaderGone, BrokenPipeError):
             # The reader of our output has gone; nothing is left to say.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = _BROKEN_PIPE
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            click.echo(f"clew: {place}{error.strerror or error}", err=True)
+            _complain(f"{place}{error.strerror or error}")
             code = 3
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(text: str) -> None:
+    """One line on stderr; nothing in it can steer the terminal."""
+    from clew.render.safe import one_line
+
+    click.echo(one_line(f"clew: {text}"), err=True)

@@ -47,7 +47,9 @@ def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> No
 
 def say(text: str) -> None:
     """Talk to the person, not to the pipe."""
-    click.echo(text, err=True)
+    from clew.render.safe import visible
+
+    click.echo(visible(text), err=True)
 
 
 @contextmanager

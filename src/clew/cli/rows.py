@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import msgspec
 
 from clew.derive.session import derived
 from clew.errors import SourceUnreadable
+from clew.graph.links import holds
+from clew.io.parallel import spread
 from clew.library import StoredSession
 from clew.model.json import JSON
+
+WORTH_SPREADING = 32 << 20
+"""From this many bytes on, several processes are quicker than one."""
 
 
 def row(session: StoredSession) -> dict[str, JSON]:
@@ -33,7 +39,7 @@ def row(session: StoredSession) -> dict[str, JSON]:
         "prompt_count": more.prompt_count,
         "tool_calls": facts.tool_calls,
         "has_errors": facts.has_errors,
-        "tokens": msgspec.to_builtins(session.usage),
+        "tokens": msgspec.to_builtins(more.usage),
         "total_tokens": more.total_tokens,
         "cache_hit_rate": more.cache_hit_rate,
         "is_agent_session": header["is_agent_session"],
@@ -45,21 +51,40 @@ def row(session: StoredSession) -> dict[str, JSON]:
 
 
 def rows(sessions: Iterable[StoredSession]) -> tuple[list[dict[str, JSON]], list[str]]:
-    """The rows of all sessions, newest first, and what could not be read. Titles are looked for across files."""
-    result, unreadable, summaries, links = [], [], {}, []
-    for session in sessions:
-        try:
-            result.append(row(session))
-        except SourceUnreadable as error:
-            unreadable.append(str(error))
-            continue
-        summaries.update(session.outline.summaries)
-        links.append((result[-1], session.outline))
-        session.forget()
-    for entry, facts in links:
-        if not facts.titles:
-            for leaf, summary in summaries.items():
-                if facts.links.holds(leaf):
-                    entry["title"] = summary
+    """The rows of all sessions, newest first, and what could not be read."""
+    chosen = list(sessions)
+    total = sum(session.source.size for session in chosen)
+    looks = spread(_look, chosen, workers=1 if total < WORTH_SPREADING else None)
+    projects: dict[str, list[dict[str, JSON]]] = defaultdict(list)
+    for session, look in zip(chosen, looks, strict=True):
+        if "row" in look:
+            projects[str(session.path.parent)].append(look)
+    for found in projects.values():
+        _find_titles(found)
+    result = [look["row"] for look in looks if "row" in look]
     result.sort(key=lambda entry: (entry["ended_at"] or "", entry["id"]), reverse=True)
-    return result, unreadable
+    return result, [look["unreadable"] for look in looks if "unreadable" in look]
+
+
+def _look(session: StoredSession) -> dict[str, JSON]:
+    """A session's row, and what tells its title from other files."""
+    try:
+        look: dict[str, JSON] = {"row": row(session)}
+    except SourceUnreadable as error:
+        return {"unreadable": str(error)}
+    facts = session.outline
+    if facts.summaries:
+        look["summaries"] = facts.summaries
+    if not facts.titles:
+        look["uuids"] = facts.links.uuids
+    session.forget()
+    return look
+
+
+def _find_titles(looks: list[dict[str, JSON]]) -> None:
+    """A summary of a session may stand in any later file of its project."""
+    summaries = {leaf: text for look in looks for leaf, text in look.get("summaries", {}).items()}
+    for look in looks:
+        for leaf, summary in summaries.items():
+            if "uuids" in look and holds(look["uuids"], leaf):
+                look["row"]["title"] = summary

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from clew.errors import UsageError
+from clew.model.time import parse_time
 
 __all__ = ["write_demo"]
 
 # Package data carries no leading dots: build tools and file listings pass over hidden names.
 _FOLDERS = {"claude": ".claude", "sage": ".sage", "emacs.d": ".emacs.d"}
+
+_TIME = re.compile(rb'"timestamp":"([^"]+)"')
 
 
 def write_demo(target: Path) -> list[Path]:
@@ -39,4 +44,13 @@ def _copy(folder: Traversable, target: Path) -> Iterator[Path]:
         else:
             path.touch(mode=0o600, exist_ok=False)
             path.write_bytes(entry.read_bytes())
+            _date(path)
             yield path
+
+
+def _date(path: Path) -> None:
+    """A session was written to when its last record says so."""
+    times = [parse_time(time.decode()) for time in _TIME.findall(path.read_bytes())]
+    last = max((time for time in times if time is not None), default=None)
+    if last is not None:
+        os.utime(path, (last.timestamp(), last.timestamp()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ FIELDS = (
 )
 _UNKNOWN = -1
 _MOST = 2**63 - 1
-"""A larger count is no count."""
+"""A larger count is no count, and neither is one below zero."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class UsageLedger:
         row = self._rows.get(call)
         if row is None:
             row = self._open(call, model)
-            self._counts.extend(_UNKNOWN if count is None or count > _MOST else count for count in counts)
+            self._counts.extend(_UNKNOWN if count is None or not 0 <= count <= _MOST else count for count in counts)
             return
         at = row * len(FIELDS)
         known = self._counts[at : at + len(FIELDS)]
@@ -100,17 +100,24 @@ class UsageLedger:
             counts = other._counts[at : at + len(FIELDS)]
             self.note(call, names[other._row_models[row]], counts)
 
-    def by_model(self) -> Mapping[str, Usage]:
+    def by_model(self) -> dict[str, Usage]:
         """Totals by model name; the empty name stands for calls that name none."""
-        totals: dict[str, Usage] = {}
-        names = list(self._models)
-        for row in range(len(self._rows)):
-            at = row * len(FIELDS)
-            counts = [None if count == _UNKNOWN else count for count in self._counts[at : at + len(FIELDS)]]
-            name = names[self._row_models[row]]
-            totals[name] = totals.get(name, Usage()) + Usage(1, *counts)
-        return totals
+        width = len(FIELDS)
+        sums = [[0] * (width + 1) for _ in self._models]
+        known = [[False] * width for _ in self._models]
+        for row, model in enumerate(self._row_models):
+            total, seen = sums[model], known[model]
+            total[width] += 1
+            for offset, count in enumerate(self._counts[row * width : (row + 1) * width]):
+                if count != _UNKNOWN:
+                    total[offset] += count
+                    seen[offset] = True
+        return {name: _usage(sums[at], known[at]) for name, at in self._models.items()}
 
     def total(self) -> Usage:
         """The sum over all models."""
         return sum(self.by_model().values(), Usage())
+
+
+def _usage(sums: list[int], known: list[bool]) -> Usage:
+    return Usage(sums[-1], *[total if seen else None for total, seen in zip(sums, known, strict=False)])

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO
 
-from clew.agents.base import Agent, Encodes, Reading, SourceFile
+from clew.agents.base import Agent, Encodes, Reading, SourceFile, skim
 from clew.derive.facts import Facts
 from clew.graph.tree import Tree
 from clew.io.codec import dumps
@@ -29,10 +29,9 @@ def write_document(
     *,
     timestamp: str,
     layout: bytes = LINES,
-    facts: Facts | None = None,
 ) -> Reading:
     """Write the session in `source` as one unified document; returns the reading, with its counters."""
-    facts = facts or agent.scan(source)
+    facts = skim(agent, source, tree=True, counts=False)
     reading = agent.read(source, facts)
     out.write(_header(agent, source, facts, timestamp, layout))
     with tempfile.SpooledTemporaryFile(SPOOL) as spool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
 from clew.agents import registry
-from clew.errors import WouldLose
+from clew.errors import InvalidDocument, WouldLose
 from clew.export.reading import DocumentStream, exact_units
 from clew.io.atomic import replacing
 from clew.io.paths import safe_relative
@@ -17,8 +17,8 @@ from clew.io.paths import safe_relative
 def write_native(document: DocumentStream, home: Path, force: bool = False) -> list[Path]:
     """Write the session below `home`, in its agent's own layout; refuses to replace other content."""
     agent = registry.get(document.header.agent)
-    main = home / agent.target(document.header)
-    with ExitStack() as stack:
+    with _refusing(), ExitStack() as stack:
+        main = home / agent.target(document.header)
         files: dict[str, tuple[Path, IO[bytes]]] = {}
         for name, piece in agent.write(document.header, exact_units(agent, document)):
             if name not in files:
@@ -35,6 +35,16 @@ def write_native(document: DocumentStream, home: Path, force: bool = False) -> l
 def native_bytes(document: DocumentStream) -> Iterator[bytes]:
     """The session's main file alone."""
     agent = registry.get(document.header.agent)
-    for name, piece in agent.write(document.header, exact_units(agent, document)):
-        if not name:
-            yield piece
+    with _refusing():
+        for name, piece in agent.write(document.header, exact_units(agent, document)):
+            if not name:
+                yield piece
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Documents come from anywhere: one whose parts are not of the types they must be is refused."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise InvalidDocument(f"the document does not fit `clew schema`: {type(error).__name__}: {error}") from error

@@ -8,17 +8,28 @@ from clew.agents.base import SourceFile
 from clew.derive.session import project_of
 from clew.io.atomic import replacing
 from clew.io.compress import open_source
-from clew.io.paths import safe_relative
+from clew.io.paths import file_name
 from clew.model.json import JSON
 
 _UNDATED = "undated"
 _PIECE = 1 << 20
 
 
-def organise(source: SourceFile, session: dict[str, JSON], folder: Path, layout: str) -> Path:
+def free_name(text: str, taken: set[str]) -> str:
+    """A file name made of untrusted text that no other session has taken; names may differ in case alone."""
+    name = plain = file_name(text)
+    number = 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{plain}-{number}"
+    taken.add(name.casefold())
+    return name
+
+
+def organise(source: SourceFile, session: dict[str, JSON], folder: Path, layout: str, taken: set[str]) -> Path:
     """Copy a session's main file below `folder/sessions`; returns the copy."""
     day = (session["started_at"] or _UNDATED)[:10]
-    name = safe_relative(session["id"].replace("/", "-"))
+    name = free_name(session["id"], taken)
     if layout == "date":
         target = folder / "sessions" / day / f"session-{name}.jsonl"
     else:
@@ -32,4 +43,4 @@ def organise(source: SourceFile, session: dict[str, JSON], folder: Path, layout:
 def project_name(workspace: str) -> str:
     """The last component of a path, safe as the name of a folder."""
     last = project_of(workspace)
-    return safe_relative(last) if last else "unknown"
+    return file_name(last) if last else "unknown"

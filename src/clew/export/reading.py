@@ -22,6 +22,7 @@ class DocumentStream:
     def __init__(self, stream: IO[bytes], start: int = 0) -> None:
         self._stream = stream
         self._arrays: dict[str, int] = {}
+        self._graph: int | None = None
         self._members: dict[str, JSON] = {}
         scanner = Scanner(stream, start)
         for key in scanner.members():
@@ -36,6 +37,10 @@ class DocumentStream:
             self._arrays[key] = scanner.offset
             for _ in scanner.elements():
                 pass
+        elif key == "graph":
+            # It names every message once more: read when it is asked for.
+            self._graph = scanner.offset
+            scanner.skip()
         else:
             self._members[key] = scanner.value()
 
@@ -47,18 +52,21 @@ class DocumentStream:
         if "messages" not in self._arrays:
             raise InvalidDocument("no unified document: 'messages' is missing")
         check_version(members["schema_version"])
+        extensions = members.get("extensions") or {}
+        if not (isinstance(members["session"], dict) and isinstance(extensions, dict)):
+            raise InvalidDocument("no unified document: 'session' and 'extensions' are objects")
         return Header(
             str(members["schema_version"]),
             str(members.get("export_timestamp", "")),
             str(members["agent"]),
             members["session"],
-            members.get("extensions") or {},
+            extensions,
         )
 
     @property
     def graph(self) -> JSON:
         """The document's own graph, None where it has none."""
-        return self._members.get("graph")
+        return None if self._graph is None else Scanner(self._stream, self._graph).value()
 
     def messages(self) -> Iterator[dict[str, JSON]]:
         """The messages alone."""
@@ -88,19 +96,21 @@ class DocumentStream:
 
 def read_documents(stream: IO[bytes]) -> Iterator[DocumentStream]:
     """Every document in the stream: one in a .json file, many in an .ndjson file."""
-    seekable = stream if stream.seekable() else _spool(stream)
+    if stream.seekable():
+        yield from _documents(stream)
+        return
+    with tempfile.SpooledTemporaryFile(_SPOOL) as copy:
+        for piece in iter(lambda: stream.read(_SPOOL), b""):
+            copy.write(piece)
+        yield from _documents(copy)
+
+
+def _documents(stream: IO[bytes]) -> Iterator[DocumentStream]:
     start = 0
-    while Scanner(seekable, start).peek():
-        document = DocumentStream(seekable, start)
+    while Scanner(stream, start).peek():
+        document = DocumentStream(stream, start)
         yield document
         start = document.end
-
-
-def _spool(stream: IO[bytes]) -> IO[bytes]:
-    copy = tempfile.SpooledTemporaryFile(_SPOOL)  # noqa: SIM115
-    for piece in iter(lambda: stream.read(_SPOOL), b""):
-        copy.write(piece)
-    return copy
 
 
 def exact_units(agent: Agent, document: DocumentStream) -> Iterator[tuple[bool, dict[str, JSON]]]:

@@ -99,7 +99,12 @@ class Links:
 
     def holds(self, uuid: str) -> bool:
         """True when a node has this uuid."""
-        return _BETWEEN + uuid.encode("utf-8", "surrogatepass") + _BETWEEN in self._uuids
+        return holds(self._uuids, uuid)
+
+    @property
+    def uuids(self) -> bytes:
+        """All uuids, for `holds`."""
+        return bytes(self._uuids)
 
     def _link(self, node: int, parent: str, wanted: dict[str, list[int]]) -> None:
         found = self._recent.get(parent)
@@ -189,3 +194,8 @@ class Links:
         remaining = iter(nodes)
         while part := list(islice(remaining, size)):
             yield [uuid for uuid in map(self.uuid, part) if uuid is not None]
+
+
+def holds(uuids: bytes | bytearray, uuid: str) -> bool:
+    """True when the uuid is among those of some links."""
+    return _BETWEEN + uuid.encode("utf-8", "surrogatepass") + _BETWEEN in uuids

@@ -138,6 +138,8 @@ class CarefulReader:
         return value
 
     def _clean_text(self, text: str) -> str:
+        if text.isascii():
+            return text
         try:
             text.encode()
         except UnicodeEncodeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable
@@ -22,8 +23,11 @@ MAX_UNPACKED = 4 << 30
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 _BUFFER = 1 << 20
+_STEP = 16 << 10
+"""So much is unpacked at once; where the archive is damaged, at most this is lost."""
 
 
 def open_source(path: Path) -> BinaryIO:
@@ -37,7 +41,7 @@ def open_source(path: Path) -> BinaryIO:
     if magic.startswith(_GZIP):
         return _guard(cast(BinaryIO, gzip.GzipFile(fileobj=handle)), handle, path)
     if magic == _ZSTD:
-        return _guard(_zstd_reader(handle), handle, path)
+        return _guard(_zstd_reader(handle), handle, path, _is_cut_zstd)
     return handle
 
 
@@ -56,36 +60,80 @@ def _zstd_reader(handle: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True))
 
 
-def _guard(stream: BinaryIO, handle: BinaryIO, path: Path) -> BinaryIO:
-    size = os.fstat(handle.fileno()).st_size
-    return cast(BinaryIO, io.BufferedReader(Guarded(stream, handle, size, path), _BUFFER))
+def _is_cut_zstd(handle: BinaryIO) -> bool:
+    """True where the last frame is not complete: the reader ends there without a word."""
+    import zstandard
+
+    at, size = 0, os.fstat(handle.fileno()).st_size
+    while at < size:
+        head = _read_at(handle, at, 18)
+        if _SKIPPABLE.match(head):
+            at += 8 + int.from_bytes(head[4:8], "little")
+            continue
+        try:
+            has_checksum = zstandard.get_frame_parameters(head).has_checksum
+            at += zstandard.frame_header_size(head)
+        except zstandard.ZstdError:
+            return True
+        last = False
+        while not last:
+            block = _read_at(handle, at, 3)
+            if len(block) < 3:
+                return True
+            number = int.from_bytes(block, "little")
+            last = bool(number & 1)
+            is_run = number >> 1 & 3 == 1
+            at += 3 + (1 if is_run else number >> 3)
+        at += 4 if has_checksum else 0
+    return at > size
+
+
+def _read_at(handle: BinaryIO, at: int, size: int) -> bytes:
+    handle.seek(at)
+    return handle.read(size)
+
+
+def _guard(
+    stream: BinaryIO, handle: BinaryIO, path: Path, is_cut: Callable[[BinaryIO], bool] = lambda _: False
+) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(Guarded(stream, handle, path, is_cut), _BUFFER))
 
 
 class Guarded(io.RawIOBase):
     """A decompressing stream that stops at the limits and ends early, not loudly, where the archive is damaged."""
 
-    def __init__(self, stream: BinaryIO, handle: BinaryIO, packed: int, path: Path) -> None:
-        self._stream, self._handle, self._path = stream, handle, path
+    def __init__(
+        self, stream: BinaryIO, handle: BinaryIO, path: Path, is_cut: Callable[[BinaryIO], bool] = lambda _: False
+    ) -> None:
+        self._stream, self._handle, self._path, self._is_cut = cast(io.BufferedReader, stream), handle, path, is_cut
+        packed = os.fstat(handle.fileno()).st_size
         self._limit = min(MAX_UNPACKED, max(FREE_BYTES, packed * MAX_RATIO))
         self._given = 0
+        self._waiting = b""
         self.damage: str | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        piece = self._read(len(buffer))
+        # Steps do not depend on what is asked for, so that a damaged archive always gives the same.
+        self._waiting = self._waiting or self._step()
+        piece = self._waiting[: len(buffer)]
+        self._waiting = self._waiting[len(buffer) :]
         self._given += len(piece)
         if self._given > self._limit:
             raise LimitExceeded(f"{self._path}: unpacks to more than {self._limit} bytes")
         buffer[: len(piece)] = piece
         return len(piece)
 
-    def _read(self, size: int) -> bytes:
+    def _step(self) -> bytes:
         if self.damage:
             return b""
         try:
-            return self._stream.read(size)
+            piece = self._stream.read1(_STEP)
+            if not piece and self._is_cut(self._handle):
+                self.damage = "the archive ends inside a frame"
+            return piece
         except (EOFError, OSError, zlib.error) as error:
             self.damage = str(error)
         except Exception as error:

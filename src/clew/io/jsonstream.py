@@ -102,6 +102,10 @@ class Scanner:
         except NOT_JSON:
             return _decode(raw, self.offset)
 
+    def skip(self) -> None:
+        """Step over the value here."""
+        self._raw(self.peek())
+
     def _line(self, read: Callable[[bytes], JSON]) -> JSON:
         """Our own layout has one element a line: then its end is known without a look inside."""
         end = self._buffer.find(b"\n", self._at)
@@ -136,6 +140,9 @@ class Scanner:
         depth, end = 0, self._at
         while True:
             match = _TOKEN.match(self._buffer, end)
+            if match is None and self._buffer[end : end + 1] == b'"':
+                end = self._string_end(end)
+                continue
             if match is None:
                 scanned = end - self._at
                 if not self._more():
@@ -149,6 +156,24 @@ class Scanner:
                 raw = self._buffer[self._at : end]
                 self._at = end
                 return raw
+
+    def _string_end(self, start: int) -> int:
+        """The end of a string that goes on behind the buffer; what was searched is not searched again."""
+        searched = start + 1
+        while True:
+            end = self._buffer.find(b'"', searched)
+            if end < 0:
+                start, searched = start - self._at, len(self._buffer) - self._at
+                if not self._more():
+                    raise InvalidDocument(f"the text ends inside a value at byte {self.offset}")
+                start, searched = start + self._at, searched + self._at
+                continue
+            text = end
+            while self._buffer[text - 1 : text] == b"\\":
+                text -= 1
+            if (end - text) % 2 == 0:
+                return end + 1
+            searched = end + 1
 
 
 def _decode(raw: bytes, offset: int) -> JSON:

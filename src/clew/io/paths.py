@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from clew.errors import UsageError
 
 _CLAUDE_LIMIT = 200
+_NAME_LIMIT = 200
+"""Leaves room for a suffix in the 255 bytes that file systems allow."""
+_UNSAFE = re.compile(r'[/\\\x00-\x1f\x7f:*?"<>|]')
 
 
 def encode_claude(path: str) -> str:
@@ -75,6 +78,12 @@ def spellings(path: str) -> Iterator[str]:
 def same_project(name: str, path: str) -> bool:
     """True when a folder name stands for the path under any rule, with or without a dash at the end."""
     return name in set(spellings(path)) or name.rstrip("-") in set(spellings(path))
+
+
+def file_name(text: str) -> str:
+    """A single path component made of untrusted text: what could lead elsewhere becomes `-`."""
+    name = _UNSAFE.sub("-", text).encode("utf-8", "replace")[:_NAME_LIMIT].decode("utf-8", "ignore")
+    return "-" * len(name) if name in (".", "..") else name or "-"
 
 
 def safe_relative(name: str) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -21,8 +21,12 @@ MAX_LINE = int(os.environ.get("CLEW_MAX_LINE", 512 << 20))
 """Longest line, in bytes, that is read as a record."""
 PIECE = 4 << 20
 """A longer line is kept in fragments of this size."""
+CHUNK = 1 << 18
+"""How many bytes are read at a time where lines are not looked at one by one."""
 MAX_RESYNCS = 10_000
 """How many places of a damaged line are tried as the start of a record."""
+MAX_REREADS = 4
+"""How often a damaged line is read in all while such a place is looked for."""
 
 _ROOM = 8
 """A record must leave room for the nesting that the document adds around it."""
@@ -77,6 +81,16 @@ def read_lines(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[tupl
         line += 1
 
 
+def read_chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Many lines at a time; False for a chunk that is a piece of a line that is too long."""
+    whole = True
+    while chunk := stream.read(CHUNK) if whole else stream.readline(PIECE):
+        tail = b"" if chunk.endswith(b"\n") else stream.readline(MAX_LINE)
+        ended = tail.endswith(b"\n") or len(tail) < MAX_LINE
+        yield chunk + tail if tail else chunk, whole and ended
+        whole = ended
+
+
 def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterator[RawRecord]:
     """The records of one line; nearly always it is one compact record and a line feed."""
     if not whole:
@@ -100,7 +114,9 @@ def _dissect(text: bytes, line: int, start: int) -> Iterator[RawRecord]:
     for number, (piece, found) in enumerate(pieces):
         tail = end if number == len(pieces) - 1 else b""
         value = found.value if isinstance(found.value, dict) else None
-        yield RawRecord(line, start, piece + tail, tail, value, found.dialect, found.findings)
+        # A long line is not copied where it is one record.
+        own = text if len(pieces) == 1 else piece + tail
+        yield RawRecord(line, start, own, tail, value, found.dialect, found.findings)
         start += len(piece)
 
 
@@ -121,11 +137,14 @@ def _values(raw: bytes, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
     text, findings = decode_text(raw)
     whole = _read_all(text, 0)
     if isinstance(whole, list) and not findings:
-        yield from _spell(whole, text, "glued-records" if len(whole) > 1 else None)
+        if len(whole) == 1 and isinstance(whole[0][0], dict):
+            yield raw, whole[0][3].finish(whole[0][0], raw)
+        else:
+            yield from _spell(whole, text, "glued-records" if len(whole) > 1 else None)
     elif isinstance(whole, list) and len(whole) == 1:
         value, _, _, reader = whole[0]
         yield raw, reader.finish(value, raw, findings)
-    elif whole == "too-deep":
+    elif isinstance(whole, _Damage) and whole.code == "too-deep":
         yield raw, _fragment("too-deep", *findings)
     else:
         yield from _salvage(raw, text, findings, torn)
@@ -134,8 +153,15 @@ def _values(raw: bytes, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
 _Value = tuple[JSON, int, int, CarefulReader]
 
 
-def _read_all(text: str, at: int) -> list[_Value] | str:
-    """Every value from `at` to the end of the text, or the code of what is wrong with them."""
+class _Damage(NamedTuple):
+    """What is wrong, and how far the reader came."""
+
+    code: str
+    at: int
+
+
+def _read_all(text: str, at: int) -> list[_Value] | _Damage:
+    """Every value from `at` to the end of the text, or what is wrong with them."""
     values: list[_Value] = []
     while True:
         begin = at
@@ -149,11 +175,11 @@ def _read_all(text: str, at: int) -> list[_Value] | str:
         try:
             value, at = reader.read(text, at)
         except TooDeep:
-            return "too-deep"
-        except ValueError:
-            return "malformed-json"
+            return _Damage("malformed-json" if values else "too-deep", at)
+        except ValueError as error:
+            return _Damage("malformed-json", getattr(error, "pos", at))
         if values and not isinstance(value, dict):
-            return "malformed-json"
+            return _Damage("malformed-json", at)
         values.append((value, begin, at, reader))
 
 
@@ -199,12 +225,14 @@ def _leading(text: str) -> tuple[list[_Value], int]:
 
 def _resume(text: str, at: int) -> tuple[int, list[_Value]]:
     """The first place behind `at` from where everything up to the end of the line is whole records."""
+    effort = MAX_REREADS * len(text)
     for tries, match in enumerate(_START.finditer(text, at + 1)):
-        if tries >= MAX_RESYNCS:
+        if tries >= MAX_RESYNCS or effort < 0:
             break
         values = _read_all(text, match.start())
         if isinstance(values, list):
             return match.start(), values
+        effort -= values.at - match.start()
     return len(text), []
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import Claim, Header, Reading, SourceFile
-from clew.agents.claude_code import locate, scan, tables
-from clew.agents.claude_code.header import claimed_session, named_session, session_object
-from clew.agents.claude_code.reading import ClaudeReading, read_message
-from clew.agents.jsonl import JsonlWriter
+from clew.agents.claude_code import locate, scan
+from clew.agents.claude_code.header import named_session, session_object, shared_values
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.paths import encode_claude, safe_relative
@@ -39,7 +37,7 @@ class ClaudeCode:
 
     def claims(self, path: Path, head: bytes) -> Claim:
         name = path.name.removesuffix(".gz").removesuffix(".zst")
-        if not name.endswith(".jsonl") or path.name.startswith("rollout-"):
+        if not locate.is_transcript(name, path.parent) or path.name.startswith("rollout-"):
             return Claim.NO
         # Sage Agent uses the same keys, but nests where it was and what it called.
         if path.name == "messages.jsonl" and _SAGE.search(head):
@@ -59,29 +57,32 @@ class ClaudeCode:
     def scan(self, source: SourceFile) -> Facts:
         return scan.scan(source)
 
-    def outline(self, source: SourceFile) -> Facts:
-        return scan.scan(source, tree=False)
+    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
+        return scan.scan(source, tree, counts)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         return session_object(source, facts)
 
     def read(self, source: SourceFile, facts: Facts) -> Reading:
-        context = {"session_id": claimed_session(facts), "slug": facts.slug, "agent_id": facts.extra.get("agent_id")}
-        return ClaudeReading(source, context, _claims(source, facts))
+        # Who only lists sessions need not load the tables.
+        from clew.agents.claude_code.reading import ClaudeReading
+
+        return ClaudeReading(source, shared_values(facts))
 
     def read_message(self, text: bytes) -> dict[str, JSON]:
+        from clew.agents.claude_code.reading import read_message
+
         return read_message(text)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.claude_code import tables
+        from clew.agents.jsonl import JsonlWriter
+
         session = header.session
         own = header.extensions.get(self.id) or {}
         default = session.get("parent_session_id") if session.get("is_agent_session") else session["id"]
-        context = {
-            "session_id": own.get("session_id", default),
-            "slug": session.get("slug"),
-            "agent_id": own.get("agent_id", session.get("agent_id")),
-        }
-        yield from JsonlWriter(self.id, header, tables.chosen, context).files(units)
+        shared = {"session_id": default, "slug": session.get("slug"), "agent_id": session.get("agent_id")}
+        yield from JsonlWriter(self.id, header, tables.chosen, own.get("shared", shared)).files(units)
 
     def target(self, header: Header) -> str:
         session = header.session
@@ -93,16 +94,3 @@ class ClaudeCode:
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
         return iter(())
-
-
-def _claims(source: SourceFile, facts: Facts) -> dict[str, JSON]:
-    """What records claim, where the session object says otherwise."""
-    session = session_object(source, facts, links=False)
-    default = session["parent_session_id"] if session["is_agent_session"] else session["id"]
-    claimed = claimed_session(facts)
-    extra: dict[str, JSON] = {}
-    if claimed != default:
-        extra["session_id"] = claimed
-    if facts.extra.get("agent_id") != session["agent_id"]:
-        extra["agent_id"] = facts.extra.get("agent_id")
-    return extra

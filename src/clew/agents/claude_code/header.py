@@ -8,20 +8,20 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.claude_code import locate
+from clew.agents.claude_code import locate, scan
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
-from clew.io.compress import open_source
+from clew.errors import SourceUnreadable
 from clew.model import Subagent
 from clew.model.json import JSON
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 
 
-def claimed_session(facts: Facts) -> str | None:
-    """The session id that most messages claim; only a different one is worth noting on a message."""
-    return max(facts.sessions, key=lambda name: facts.sessions[name], default=first_claim(facts))
+def shared_values(facts: Facts) -> dict[str, JSON]:
+    """What most records of the transcript repeat, so that only what differs is noted on a message."""
+    session = max(facts.sessions, key=lambda name: facts.sessions[name], default=first_claim(facts))
+    return {"session_id": session, "slug": facts.slug, "agent_id": facts.extra.get("agent_id")}
 
 
 def first_claim(facts: Facts) -> str | None:
@@ -36,8 +36,8 @@ def named_session(path: Path) -> str | None:
     return stem if locate.is_agent_file(path) or _UUID.fullmatch(stem) else None
 
 
-def session_object(source: SourceFile, facts: Facts, links: bool = True) -> dict[str, JSON]:
-    """The `session` of the unified document; `links` looks for sub-agents, which opens their files."""
+def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
+    """The `session` of the unified document."""
     is_agent = locate.is_agent_file(source.path)
     claimed = first_claim(facts)
     session: dict[str, JSON] = {
@@ -56,7 +56,7 @@ def session_object(source: SourceFile, facts: Facts, links: bool = True) -> dict
         session["title"] = title
     if facts.slug is not None:
         session["slug"] = facts.slug
-    if links and (subagents := list(find_subagents(source, facts, session["id"]))):
+    if subagents := list(find_subagents(source, facts, session["id"])):
         session["subagents"] = subagents
     return session
 
@@ -106,7 +106,8 @@ def _read_flat_agents(folder: Path, _changed: int) -> dict[str, list[Path]]:
 
 
 def _parent_of(path: Path) -> str | None:
-    """The session a flat sub-agent file names in its first record."""
-    with open_source(path) as stream:
-        match = _SESSION.search(stream.read(4096))
-    return match.group(1).decode(errors="replace") if match else None
+    """The session a flat sub-agent file names first; one that cannot be read belongs to nobody."""
+    try:
+        return scan.first_claim(locate.source_file(path))
+    except SourceUnreadable:
+        return None

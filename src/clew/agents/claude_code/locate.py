@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from clew.host import Host
 
 AGENT = "claude-code"
 _SKIPPED = (".orphaned", ".superseded")
+_OTHERS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
+"""Of sage-emacs, of the prompt line, of workflows."""
+_FILED = re.compile(r"^(?:session|\d{4}-\d\d-\d\d|undated)-(?=agent-|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-)")
 
 
 def roots(host: Host) -> Iterator[Path]:
@@ -29,18 +33,19 @@ def discover(root: Path) -> Iterator[SourceFile]:
     for folder, names, files in os.walk(root):
         names.sort()
         for name in sorted(files):
-            if _is_transcript(name, Path(folder)):
+            if is_transcript(name, Path(folder)):
                 yield source_file(Path(folder) / name)
 
 
-def _is_transcript(name: str, folder: Path) -> bool:
+def is_transcript(name: str, folder: Path) -> bool:
+    """True unless the name or the folder says that a file is something else."""
     plain = name.removesuffix(".gz").removesuffix(".zst")
     if not plain.endswith(".jsonl") or any(mark in name for mark in _SKIPPED):
         return False
     # sage-emacs can be told to keep its own conversations and their archives inside this tree.
     if folder.name == "history" and (folder.parent / "metadata.json").exists():
         return False
-    return folder.name != "tool-results" and plain not in ("conversation.jsonl", "journal.jsonl")
+    return folder.name != "tool-results" and plain not in _OTHERS
 
 
 def source_file(path: Path) -> SourceFile:
@@ -56,13 +61,13 @@ def source_file(path: Path) -> SourceFile:
 
 
 def stem(path: Path) -> str:
-    """The file name without .jsonl and compression suffixes."""
-    return path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl")
+    """The file name without .jsonl, compression suffixes, and what filing by date or project puts before an id."""
+    return _FILED.sub("", path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl"))
 
 
 def is_agent_file(path: Path) -> bool:
     """True for the transcript of a sub-agent."""
-    return path.name.startswith("agent-")
+    return stem(path).startswith("agent-")
 
 
 def project_folder(path: Path) -> str:
@@ -80,12 +85,12 @@ def subagent_files(path: Path) -> Iterator[Path]:
     folder = path.parent / stem(path) / "subagents"
     for below, _, files in os.walk(folder):
         for name in sorted(files):
-            if name.startswith("agent-") and _is_transcript(name, Path(below)):
+            if name.startswith("agent-") and is_transcript(name, Path(below)):
                 yield Path(below) / name
 
 
 def flat_agents(folder: Path) -> Iterator[Path]:
     """Transcripts of sub-agents that lie in a project's folder itself."""
     for path in sorted(folder.iterdir()):
-        if is_agent_file(path) and _is_transcript(path.name, folder):
+        if is_agent_file(path) and is_transcript(path.name, folder):
             yield path

@@ -9,17 +9,16 @@ from clew.derive.prompts import MARKERS
 _ENCODED = tuple(b'"' + marker.encode() for marker in MARKERS)
 
 
-def human_prompt(content: str | Sequence[object] | None, origin: str | None, text: bytes) -> bool:
+def human_prompt(content: str | Sequence[object] | None, origin: str | None, texts: Sequence[str]) -> bool:
     """True for a user record that a person wrote; tool results and injected records are sorted out before."""
     if origin is not None:
         return origin == "human"
-    if content is None:
+    if content is None or any(text.startswith(MARKERS) for text in texts):
         return False
-    if isinstance(content, str):
-        return not content.startswith(MARKERS)
-    return any(getattr(block, "type", None) in ("text", "image", "document") for block in content if block) and not any(
-        marker in text for marker in _ENCODED
+    attached = not isinstance(content, str) and any(
+        getattr(block, "type", None) in ("image", "document") for block in content
     )
+    return bool(texts) or attached
 
 
 def queued_prompt(prompt: bytes, origin: str | None) -> bool:

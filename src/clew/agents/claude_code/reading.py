@@ -26,8 +26,8 @@ _objects = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 class ClaudeReading(JsonlReading):
     """Messages and records of one transcript."""
 
-    def __init__(self, source: SourceFile, shared: Values, extra: Values) -> None:
-        super().__init__(AGENT, source, tables.choose, shared, extra, hints=ORDERS)
+    def __init__(self, source: SourceFile, shared: Values) -> None:
+        super().__init__(AGENT, source, tables.choose, shared, {"shared": shared}, hints=ORDERS)
 
     def encoded(self) -> Iterator[tuple[bool, bytes]]:
         """For each unit whether it is a message, and its JSON."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import datetime
 from typing import Any
 
@@ -12,19 +13,20 @@ from clew.agents.base import SourceFile
 from clew.agents.claude_code.prompts import human_prompt, queued_prompt
 from clew.derive.facts import Facts
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
-from clew.io.codec import decode, dumps
+from clew.io.codec import dumps
+from clew.io.codec import loads as _decode_any
 from clew.io.compress import open_source
-from clew.io.records import MAX_LINE, read_line, read_records
+from clew.io.records import read_chunks, read_line, read_lines, read_records
 from clew.model import Subagent
 from clew.model.json import JSON
 from clew.model.time import is_canonical, parse_time, spell_time
 
 SYNTHETIC = "<synthetic>"
-_CHAIN = ("user", "assistant", "system", "attachment", "progress")
 
 
 class _Block(msgspec.Struct, gc=False):
     type: str | None = None
+    text: msgspec.Raw | UnsetType = UNSET
     id: str | None = None
     name: str | None = None
     tool_use_id: str | None = None
@@ -116,28 +118,30 @@ class _Line(msgspec.Struct, gc=False):
     leafUuid: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Line).decode
+_decoder = msgspec.json.Decoder(_Line)
+_decode, _decode_lines = _decoder.decode, _decoder.decode_lines
+_DAMAGED = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-def scan(source: SourceFile, tree: bool = True) -> Facts:
-    """Ids, times, counts and, with `tree`, links of a transcript."""
-    facts = Facts()
-    scanner = _Scanner(facts, tree)
+SETTLED = 64
+"""After so many records nobody waits any longer for a branch, a slug or an agent's id."""
+
+
+def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
+    """What one pass over a transcript tells; `tree`: links between records; `counts`: tokens, models and tools."""
+    scanner = _Scanner(Facts(), tree, counts)
     see = scanner.see
-    size = 0
     with open_source(source.path) as stream:
-        while text := stream.readline(MAX_LINE):
-            size += len(text)
+        for chunk, whole in read_chunks(stream):
             try:
                 # A record is checked for real when it is read; here only its outline counts.
-                line = _decode(text)
-            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-                scanner.see_damaged(text)
+                lines = _decode_lines(chunk)
+            except _DAMAGED:
+                scanner.read_damaged(chunk, whole)
             else:
-                see(line, text)
-    facts.bytes = size
-    scanner.finish()
-    return facts
+                for line in lines:
+                    see(line)
+    return scanner.finish()
 
 
 def first_claim(source: SourceFile) -> str | None:
@@ -151,34 +155,50 @@ def first_claim(source: SourceFile) -> str | None:
 
 
 class _Scanner:
-    def __init__(self, facts: Facts, tree: bool) -> None:
+    """Collects facts from lines, one after the other."""
+
+    def __init__(self, facts: Facts, tree: bool, counts: bool) -> None:
         self.facts = facts
+        self.counts = counts
         self.calls: dict[str, str] = {}
-        self.settled = False
-        self.sessions: dict[str | None, int] = {}
-        self.first = float("inf")
-        self.last = float("-inf")
-        self.add = facts.links.add if tree else facts.links.name
+        self.unsettled = SETTLED
+        self.session: str | None = None
+        self.of_session = 0
+        self.first: str | None = None
+        self.last = ""
+        self.add = facts.links.add if tree else facts.links.name if counts else _leave
 
-    def finish(self) -> None:
+    def finish(self) -> Facts:
         """Hand over what was kept at hand."""
-        self.facts.extra["calls"] = self.calls
-        self.facts.sessions.update({name: count for name, count in self.sessions.items() if name is not None})
+        facts = self.facts
+        self._count_session(None)
+        facts.extra["calls"] = self.calls
+        for time in (self.first, self.last):
+            facts.saw_time(time or None)
+        return facts
 
-    def see_damaged(self, text: bytes) -> None:
-        """A line that is no plain record: take it apart the careful way."""
-        for record in read_line(text, 0, 0):
+    def read_damaged(self, chunk: bytes, whole: bool) -> None:
+        """Lines of which at least one is no plain record: take that one apart the careful way."""
+        for text, _, _, complete in read_lines(io.BytesIO(chunk)):
+            try:
+                self.see(_decode(text))
+            except _DAMAGED:
+                self._salvage(text, whole and complete)
+
+    def _salvage(self, text: bytes, whole: bool) -> None:
+        for record in read_line(text, 0, 0, whole):
             if record.value is None:
                 self.facts.records += 1
             else:
-                self.see(msgspec.convert(_outline(record.value, _Line), _Line), record.raw)
+                self.see(msgspec.convert(_outline(record.value, _Line), _Line))
 
-    def see(self, line: _Line, text: bytes) -> None:
+    def see(self, line: _Line) -> None:
+        """See a record."""
         facts = self.facts
         facts.records += 1
         kind = line.type
         if kind == "assistant" or kind == "user":
-            self.said(line, text)
+            self.said(line)
         elif kind == "system" or kind == "attachment":
             self.noted(line)
         elif kind == "progress":
@@ -187,24 +207,32 @@ class _Scanner:
                 self.calls.setdefault(line.data.agentId, line.parentToolUseID)
         else:
             self.bookkeeping(line)
-        if line.sessionId is not None and "claimed" not in facts.extra:
+        if line.sessionId and "claimed" not in facts.extra:
             facts.extra["claimed"] = line.sessionId
 
-    def context(self, line: _Line) -> float:
-        """Take what every chain record tells; returns its time in seconds."""
-        facts = self.facts
-        session = line.sessionId
-        self.sessions[session] = self.sessions.get(session, 0) + 1
-        facts.version = line.version or facts.version
-        if not self.settled:
+    def context(self, line: _Line) -> None:
+        """Take what every chain record tells."""
+        if line.sessionId == self.session:
+            self.of_session += 1
+        else:
+            self._count_session(line.sessionId)
+        if line.version:
+            self.facts.version = line.version
+        if self.unsettled:
             self.settle(line)
-        time, seconds = _read_time(line.timestamp)
-        if time is not None:
-            if seconds > self.last:
-                self.last, facts.last_time = seconds, time
-            if seconds < self.first:
-                self.first, facts.first_time = seconds, time
-        return seconds
+        time = line.timestamp
+        if type(time) is str and len(time) == 24 and time[10] == "T" and time[23] == "Z":
+            if time > self.last and _is_time(time):
+                self.last = time
+            if (self.first is None or time < self.first) and _is_time(time):
+                self.first = time
+        elif time and (spelled := _canonical(time)) is not None:
+            self.facts.saw_time(spelled)
+
+    def _count_session(self, session: str | None) -> None:
+        if self.session:
+            self.facts.sessions[self.session] += self.of_session
+        self.session, self.of_session = session, 1
 
     def settle(self, line: _Line) -> None:
         """What the first record that says it says for all."""
@@ -217,11 +245,11 @@ class _Scanner:
         facts.slug = facts.slug or line.slug
         if line.agentId and "agent_id" not in extra:
             extra["agent_id"] = line.agentId
-        self.settled = bool(facts.cwd and facts.git_branch and facts.slug and "agent_id" in extra)
+        self.unsettled -= self.unsettled > 1 or facts.cwd is not None
 
     def noted(self, line: _Line) -> None:
         facts = self.facts
-        seconds = self.context(line)
+        self.context(line)
         facts.messages += 1
         flags = MESSAGE | (SIDECHAIN if line.isSidechain else 0)
         attachment = line.attachment
@@ -230,77 +258,82 @@ class _Scanner:
             facts.user_messages += 1
             if queued_prompt(bytes(attachment.prompt), attachment.origin.kind if attachment.origin else None):
                 facts.prompts += 1
-        self.add(line.uuid, line.parentUuid, flags, facts.messages, seconds, line.logicalParentUuid)
+        self.add(line.uuid, line.parentUuid, flags, facts.messages, _seconds(line.timestamp), line.logicalParentUuid)
 
-    def said(self, line: _Line, text: bytes) -> None:
+    def said(self, line: _Line) -> None:
         facts = self.facts
-        seconds = self.context(line)
+        self.context(line)
         facts.messages += 1
         flags = MESSAGE | SAID | SIDECHAIN if line.isSidechain else MESSAGE | SAID
-        results = None
+        answers = False
         message = line.message
-        if message is not None and type(message.content) is list:
-            results = self.blocks(line, message.content)
-            if results:
+        if message and type(message.content) is list:
+            answers = self.blocks(line, message.content)
+            if answers:
                 flags |= RESULT
-        if line.type == "user":
-            flags |= self.user(line, text, bool(results))
-        else:
-            flags |= self.assistant(line)
+        flags |= self.user(line, answers) if line.type == "user" else self.assistant(line)
+        seconds = _seconds(line.timestamp) if flags & SIGNIFICANT else 0.0
         self.add(line.uuid, line.parentUuid, flags, facts.messages, seconds, line.logicalParentUuid)
 
-    def blocks(self, line: _Line, content: list[_Block]) -> list[str]:
-        """Note calls and results; returns the calls this line answers."""
-        results: list[str] = []
+    def blocks(self, line: _Line, content: list[_Block]) -> bool:
+        """Note calls and results; True where the line answers a call."""
+        answered: str | None = None
         facts = self.facts
         for block in content:
             kind = block.type
             if kind == "tool_use":
-                facts.tool_calls += 1
-                if block.name:
-                    facts.tools[block.name] += 1
+                if self.counts:
+                    facts.tool_calls += 1
+                    if block.name:
+                        facts.tools[block.name] += 1
             elif kind == "tool_result":
-                results.append(block.tool_use_id or "")
+                if answered is None:
+                    answered = block.tool_use_id or ""
                 if block.is_error:
                     facts.has_errors = True
             elif kind == "thinking":
                 facts.has_thinking = True
-        if results and type(line.toolUseResult) is _Result and line.toolUseResult.agentId:
-            self.calls[line.toolUseResult.agentId] = results[0]
-        return results
+        if answered is not None and type(line.toolUseResult) is _Result and line.toolUseResult.agentId:
+            self.calls[line.toolUseResult.agentId] = answered
+        return answered is not None
 
-    def user(self, line: _Line, text: bytes, answers: bool) -> int:
+    def user(self, line: _Line, answers: bool) -> int:
         facts = self.facts
         facts.user_messages += 1
         if answers or line.isMeta or line.isCompactSummary:
             return 0
         if line.isSidechain:
             self.inline_agent(line)
-        elif human_prompt(
-            line.message.content if line.message else None, line.origin.kind if line.origin else None, text
-        ):
+        else:
+            self.prompt(line.message.content if line.message else None, line.origin.kind if line.origin else None)
+        return SIGNIFICANT
+
+    def prompt(self, content: str | list[_Block] | None, origin: str | None) -> None:
+        facts = self.facts
+        texts = _texts(content)
+        if human_prompt(content, origin, texts):
             facts.prompts += 1
             if facts.first_prompt is None:
-                facts.first_prompt = _prompt_text(text)
-        return SIGNIFICANT
+                facts.first_prompt = "\n".join(texts) or None
 
     def inline_agent(self, line: _Line) -> None:
         """Before sub-agents had files of their own, each was a chain with a root inside the parent's file."""
-        if line.parentUuid is None and line.agentId is None and line.uuid is not None:
+        if not line.parentUuid and not line.agentId and line.uuid:
             self.facts.subagents.append(Subagent(root_uuid=line.uuid))
 
     def assistant(self, line: _Line) -> int:
         facts = self.facts
         message = line.message
-        if message is None:
+        if not message:
             return SIGNIFICANT
-        usage = message.usage or line.usage
-        if message.model and message.model != SYNTHETIC:
-            facts.models[message.model] += 1
-        if usage is not None and message.model != SYNTHETIC:
-            facts.ledger.note(message.id or line.uuid or f"line {facts.records}", message.model, usage.counts())
+        if self.counts and message.model != SYNTHETIC:
+            if message.model:
+                facts.models[message.model] += 1
+            usage = message.usage or line.usage
+            if usage is not None:
+                facts.ledger.note(message.id or line.uuid or f"line {facts.records}", message.model, usage.counts())
         group = message.id
-        return SIGNIFICANT if group is None or facts.links.begins_reply(group) else 0
+        return SIGNIFICANT if not group or facts.links.begins_reply(group) else 0
 
     def bookkeeping(self, line: _Line) -> None:
         facts = self.facts
@@ -314,15 +347,24 @@ class _Scanner:
             facts.leaf_uuid = line.leafUuid
 
 
-def _read_time(time: JSON) -> tuple[str | None, float]:
-    """A time in its canonical spelling and in seconds; None and 0 where it is none."""
+def _leave(*_ignored: object) -> None:
+    """For whom neither links nor names are wanted."""
+
+
+def _is_time(text: str) -> bool:
     try:
-        if len(time) == 24 and time[10] == "T" and time[23] == "Z":
-            return time, datetime.fromisoformat(time).timestamp()
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _seconds(time: JSON) -> float:
+    try:
+        return datetime.fromisoformat(time).timestamp()
     except (TypeError, ValueError):
-        pass
-    spelled = _canonical(time)
-    return spelled, datetime.fromisoformat(spelled).timestamp() if spelled is not None else 0.0
+        stamp = parse_time(time)
+        return stamp.timestamp() if stamp is not None else 0.0
 
 
 def _canonical(time: JSON) -> str | None:
@@ -332,14 +374,13 @@ def _canonical(time: JSON) -> str | None:
     return spell_time(stamp) if stamp is not None else None
 
 
-def _prompt_text(text: bytes) -> str | None:
-    """The words of a prompt, read from its whole line."""
-    message = decode(text.rstrip(b"\r\n")).value.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+def _texts(content: str | list[_Block] | None) -> list[str]:
+    """The texts of a prompt."""
     if isinstance(content, str):
-        return content
-    texts = [b.get("text") for b in content or () if isinstance(b, dict) and b.get("type") == "text"]
-    return "\n".join(text for text in texts if isinstance(text, str)) or None
+        return [content]
+    raws = [block.text for block in content or () if block.type == "text" and block.text is not UNSET]
+    texts = [_decode_any(raw) for raw in raws]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _outline(value: JSON, struct: type[msgspec.Struct]) -> dict[str, Any]:
@@ -354,7 +395,7 @@ def _outline(value: JSON, struct: type[msgspec.Struct]) -> dict[str, Any]:
                     break
             if isinstance(item, list) and field.name == "content":
                 item = [_outline(block, _Block) if isinstance(block, dict) else {} for block in item]
-            if field.name == "prompt":
+            if field.name in ("prompt", "text"):
                 outline[field.name] = msgspec.Raw(dumps(item))
                 continue
             try:

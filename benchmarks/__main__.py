@@ -1,0 +1,65 @@
+"""python -m benchmarks [NAME ...]: run them all, or those named, and print what they found."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.corpus import corpus, parse_size
+from benchmarks.measure import Options
+
+NAMES = ("export", "listing", "memory", "start")
+_NEED_HOME = {"export", "listing"}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmarks that were asked for."""
+    chosen = _parser().parse_args(arguments)
+    names = chosen.names or list(NAMES)
+    for name in names:
+        if name not in NAMES:
+            raise SystemExit(f"no benchmark {name!r}; there are {', '.join(NAMES)}")
+    print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {_load()}")
+    if not _NEED_HOME.intersection(names):
+        _run(names, _options(chosen, Path()))
+        return
+    with corpus(chosen.home, chosen.size) as (home, origin):
+        print(f"home: {origin}")
+        _run(names, _options(chosen, home))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; default: all")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="measure on this home instead of one that is made")
+    parser.add_argument("--size", type=parse_size, default=parse_size("200MB"), help="of the home that is made")
+    parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
+    parser.add_argument("--starts", type=int, default=15, help="the median of so many counts")
+    parser.add_argument("--session", type=parse_size, default=parse_size("30MB"), help="the small session of `memory`")
+    return parser
+
+
+def _options(chosen: argparse.Namespace, home: Path) -> Options:
+    return Options(home, chosen.rounds, chosen.starts, chosen.session)
+
+
+def _run(names: Sequence[str], options: Options) -> None:
+    for name in names:
+        print()
+        for line in import_module(f"benchmarks.{name}").report(options):
+            print(line, flush=True)
+
+
+def _load() -> str:
+    try:
+        return " ".join(f"{load:.2f}" for load in os.getloadavg())
+    except OSError:
+        return "unknown"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Time, taken as wall and processor seconds: on a busy machine only the second can be trusted."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Options(NamedTuple):
+    """What a person may choose; the defaults are what published figures use."""
+
+    home: Path
+    rounds: int = 3
+    starts: int = 15
+    session: int = 30_000_000
+
+
+class Cost(NamedTuple):
+    """Seconds."""
+
+    wall: float
+    cpu: float
+
+    def over(self, floor: Cost) -> Cost:
+        """This cost as a multiple of another."""
+        return Cost(self.wall / floor.wall, self.cpu / floor.cpu)
+
+    def __str__(self) -> str:
+        return f"{self.wall:7.3f} s wall {self.cpu:7.3f} s cpu"
+
+
+def timed(work: Callable[[], object]) -> Cost:
+    """The cost of a function, without the garbage collector."""
+    gc.collect()
+    gc.disable()
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    cost = Cost(time.perf_counter() - wall, time.process_time() - cpu)
+    gc.enable()
+    return cost
+
+
+def process(command: Sequence[str], env: Mapping[str, str] | None = None) -> Cost:
+    """The cost of a process, from before its start until after its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    wall = time.perf_counter() - wall
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Cost(wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
+def in_turn(rounds: int, *measured: Callable[[], Cost]) -> list[list[Cost]]:
+    """The costs of each, taken in turn, so that a busy moment meets all of them."""
+    costs = [[take() for take in measured] for _ in range(rounds)]
+    return [list(column) for column in zip(*costs, strict=True)]
+
+
+def best(costs: Iterable[Cost]) -> Cost:
+    """The least of each kind."""
+    walls, cpus = zip(*costs, strict=True)
+    return Cost(min(walls), min(cpus))
+
+
+def median(costs: Iterable[Cost]) -> Cost:
+    """The middle of each kind."""
+    walls, cpus = zip(*costs, strict=True)
+    return Cost(statistics.median(walls), statistics.median(cpus))
+
+
+def claude_files(home: Path) -> list[Path]:
+    """The transcripts of Claude Code below a home."""
+    return sorted((home / ".claude" / "projects").rglob("*.jsonl"))
+
+
+def total(files: Iterable[Path]) -> int:
+    """Their size in bytes."""
+    return sum(path.stat().st_size for path in files)

@@ -1,0 +1,121 @@
+"""Peak memory of one session read, verified and exported, each in a process of its own.
+
+Three sessions of the same kind of messages: a small one, one with ten times as many, and one with as many as the
+small one, each ten times as long. Only the second may cost more than the first, and little of it per message.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.corpus import write_session
+from benchmarks.measure import Options
+
+_TIMES = 10
+_SEED = 0.5
+
+
+class Peak(NamedTuple):
+    """What one process needed at most, and the messages it counted, if it did."""
+
+    bytes: int
+    messages: int
+
+
+def report(options: Options) -> Iterator[str]:
+    """The lines of the report."""
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+        small, many, long = (Path(folder) / f"{name}.jsonl" for name in ("small", "many", "long"))
+        turns, _ = write_session(small, _SEED, size=options.session)
+        write_session(many, _SEED, turns=turns * _TIMES)
+        write_session(long, _SEED, turns=turns, scale=_TIMES)
+        peaks = {name: [peak_of(name, path) for path in (small, many, long)] for name in TASKS if name != "nothing"}
+        sizes = [path.stat().st_size / 10**6 for path in (small, many, long)]
+    yield f"memory: one session, peak of a process in MB; floor: everything imported, nothing read {_floor():.1f}"
+    columns = zip(("small", f"{_TIMES} x messages", f"{_TIMES} x length"), sizes, peaks["read"], strict=True)
+    for name, size, peak in columns:
+        yield f"  {name:14}{size:7.1f} MB {peak.messages:9,} messages"
+    further = peaks["read"][1].messages - peaks["read"][0].messages
+    for name, (first, more, longer) in peaks.items():
+        each = (more.bytes - first.bytes) / further
+        figures = " ".join(f"{peak.bytes / 10**6:7.1f}" for peak in (first, more, longer))
+        yield f"  {name:8}{figures}   {each:4.0f} bytes for each further message"
+
+
+def _floor() -> float:
+    return peak_of("nothing", Path(os.devnull)).bytes / 10**6
+
+
+def peak_of(task: str, path: Path) -> Peak:
+    """Run a task in a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.memory", task, str(path)]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).resolve().parent.parent)
+    return Peak(**json.loads(done.stdout))
+
+
+def _read(path: Path) -> int:
+    from clew import Library
+
+    return sum(1 for _ in Library().get(str(path)).messages)
+
+
+def _verify(path: Path) -> int:
+    from clew import Library, verify
+
+    session = Library().get(str(path))
+    proof = verify(session.agent, session.source)
+    assert proof.holds
+    return 0
+
+
+def _export(path: Path) -> int:
+    from clew import Library
+    from clew.export.document import write_document
+
+    gc.disable()
+    session = Library().get(str(path))
+    with open(os.devnull, "wb") as out:
+        write_document(session.agent, session.source, out, timestamp="2026-01-01T00:00:00Z")
+    return 0
+
+
+def _nothing(path: Path) -> int:
+    for name in ("clew.library", "clew.export.verify"):
+        import_module(name)
+    from clew.agents import registry
+
+    registry.load_all()
+    return 0
+
+
+TASKS: dict[str, Callable[[Path], int]] = {"nothing": _nothing, "read": _read, "verify": _verify, "export": _export}
+
+
+def _peak() -> int:
+    """The peak of this process; the figure of the resource module would hold the parent's too."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        lines = status.read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _main(task: str, path: str) -> None:
+    messages = TASKS[task](Path(path))
+    print(json.dumps({"bytes": _peak(), "messages": messages}))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,254 @@
+"""Homes, filters and references: which sessions a command means."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import BELL, FORKED, LATEST, WITH_AGENTS, clew
+from tests.unit.samples import SESSION, claude_line
+
+EVERY = ("list", "show", "graph", "export", "verify", "validate")
+
+
+def ids(demo: Path, *words: str) -> list[str]:
+    """The sessions that a list with these words shows, without sub-agents."""
+    rows = clew("--home", demo, "list", "--json", *words).json
+    return sorted(row["id"][:8] for row in rows if not row["is_agent_session"])
+
+
+# Filters
+
+ALL_CLAUDE = [
+    "38ed9768",
+    "3c986c27",
+    "4e27a2d4",
+    "62cb0cb9",
+    "71960fc3",
+    "d75994b4",
+    "d9f369f3",
+    "f005c7db",
+    "f701d073",
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--agent", "claude-code"], ALL_CLAUDE),
+        (["--agent", "sage-agent"], ["65e3e58a", "bea30fe7"]),
+        (
+            ["--agent", "sage-agent", "--agent", "sage-emacs"],
+            ["65e3e58a", "71416589", "9c9386fe", "bea30fe7", "da4636b4"],
+        ),
+        (["--project", "MOON.phase"], ["f005c7db"]),
+        (["--project", "-home-ada-src-moon-phase"], ["f005c7db"]),
+        (["--since", "2026-11-01"], ["71416589", "bea30fe7", "d75994b4"]),
+        (["--until", "2026-01-31"], ["da4636b4"]),
+        (["--since", "2026-10-13", "--until", "2026-10-25"], ["3c986c27", "71416589", "71960fc3", "f005c7db"]),
+        (["--text", "Granville"], ["71416589"]),
+        (["--text", "grANVILLE", "--agent", "claude-code"], []),
+        (["--has", "subagent"], ["38ed9768", "62cb0cb9", "d9f369f3"]),
+        (["--has", "error"], ["71416589", "71960fc3", "bea30fe7"]),
+        (["--has", "error", "--has", "edit", "--agent", "claude-code"], ["71960fc3"]),
+        (["--file", "moon.py"], ["f005c7db"]),
+        (["--project", "moon.phase", "--tool", "wri"], ["f005c7db"]),
+        (["--project", "moon.phase", "--tool", "Bash"], []),
+        (["--project", "moon.phase", "--model", "OPUS-4-6"], ["f005c7db"]),
+        (["--project", "moon.phase", "--branch", "main"], ["f005c7db"]),
+        (["--project", "moon.phase", "--branch", "other"], []),
+        (["--model", "no-such-model"], []),
+    ],
+)
+def test_filters(demo: Path, words: list[str], expected: list[str]) -> None:
+    assert ids(demo, *words) == expected
+
+
+def test_thinking_is_a_filter(demo: Path) -> None:
+    found = ids(demo, "--has", "thinking")
+    assert found
+    for session in found:
+        blocks = [
+            block["type"] for m in clew("--home", demo, "show", session, "--json").lines for block in m["content"]
+        ]
+        assert "thinking" in blocks
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--has", "nothing"], "choose from error, thinking, subagent, edit"),
+        (["--since", "soon"], "'soon' is no time"),
+        (["--until", "9" * 30 + "d"], "is no time"),
+        (["--since", "99999999999d"], "is no time"),
+    ],
+)
+@pytest.mark.parametrize("command", ["list", "export", "verify", "validate"])
+def test_filters_that_make_no_sense(demo: Path, command: str, words: list[str], hint: str) -> None:
+    ran = clew("--home", demo, command, *words)
+    assert ran.code == 2
+    assert hint in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_every_command_takes_the_same_filters(demo: Path) -> None:
+    assert len(clew("--home", demo, "export", "--to", "ndjson", "--project", "moon").raw.splitlines()) == 1
+    assert clew("--home", demo, "verify", "--json", "--project", "moon").json["files"] == 1
+    assert clew("--home", demo, "validate", "--project", "moon").code == 0
+
+
+# References
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [FORKED, FORKED[:8], FORKED[:4], f"claude-code:{FORKED}", f"claude-code:{FORKED[:5]}", f"{FORKED[:6]}#1"],
+)
+def test_a_session_by_its_id(demo: Path, reference: str) -> None:
+    first = clew("--home", demo, "show", reference, "--json").lines[0]
+    assert first["content"][0]["text"].startswith("When is the first new moon")
+
+
+def test_a_session_by_its_path(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = demo.rglob(f"{FORKED}.jsonl")
+    expected = clew("--home", demo, "show", FORKED, "--json").lines
+    assert clew("show", path, "--json").lines == expected
+    assert clew("show", f"{path}#2", "--json").lines == expected[1:2]
+    monkeypatch.chdir(path.parent)
+    assert clew("show", path.name, "--json").lines == expected
+    assert clew("show", f"./{path.name}", "--json").lines == expected
+    monkeypatch.setenv("HOME", str(demo))
+    assert clew("show", f"~/{path.relative_to(demo)}", "--json").lines == expected
+
+
+def test_a_path_with_a_number_sign(tmp_path: Path) -> None:
+    folder = tmp_path / "c#12"
+    folder.mkdir()
+    path = folder / f"{SESSION}.jsonl"
+    path.write_text(json.dumps(claude_line("user", "u1", None)) + "\n" + json.dumps(claude_line("user", "u2", "u1")))
+    assert len(clew("show", path, "--json").lines) == 2
+    assert [message["uuid"] for message in clew("show", f"{path}#2", "--json").lines] == ["u2"]
+
+
+def test_the_last_session_is_the_one_written_last(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clew("demo", home)
+    for number, path in enumerate(sorted(home.rglob("*.jsonl"))):
+        os.utime(path, (number, number))
+    (bell,) = home.rglob(f"{BELL}/messages.jsonl")
+    os.utime(bell, (10**9, 10**9))
+    # A sub-agent that wrote even later is not what a person means.
+    os.utime(next(home.rglob("agent-*.jsonl")), (10**9 + 1, 10**9 + 1))
+    assert clew("--home", home, "show", "@last", "--json").raw == clew("--home", home, "show", BELL, "--json").raw
+    assert [m["index"] for m in clew("--home", home, "show", "@last#2", "--json").lines] == [2]
+    assert clew("--home", home, "show", "claude-code:@last").code == 0
+
+
+@pytest.mark.parametrize("command", ["show", "graph", "export", "verify", "validate"])
+def test_an_ambiguous_prefix_names_the_candidates(demo: Path, command: str) -> None:
+    ran = clew("--home", demo, command, "f")
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("clew: 'f' is ambiguous: ")
+    assert f"claude-code:{FORKED}" in ran.err
+    assert "claude-code:f701d073" in ran.err
+
+
+def test_an_ambiguous_prefix_may_be_settled_by_the_agent(demo: Path) -> None:
+    assert clew("--home", demo, "show", "6").code == 2
+    assert clew("--home", demo, "show", "sage-agent:6").code == 0
+    shown = clew("--home", demo, "show", "agent-").err
+    assert shown.count("claude-code:agent-") == 3
+
+
+@pytest.mark.parametrize("command", ["show", "graph", "export", "verify", "validate"])
+@pytest.mark.parametrize("reference", ["nobody", "sage-agent:f005", "claude-code:"])
+def test_an_unknown_reference(demo: Path, command: str, reference: str) -> None:
+    ran = clew("--home", demo, command, reference)
+    assert ran.code == 1
+    assert ran.out == ""
+    assert "clew list" in ran.err
+
+
+@pytest.mark.parametrize("reference", ["a b", "#3", "f005#", "f005#x", ""])
+def test_what_is_no_reference(demo: Path, reference: str) -> None:
+    ran = clew("--home", demo, "show", reference)
+    assert (ran.code, ran.out) == (2, "")
+    assert "is no session reference" in ran.err
+
+
+@pytest.mark.parametrize("command", ["show", "graph", "export", "verify", "validate"])
+@pytest.mark.parametrize("path", ["/no/such/file.jsonl", "./nothing.jsonl", "~nobody-of-this-name/x"])
+def test_a_path_that_is_not_there(command: str, path: str) -> None:
+    ran = clew(command, path)
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == f"clew: {path}: no such file or folder\n"
+
+
+def test_a_folder_holds_many_sessions(demo: Path) -> None:
+    folder = demo / ".claude" / "projects" / "-home-ada-src-tidepool"
+    assert clew("verify", folder, "--json").json["files"] == len(list(folder.rglob("*.jsonl"))) + 2
+    ran = clew("show", folder)
+    assert ran.code == 3
+    assert "name one of them" in ran.err
+
+
+def test_a_file_of_nobody(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("hello\n")
+    ran = clew("verify", notes)
+    assert (ran.code, ran.err) == (3, f"clew: {notes}: no agent knows this kind of file\n")
+
+
+# Homes
+
+
+def test_the_home_may_stand_before_or_behind_the_command(demo: Path) -> None:
+    expected = clew("--home", demo, "list", "--json").raw
+    assert clew("list", "--home", demo, "--json").raw == expected
+    assert clew("--json", "--home", demo, "list").raw == expected
+    assert clew("--home", demo, "list", "--home", demo, "--json").raw == expected
+
+
+def test_several_homes_are_read_together(demo: Path, tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    (folder / f"{SESSION}.jsonl").write_text(json.dumps(claude_line("user", "u1", None)) + "\n")
+    both = clew("--home", demo, "list", "--home", tmp_path, "--json").json
+    assert {SESSION, LATEST} <= {row["id"] for row in both}
+    assert clew("--home", demo, "--home", tmp_path, "show", SESSION[:8]).code == 0
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in EVERY if name not in ("show", "graph"))])
+def test_a_home_that_is_not_there(tmp_path: Path, command: list[str]) -> None:
+    missing = tmp_path / "missing"
+    ran = clew("--home", missing, *command)
+    assert (ran.code, ran.out, ran.err) == (3, "", f"clew: {missing}: no such folder\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [([], "clew demo"), (["list"], "clew agents"), (["verify"], "clew agents"), (["validate"], "clew agents")],
+)
+def test_no_sessions_is_exit_1_with_a_hint(tmp_path: Path, command: list[str], hint: str) -> None:
+    ran = clew("--home", tmp_path, *command)
+    assert ran.code == 1
+    assert ran.out == ""
+    assert hint in ran.err
+
+
+def test_no_sessions_to_export(tmp_path: Path, demo: Path) -> None:
+    assert clew("--home", tmp_path, "export").code == 1
+    ran = clew("--home", demo, "export", "--project", "no such project", "-o", tmp_path / "out")
+    assert (ran.code, ran.err) == (1, "clew: no session to export\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_a_home_the_own_one_is_read(home: Path) -> None:
+    assert clew("list").code == 1
+    clew("demo", home / "demo")
+    (home / "demo" / ".claude").rename(home / ".claude")
+    assert WITH_AGENTS[:8] in clew("list").out

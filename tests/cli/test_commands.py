@@ -1,0 +1,227 @@
+"""Every command on the demo home, as text and as JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from clew import __version__
+from clew.cli import COMMANDS
+from tests.cli.running import BELL, DAMAGED, FORKED, LATEST, WITH_AGENTS, clew, run, state
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_version() -> None:
+    ran = clew("--version")
+    assert (ran.code, ran.out) == (0, f"clew {__version__}\n")
+
+
+def test_help_names_every_command() -> None:
+    ran = clew("--help")
+    assert ran.code == 0
+    assert clew("-h").out == ran.out
+    for name, meaning in COMMANDS.items():
+        assert f"  {name} " in ran.out
+        assert meaning in ran.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str) -> None:
+    ran = clew(name, "--help")
+    assert ran.code == 0
+    assert f"{name} [OPTIONS]" in ran.out
+    assert "--json" in ran.out
+    assert clew(name, "--no-such-option").code == 2
+
+
+def test_an_unknown_command() -> None:
+    ran = clew("nonsense")
+    assert ran.code == 2
+    assert "No such command 'nonsense'" in ran.err
+
+
+def test_without_a_command_it_says_what_is_here(demo: Path) -> None:
+    ran = clew("--home", demo)
+    assert ran.code == 0
+    assert [line.split()[:2] for line in ran.out.splitlines()[1:4]] == [
+        ["claude-code", "9"],
+        ["sage-agent", "2"],
+        ["sage-emacs", "3"],
+    ]
+    assert "clew list" in ran.out
+    found = clew("--home", demo, "--json").json
+    assert found["agents"]["claude-code"]["sessions"] == 9
+    assert found["agents"]["claude-code"]["subagents"] == 3
+    assert found["tokens"]["claude-opus-4-6"]["output_tokens"] > 0
+
+
+def test_list(demo: Path) -> None:
+    ran = clew("list", "--home", demo)
+    assert ran.code == 0
+    rows = clew("list", "--home", demo, "--json").json
+    listed = [row for row in rows if not row["is_agent_session"]]
+    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == [row["id"][:8] for row in listed]
+    assert len(rows) == len(listed) + 3 == 17
+    assert rows == sorted(rows, key=lambda row: row["ended_at"] or "", reverse=True)
+    latest = next(row for row in rows if row["id"] == LATEST)
+    assert latest["title"] == "Remove the jump at midnight"
+    assert (latest["project"], latest["agent"], latest["messages"]) == ("tidepool", "claude-code", 19)
+    assert latest["tokens"]["output_tokens"] > 0
+    assert latest["path"].startswith(str(demo))
+    shown = clew("list", "--home", demo, "--subagents").out
+    assert len(shown.splitlines()) == 18
+    assert "agent-8d06219d" in shown
+    assert len(clew("list", "--home", demo, "-n", "2").out.splitlines()) == 3
+    assert clew("list", "--home", demo, "-n", "-1").code == 2
+
+
+def test_show(demo: Path) -> None:
+    text = clew("--home", demo, "show", FORKED)
+    assert text.code == 0
+    assert "When is the first new moon" in text.out
+    messages = clew("--home", demo, "show", FORKED, "--json").lines
+    assert [message["index"] for message in messages] == list(range(1, len(messages) + 1))
+    assert [message["index"] for message in clew("--home", demo, "--json", "show", f"{FORKED}#3").lines] == [3]
+    for detail in ("full", "conversation"):
+        assert clew("--home", demo, "show", FORKED, "--detail", detail).code == 0
+    missing = clew("--home", demo, "show", f"{FORKED}#999")
+    assert (missing.code, missing.err) == (1, f"clew: session {FORKED} has no message 999\n")
+
+
+def test_show_raw_gives_native_records(demo: Path, tmp_path: Path) -> None:
+    (path,) = demo.rglob(f"{FORKED}.jsonl")
+    assert clew("--home", demo, "show", FORKED, "--raw").raw == path.read_bytes()
+    (line,) = clew("--home", demo, "show", f"{FORKED}#2", "--raw").lines
+    assert line["uuid"] == clew("--home", demo, "show", f"{FORKED}#2", "--json").json["uuid"]
+    assert clew("--home", demo, "show", f"{FORKED}#999", "--raw").code == 1
+    # Also of a session in two files, of one record with two messages, and of an archive.
+    folder = demo / ".sage" / "sessions" / BELL
+    both = (folder / "messages.jsonl").read_bytes() + (folder / "snapshots.jsonl").read_bytes()
+    assert clew("--home", demo, "show", BELL, "--raw").raw == both
+    (conversation,) = demo.rglob("-home-ada-src-tide-tables/conversation.jsonl")
+    assert clew("show", conversation, "--raw").raw == conversation.read_bytes()
+    for message in ("2", "3"):
+        assert clew("show", f"{conversation}#{message}", "--raw").raw == conversation.read_bytes().splitlines(True)[1]
+    packed = tmp_path / f"{path.name}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert clew("show", packed, "--raw").raw == path.read_bytes()
+
+
+def test_graph(demo: Path) -> None:
+    text = clew("--home", demo, "graph", FORKED)
+    assert text.code == 0
+    assert "(2 branches)" in text.out
+    graph = clew("--home", demo, "graph", FORKED, "--json").json
+    assert not graph["is_linear"]
+    (fork,) = graph["fork_points"]
+    assert len(fork["branches"]) == 2
+    assert fork["uuid"] in graph["active_path"]
+    tree = clew("--home", demo, "graph", FORKED, "--json", "--tree").json
+    assert {node["uuid"] for node in tree} >= set(graph["active_path"])
+    assert clew("--home", demo, "graph", FORKED, "--as", "mermaid").out.startswith(("graph", "flowchart"))
+    assert clew("--home", demo, "graph", FORKED, "--as", "dot").out.startswith("digraph")
+
+
+def test_agents(demo: Path) -> None:
+    text = clew("--home", demo, "agents")
+    assert text.code == 0
+    assert str(demo / ".claude" / "projects") in text.out
+    rows = clew("--home", demo, "agents", "--json").json
+    assert [row["id"] for row in rows] == ["claude-code", "sage-agent", "sage-emacs"]
+    assert {"path": str(demo / ".claude" / "projects"), "exists": True} in rows[0]["roots"]
+
+
+def test_schema_is_the_published_one() -> None:
+    published = json.loads((ROOT / "schemas" / "clew-session-1.1.schema.json").read_text(encoding="utf-8"))
+    ran = clew("schema")
+    assert ran.code == 0
+    assert ran.json == clew("schema", "--json").json == published
+
+
+def test_demo(tmp_path: Path) -> None:
+    ran = clew("demo", tmp_path / "here", "--json")
+    assert ran.code == 0
+    assert sorted(ran.json["files"]) == sorted(state(tmp_path / "here"))
+    again = clew("demo", tmp_path / "here")
+    assert again.code == 2
+    assert "is not empty" in again.err
+    assert clew("--home", tmp_path / "here", "verify").code == 0
+
+
+def test_verify(demo: Path) -> None:
+    text = clew("--home", demo, "verify")
+    assert text.code == 0
+    assert "files came back identical" in text.out
+    proof = clew("--home", demo, "verify", "--json").json
+    assert proof["identical"] == proof["files"] > 20
+    assert proof["different"] == []
+    assert proof["unknown_types"] == {"harbour-note": 1}
+
+
+def test_validate(demo: Path) -> None:
+    text = clew("--home", demo, "validate")
+    assert text.code == 1
+    assert "[glued-records]" in text.out
+    problems = clew("--home", demo, "validate", "--json").json
+    assert len(text.out.splitlines()) == len(problems) == 3
+    assert {problem["file"] for problem in problems} == {str(next(demo.rglob(f"{DAMAGED}.jsonl")))}
+
+
+def test_migrate_dry_run_changes_nothing(demo: Path, tmp_path: Path) -> None:
+    assert clew("migrate").code == 2
+    assert clew("migrate", tmp_path / "nowhere").code == 3
+    before = state(demo)
+    text = clew("migrate", "--dry-run", demo)
+    assert text.code == 0
+    assert "nothing was changed" in text.err
+    planned = clew("migrate", "-n", demo, "--json").json
+    assert planned["dry_run"] is True
+    assert len(planned["steps"]) == len(text.out.splitlines()) > 5
+    assert state(demo) == before
+
+
+def test_migrate_leaves_other_agents_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clew("demo", home)
+    before = state(home / ".claude")
+    assert clew("migrate", home).code == 0
+    assert state(home / ".claude") == before
+    again = clew("migrate", home)
+    assert (again.out, again.err) == ("", "nothing to do\n")
+    assert clew("--home", home, "verify").code == 0
+
+
+READING = [
+    [],
+    ["list"],
+    ["list", "--text", "moon", "--has", "error"],
+    ["show", LATEST, "--detail", "full"],
+    ["show", WITH_AGENTS, "--raw"],
+    ["graph", FORKED],
+    ["export", "--to", "ndjson"],
+    ["export", LATEST, "--to", "markdown"],
+    ["verify"],
+    ["validate", "--level", "note"],
+    ["agents"],
+    ["schema"],
+]
+
+
+def test_S03_no_reading_command_changes_anything(demo: Path) -> None:
+    before = state(demo)
+    folders = {path: path.stat().st_mtime_ns for path in demo.rglob("*") if path.is_dir()}
+    for words in READING:
+        assert clew("--home", demo, *words).code in (0, 1)
+        assert clew("--home", demo, "--json", *words).code in (0, 1)
+    assert state(demo) == before
+    assert {path: path.stat().st_mtime_ns for path in demo.rglob("*") if path.is_dir()} == folders
+
+
+def test_the_installed_command_runs(demo: Path) -> None:
+    ran = run("--home", demo, "list", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json == clew("--home", demo, "list", "--json").json

@@ -1,0 +1,50 @@
+"""docs/agents.md: a section for each agent, and the comparison of two schemas, field by field."""
+
+import re
+
+import pytest
+
+from clew.agents import registry
+from tests.docs.pages import ROOT
+
+PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+COMPARISON = "## sage-emacs and Claude Code, field by field"
+
+CLAUDE = (
+    "type uuid parentUuid sessionId cwd gitBranch version timestamp userType isSidechain message requestId usage "
+    "thinkingMetadata todos"
+).split()
+SAGE = "role content timestamp uuid session_id tool_calls name args result duration_ms success tokens estimated".split()
+SAGE_METADATA = "project_dir created_at updated_at message_count total_size".split()
+
+
+def rows() -> list[list[str]]:
+    """The cells of the comparison, below its head."""
+    lines = [line for line in PAGE.partition(COMPARISON)[2].splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+
+
+def named(cells: list[str]) -> set[str]:
+    return {name for cell in cells for name in re.findall("`([^`]+)`", cell)}
+
+
+@pytest.mark.seed("S0-50")
+def test_the_comparison_names_every_field_of_both() -> None:
+    assert len(CLAUDE) == 15
+    assert set(CLAUDE) <= named([row[0] for row in rows()])
+    assert {*SAGE, *SAGE_METADATA} <= named([f"{row[1]} {row[3]}" for row in rows()])
+
+
+@pytest.mark.seed("S0-50")
+def test_each_field_of_the_comparison_has_a_place_in_the_document() -> None:
+    for row in rows():
+        assert len(row) == 4
+        assert row[0] and row[1] and row[2]
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_agent_has_a_section_with_its_evidence(name: str) -> None:
+    section = PAGE.partition(f"## {registry.get(name).title}\n")[2].partition("\n## ")[0]
+    for part in ("Where", "Generations", "How it maps", "Not read yet", "Evidence"):
+        assert f"**{part}.**" in section, part
+    assert re.search(r"Last checked \d{4}-\d\d-\d\d\.", section)

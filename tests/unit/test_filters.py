@@ -1,0 +1,167 @@
+"""Filters from plain words, and points in time as people say them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.errors import UsageError
+from clew.filters import Filters, point_in_time
+from clew.host import Host
+from clew.library import Library
+from tests.unit.samples import SESSION, Record, claude_line, write_lines
+
+NOW = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("2026-11-01", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("2026-11-01T10:00", datetime(2026, 11, 1, 10, tzinfo=UTC)),
+        ("2026-11-01 10:00:30", datetime(2026, 11, 1, 10, 0, 30, tzinfo=UTC)),
+        ("2026-11-01T10:00:00Z", datetime(2026, 11, 1, 10, tzinfo=UTC)),
+        ("2026-11-01t10:00:00z", datetime(2026, 11, 1, 10, tzinfo=UTC)),
+        ("2026-11-01T10:00:00+02:00", datetime(2026, 11, 1, 8, tzinfo=UTC)),
+        ("  2026-11-01 ", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("today", datetime(2026, 11, 15, tzinfo=UTC)),
+        ("Yesterday", datetime(2026, 11, 14, tzinfo=UTC)),
+        ("3d", NOW - timedelta(days=3)),
+        ("3 d ago", NOW - timedelta(days=3)),
+        ("12h", NOW - timedelta(hours=12)),
+        ("90min", NOW - timedelta(minutes=90)),
+        ("90m", NOW - timedelta(minutes=90)),
+        ("2w", NOW - timedelta(weeks=2)),
+        ("0d", NOW),
+        (date(2026, 11, 1), datetime(2026, 11, 1, tzinfo=UTC)),
+        (NOW, NOW),
+        (datetime(2026, 11, 1, 10), datetime(2026, 11, 1, 10, tzinfo=UTC)),
+    ],
+)
+def test_points_in_time(words: Any, expected: datetime) -> None:
+    found = point_in_time(words, NOW)
+    assert found == expected
+    assert found.tzinfo is not None
+
+
+def test_today_is_the_day_in_utc() -> None:
+    late = datetime(2026, 11, 15, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
+    assert point_in_time("today", late) == datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "words", ["", "soon", "3", "d", "3y", "-3d", "2026", "2026-13-01", "9" * 15 + "d", "9" * 5000 + "d"]
+)
+def test_what_is_no_time(words: str) -> None:
+    with pytest.raises(UsageError, match="is no time; try 2026-11-01"):
+        point_in_time(words, NOW)
+
+
+@given(st.text(max_size=30) | st.from_regex(r"\d{0,25} ?(min|m|h|d|w)( ago)?", fullmatch=True))
+def test_P13_any_words_are_a_time_or_refused(words: str) -> None:
+    with suppress(UsageError):
+        assert point_in_time(words, NOW).tzinfo is not None
+
+
+def test_filters_of_plain_words() -> None:
+    made = Filters.of(agent="claude-code", has=["error", "edit"], since="3d", text="moon", now=NOW)
+    assert (made.agent, made.has, made.text) == (("claude-code",), ("error", "edit"), "moon")
+    assert made.since == NOW - timedelta(days=3)
+    assert Filters.of(has="thinking").has == ("thinking",)
+
+
+def test_nothing_is_no_filter() -> None:
+    empty = Filters.of(agent=(), project=None, branch="", model=None, since=None, until="", has=(), text="")
+    assert empty == Filters()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"colour": "red"}, "unknown filter 'colour'; known: agent, branch, file, has"),
+        ({"has": "nothing"}, "--has nothing: choose from error, thinking, subagent, edit"),
+        ({"has": ["error", "x"]}, "--has x"),
+        ({"since": "soon"}, "'soon' is no time"),
+        ({"until": "never"}, "'never' is no time"),
+    ],
+)
+def test_filters_that_make_no_sense(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Filters.of(**words)
+
+
+def passes(tmp_path: Path, *lines: Record, **words: Any) -> bool:
+    folder = tmp_path / ".claude" / "projects" / "-home-ada-src-tide"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_lines(folder, *lines)
+    (session,) = Library(Host.at(tmp_path)).sources()
+    return Filters.of(now=NOW, **words).admits(session)
+
+
+CALL = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/home/ada/src/Tide.py"}}
+ANSWER = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "Überall Ebbe"}]}
+LINES = [
+    claude_line("user", "u1", None, "When?", cwd="/home/ada/src/tide", gitBranch="feature/Ebb"),
+    claude_line("assistant", "a1", "u1", [CALL]),
+    claude_line("user", "r1", "a1", [ANSWER], timestamp="2026-01-03T10:00:00.000Z"),
+]
+LINES[1]["message"]["model"] = "claude-opus-4-6"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({}, True),
+        ({"agent": "claude-code"}, True),
+        ({"agent": "sage-agent"}, False),
+        ({"agent": ["sage-agent", "claude-code"]}, True),
+        ({"project": "SRC/tide"}, True),
+        ({"project": "home-ada-src"}, True),
+        ({"project": "moon"}, False),
+        ({"branch": "ebb"}, True),
+        ({"branch": "flow"}, False),
+        ({"model": "Opus"}, True),
+        ({"model": "haiku"}, False),
+        ({"tool": "edit"}, True),
+        ({"tool": "bash"}, False),
+        ({"file": "tide.PY"}, True),
+        ({"file": "moon.py"}, False),
+        ({"text": "überall ebbe"}, True),
+        ({"text": "WHEN"}, True),
+        ({"text": "Flut"}, False),
+        ({"has": "edit"}, True),
+        ({"has": "error"}, False),
+        ({"has": ["edit", "thinking"]}, False),
+        ({"since": "2026-01-03"}, True),
+        ({"since": "2026-01-04"}, False),
+        ({"until": "2026-01-02"}, True),
+        ({"until": "2026-01-01"}, False),
+        ({"since": datetime(2026, 1, 2), "until": datetime(2026, 1, 2)}, True),
+        ({"project": "tide", "text": "when", "file": "tide", "tool": "Edit"}, True),
+        ({"project": "tide", "text": "when", "file": "tide", "tool": "Bash"}, False),
+    ],
+)
+def test_all_filters_must_hold(tmp_path: Path, words: dict[str, Any], expected: bool) -> None:
+    assert passes(tmp_path, *LINES, **words) is expected
+
+
+def test_a_session_without_times_passes_no_filter_of_time(tmp_path: Path) -> None:
+    line = claude_line("user", "u1", None, timestamp=None)
+    assert passes(tmp_path, line)
+    assert not passes(tmp_path, line, since="2020-01-01")
+    assert not passes(tmp_path, line, until="2030-01-01")
+
+
+def test_a_session_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    (folder / f"{SESSION}.jsonl").symlink_to("gone")
+    library = Library(Host.at(tmp_path))
+    assert list(library.sessions(Filters.of(text="x"))) == []
+    assert len(list(library.sessions())) == 1
