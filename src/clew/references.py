@@ -36,7 +36,6 @@ class Reference(NamedTuple):
 
     id: str
     agent: str | None = None
-    branch: str | None = None
     message: int | None = None
 
     @classmethod
@@ -45,8 +44,10 @@ class Reference(NamedTuple):
         match = _SHAPE.fullmatch(text)
         if match is None:
             raise UsageError(f"{text!r} is no session reference; try an id, a prefix of one, agent:id, @last or id#12")
+        if match["branch"] is not None:
+            raise UsageError(f"{text!r}: branches have no names yet; `clew graph` shows them")
         message = match["message"]
-        return cls(match["id"], match["agent"], match["branch"], int(message) if message else None)
+        return cls(match["id"], match["agent"], int(message) if message else None)
 
 
 def named_path(reference: str) -> Path | None:

@@ -352,3 +352,23 @@ def test_what_is_no_document_is_refused(tmp_path: Path, value: object) -> None:
 
 def test_an_agent_that_is_not_installed(tmp_path: Path) -> None:
     assert imported(tmp_path, document(agent="nobody")) == 2
+
+
+def test_json_and_another_format_contradict_each_other(demo: Path) -> None:
+    ran = clew("--home", demo, "export", "f005", "--to", "ndjson", "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert "contradict" in ran.err
+
+
+def test_a_device_is_written_to_and_not_replaced(demo: Path) -> None:
+    before = Path("/dev/null").stat().st_rdev
+    assert clew("--home", demo, "export", "f005", "-o", "/dev/null").code == 0
+    assert Path("/dev/null").stat().st_rdev == before
+    assert not Path("/dev/null").is_file()
+
+
+def test_a_message_can_only_be_shown(demo: Path) -> None:
+    for command in ("export", "verify", "validate"):
+        ran = clew("--home", demo, command, "f005#3")
+        assert ran.code == 2
+        assert "only `clew show`" in ran.err

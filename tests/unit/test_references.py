@@ -26,8 +26,6 @@ from clew.references import Reference, message_of, named_path, resolve
         ("@last", Reference("@last")),
         ("@last#2", Reference("@last", message=2)),
         ("claude-code:@last", Reference("@last", "claude-code")),
-        ("f005@main", Reference("f005", branch="main")),
-        ("f005@feature/x#7", Reference("f005", branch="feature/x", message=7)),
         ("agent-8d06219d", Reference("agent-8d06219d")),
         ("été", Reference("été")),
     ],
@@ -167,3 +165,9 @@ def test_the_message_of_a_reference(tmp_path: Path) -> None:
     odd.touch()
     assert message_of(str(odd)) is None
     assert message_of(f"{odd}#4") == 4
+
+
+@pytest.mark.parametrize("text", ["f005@main", "f005@feature/x#7"])
+def test_branches_have_no_names_yet(text: str) -> None:
+    with pytest.raises(UsageError, match="branches have no names yet"):
+        Reference.parse(text)

@@ -428,6 +428,7 @@ class Quick:
                 spelled = _encode(line)
                 if len(spelled) + 1 != len(text) or not text.startswith(spelled):
                     continue
+                del spelled
                 order = self._numbers[family] if family in self._numbers else self._register(family)
                 if order is None:
                     continue

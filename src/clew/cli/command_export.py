@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
+from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters
 from clew.cli.output import opened, say
 from clew.errors import UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.markdown import write_markdown
+from clew.filters import Filters
 from clew.library import StoredSession
 from clew.model.time import spell_time
 from clew.render.detail import DETAILS, Detail
@@ -23,7 +27,7 @@ _LAYOUTS = ("date", "project")
 
 @click.command("export")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...")
-@click.option("--to", "form", type=click.Choice(list(FORMATS)), default="json", show_default=True, help="The format.")
+@click.option("--to", "form", type=click.Choice(list(FORMATS)), help="The format; json unless you say otherwise.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several sessions.")
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
 @click.option("--zst", is_flag=True, help="Compress with zstd.")
@@ -38,7 +42,7 @@ def command(
     context: click.Context,
     /,
     references: tuple[str, ...],
-    form: str,
+    form: str | None,
     output: Path | None,
     gz: bool,
     zst: bool,
@@ -47,27 +51,38 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
-) -> None:
+) -> int:
     """Write sessions out. Without a reference: all that pass the filters.
 
     JSON holds one session; several go to a folder, or to NDJSON, one document a line.
     """
+    if as_json and form not in (None, "json"):
+        raise UsageError(f"--json and --to {form} contradict each other")
     shelf = library(context, homes)
-    filters = take_filters(options)
-    named = [session for reference in references for session in shelf.find(reference)]
-    chosen = [session for session in named or shelf.sources() if filters.admits(session)]
-    if not chosen:
+    found: list[StoredSession] = []
+    unreadable = each(chosen(shelf, references), take_filters(options, shelf), found.append)
+    if not found:
         raise UnknownReference("no session to export")
-    # Nothing here makes circles; collecting them costs a tenth of the time.
-    gc.disable()
     compression = "gzip" if gz else "zstd" if zst else None
-    writer = Writer("json" if as_json else form, compression, detail, spell_time(shelf.hosts[0].now()))
-    if layout is not None:
-        writer.file_away(chosen, _folder(output), layout)
-    elif form == "ndjson" or len(chosen) == 1:
-        writer.to_one(chosen, output)
-    else:
-        writer.to_folder(chosen, _folder(output))
+    writer = Writer(form or "json", compression, detail, spell_time(shelf.hosts[0].now()))
+    with without_collector():
+        if layout is not None:
+            writer.file_away(found, _folder(output), layout)
+        elif form == "ndjson" or len(found) == 1:
+            writer.to_one(found, output)
+        else:
+            writer.to_folder(found, _folder(output))
+    return UNREADABLE if unreadable or writer.unreadable else 0
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Nothing here makes circles, and looking for them costs a tenth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _folder(output: Path | None) -> Path:
@@ -82,6 +97,7 @@ class Writer:
 
     def __init__(self, form: str, compression: str | None, detail: Detail, timestamp: str) -> None:
         self.form, self.compression, self.detail, self.timestamp = form, compression, detail, timestamp
+        self.unreadable = 0
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
         """One session."""
@@ -91,16 +107,16 @@ class Writer:
             return
         layout = ONE_LINE if self.form == "ndjson" else LINES
         write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout)
-        # The facts of one session are of no use to the next.
-        session.forget()
 
     def to_one(self, sessions: list[StoredSession], target: Path | None) -> None:
         """All sessions into one file, or to stdout."""
         if target is not None and target.is_dir():
             return self.to_folder(sessions, target)
         with opened(target, self.compression) as out:
-            for session in sessions:
-                self.write(session, out)
+            self.unreadable += each(sessions, Filters(), lambda session: self.write(session, out))
+            if self.unreadable == len(sessions):
+                # Leaving this way, no empty file takes the place of what was there.
+                raise click.exceptions.Exit(UNREADABLE)
         return None
 
     def to_folder(self, sessions: list[StoredSession], folder: Path) -> None:
@@ -109,17 +125,23 @@ class Writer:
 
         suffix = FORMATS[self.form] + {"gzip": ".gz", "zstd": ".zst", None: ""}[self.compression]
         taken: set[str] = set()
-        for session in sessions:
+
+        def write(session: StoredSession) -> None:
             target = folder / (free_name(f"{session.agent.id}-{session.id}", taken) + suffix)
             with opened(target, self.compression) as out:
                 self.write(session, out)
-        say(f"{len(sessions)} sessions in {folder}")
+
+        self.unreadable += each(sessions, Filters(), write)
+        say(f"{len(sessions) - self.unreadable} sessions in {folder}")
 
     def file_away(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
         """Copies of the native files, filed by date or by project."""
         from clew.export.organise import organise
 
         taken: set[str] = set()
-        for session in sessions:
-            organise(session.source, session.session_object, folder, layout, taken)
-        say(f"{len(sessions)} sessions in {folder}")
+        self.unreadable += each(
+            sessions,
+            Filters(),
+            lambda session: organise(session.source, session.session_object, folder, layout, taken),
+        )
+        say(f"{len(sessions) - self.unreadable} sessions in {folder}")

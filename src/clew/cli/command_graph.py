@@ -7,6 +7,8 @@ import msgspec
 
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json
+from clew.library import StoredSession
+from clew.model.json import JSON
 from clew.render import trees
 
 
@@ -29,29 +31,18 @@ def command(
     """Draw a conversation: its forks, and the path that is active now (marked *)."""
     session = library(context, homes).get(reference)
     graph = session.facts.tree.graph()
-    messages = (unit.value for unit in session.units() if unit.is_message)
     if wants_json(context, as_json):
-        if tree:
-            from clew.derive.views import tree as full_tree
-
-            print_json([msgspec.to_builtins(node) for node in full_tree(list(messages))])
-        else:
-            print_json(
-                {
-                    "is_linear": graph.is_linear,
-                    "active_path": graph.active_path,
-                    "fork_points": [
-                        {
-                            "uuid": fork.uuid,
-                            "index": fork.index,
-                            "branches": [{"uuid": branch.uuid, "index": branch.index} for branch in fork.branches],
-                        }
-                        for fork in graph.fork_points
-                    ],
-                }
-            )
+        print_json(_full_tree(session) if tree else msgspec.to_builtins(graph))
         return
     draw = {"text": trees.text, "mermaid": trees.mermaid, "dot": trees.dot}[form]
-    units = (unit.value for unit in session.units())
-    for line in draw(trees.nodes(units, graph)):
+    # Chains can lead through records that are no messages.
+    for line in draw(trees.nodes((unit.value for unit in session.units()), graph)):
         click.echo(line, nl=False)
+
+
+def _full_tree(session: StoredSession) -> list[dict[str, JSON]]:
+    from clew.derive.views import tree
+
+    units = list(session.units())
+    messages = [unit.value for unit in units if unit.is_message]
+    return [msgspec.to_builtins(node) for node in tree(messages, [u.value for u in units if not u.is_message])]

@@ -26,7 +26,7 @@ def command(
     """List sessions, newest first. JSON lists sub-agents too."""
     as_json = wants_json(context, as_json)
     shelf = library(context, homes)
-    listed, unreadable = rows(shelf.sessions(take_filters(options)))
+    listed, unreadable = rows(shelf.sessions(take_filters(options, shelf)))
     for problem in unreadable:
         say(f"clew: {problem}")
     if not (subagents or as_json):

@@ -8,9 +8,11 @@ from typing import Any
 import click
 import msgspec
 
+from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json
 from clew.errors import UnknownReference
+from clew.library import StoredSession
 from clew.model import Problem
 from clew.validate.session import check_source
 
@@ -38,24 +40,24 @@ def command(
 ) -> int:
     """Check sessions against what their agents write. Exit code 1 where a problem is shown."""
     shelf = library(context, homes)
-    filters = take_filters(options)
-    named = [session for reference in references for session in shelf.find(reference)]
     shown = _SEVERITIES[: _SEVERITIES.index(level) + 1]
     problems: list[Problem] = []
-    checked = 0
-    for session in named if references else shelf.sources():
-        if filters.admits(session):
-            checked += 1
-            found = (p for p in check_source(session.agent, session.source) if p.severity in shown)
-            problems.extend(islice(found, 1) if fail_fast else found)
-    if not checked:
+    checked: list[str] = []
+
+    def check(session: StoredSession) -> None:
+        checked.append(session.source.agent)
+        found = (p for p in check_source(session.agent, session.source) if p.severity in shown)
+        problems.extend(islice(found, 1) if fail_fast else found)
+
+    unreadable = each(chosen(shelf, references), take_filters(options, shelf), check)
+    if not checked and not unreadable:
         raise UnknownReference("no session to check; `clew agents` shows where they are looked for")
     if wants_json(context, as_json):
         print_json([msgspec.to_builtins(problem) for problem in problems])
     else:
         for problem in problems:
             click.echo(line(problem))
-    return 1 if problems else 0
+    return 1 if problems else UNREADABLE if unreadable else 0
 
 
 def line(problem: Problem) -> str:

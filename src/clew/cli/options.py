@@ -46,9 +46,9 @@ def filtering(function: F) -> F:
     return function
 
 
-def take_filters(options: dict[str, Any]) -> Filters:
-    """Take the filter options out of a command's options."""
-    return Filters.of(**{name: options.pop(name) for name in FILTER_NAMES})
+def take_filters(options: dict[str, Any], shelf: Library) -> Filters:
+    """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
+    return Filters.of(now=shelf.hosts[0].now(), **{name: options.pop(name) for name in FILTER_NAMES})
 
 
 def library(context: click.Context, homes: tuple[str, ...]) -> Library:

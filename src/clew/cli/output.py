@@ -57,7 +57,9 @@ def opened(target: Path | None, compression: str | None = None) -> Iterator[IO[b
     """Stdout, or a file that appears when it is complete; compressed on demand or by its suffix."""
     if target is not None:
         compression = compression or SUFFIXES.get(target.suffix)
-        with replacing(target) as raw, _packed(raw, compression) as out:
+        # A device or a pipe is written to; only a file can be replaced.
+        special = target.exists() and not target.is_file()
+        with target.open("wb") if special else replacing(target) as raw, _packed(raw, compression) as out:
             yield out
         return
     with _packed(sys.stdout.buffer, compression) as out:

@@ -62,10 +62,12 @@ def _write_units(reading: Reading, out: IO[bytes], spool: IO[bytes], layout: byt
     written = kept = b""
     for is_message, text in encoded(reading):
         if is_message:
-            write(written + text)
+            write(written)
+            write(text)
             written = between
         else:
-            keep(kept + text)
+            keep(kept)
+            keep(text)
             kept = between
     out.write(layout + b"]," + layout + b'"records":[' + layout)
     spool.write(layout)

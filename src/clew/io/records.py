@@ -82,13 +82,18 @@ def read_lines(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[tupl
 
 
 def read_chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """Many lines at a time; False for a chunk that is a piece of a line that is too long."""
-    whole = True
-    while chunk := stream.read(CHUNK) if whole else stream.readline(PIECE):
+    """Many lines at a time; False for a piece of a line that is too long."""
+    while chunk := stream.read(CHUNK):
         tail = b"" if chunk.endswith(b"\n") else stream.readline(MAX_LINE)
-        ended = tail.endswith(b"\n") or len(tail) < MAX_LINE
-        yield chunk + tail if tail else chunk, whole and ended
-        whole = ended
+        begin = chunk.rfind(b"\n") + 1
+        if len(chunk) - begin + len(tail) < MAX_LINE or tail.endswith(b"\n"):
+            yield chunk + tail if tail else chunk, True
+            continue
+        if begin:
+            yield chunk[:begin], True
+        yield chunk[begin:] + tail, False
+        while not tail.endswith(b"\n") and (tail := stream.readline(PIECE)):
+            yield tail, False
 
 
 def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterator[RawRecord]:

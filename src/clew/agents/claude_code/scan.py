@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from clew.agents.base import SourceFile
 from clew.agents.claude_code.prompts import human_prompt, queued_prompt
 from clew.derive.facts import Facts
+from clew.derive.usage import FIELDS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.io.codec import dumps
 from clew.io.codec import loads as _decode_any
@@ -22,6 +24,7 @@ from clew.model.json import JSON
 from clew.model.time import is_canonical, parse_time, spell_time
 
 SYNTHETIC = "<synthetic>"
+_NO_COUNTS = (None,) * len(FIELDS)
 
 
 class _Block(msgspec.Struct, gc=False):
@@ -129,15 +132,18 @@ SETTLED = 64
 
 def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
     """What one pass over a transcript tells; `tree`: links between records; `counts`: tokens, models and tools."""
-    scanner = _Scanner(Facts(), tree, counts)
+    scanner = _Scanner(Facts(), source.path, tree, counts)
     see = scanner.see
     with open_source(source.path) as stream:
         for chunk, whole in read_chunks(stream):
+            if not whole:
+                scanner.facts.records += 1
+                continue
             try:
                 # A record is checked for real when it is read; here only its outline counts.
                 lines = _decode_lines(chunk)
             except _DAMAGED:
-                scanner.read_damaged(chunk, whole)
+                scanner.read_damaged(chunk)
             else:
                 for line in lines:
                     see(line)
@@ -157,8 +163,9 @@ def first_claim(source: SourceFile) -> str | None:
 class _Scanner:
     """Collects facts from lines, one after the other."""
 
-    def __init__(self, facts: Facts, tree: bool, counts: bool) -> None:
+    def __init__(self, facts: Facts, path: Path, tree: bool, counts: bool) -> None:
         self.facts = facts
+        self.path = path
         self.counts = counts
         self.calls: dict[str, str] = {}
         self.unsettled = SETTLED
@@ -177,16 +184,16 @@ class _Scanner:
             facts.saw_time(time or None)
         return facts
 
-    def read_damaged(self, chunk: bytes, whole: bool) -> None:
+    def read_damaged(self, chunk: bytes) -> None:
         """Lines of which at least one is no plain record: take that one apart the careful way."""
-        for text, _, _, complete in read_lines(io.BytesIO(chunk)):
+        for text, *_ in read_lines(io.BytesIO(chunk)):
             try:
                 self.see(_decode(text))
             except _DAMAGED:
-                self._salvage(text, whole and complete)
+                self._salvage(text)
 
-    def _salvage(self, text: bytes, whole: bool) -> None:
-        for record in read_line(text, 0, 0, whole):
+    def _salvage(self, text: bytes) -> None:
+        for record in read_line(text, 0, 0):
             if record.value is None:
                 self.facts.records += 1
             else:
@@ -329,9 +336,12 @@ class _Scanner:
         if self.counts and message.model != SYNTHETIC:
             if message.model:
                 facts.models[message.model] += 1
-            usage = message.usage or line.usage
-            if usage is not None:
-                facts.ledger.note(message.id or line.uuid or f"line {facts.records}", message.model, usage.counts())
+            counts = message.usage.counts() if message.usage else _NO_COUNTS
+            if counts == _NO_COUNTS and line.usage:
+                counts = line.usage.counts()
+            if counts != _NO_COUNTS:
+                call = message.id or line.uuid or f"{self.path}:{facts.records}"
+                facts.ledger.note(call, message.model, counts)
         group = message.id
         return SIGNIFICANT if not group or facts.links.begins_reply(group) else 0
 
