@@ -13,7 +13,7 @@ import msgspec
 from clew.agents.base import Agent, SourceFile, Unit, skim
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
-from clew.errors import SourceUnreadable
+from clew.errors import SourceUnreadable, UnknownReference
 from clew.filters import Filters
 from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
@@ -97,12 +97,13 @@ class StoredSession:
     def document(self) -> Document:
         """The whole session in memory."""
         from clew.export.document import write_document
+        from clew.io.jsonstream import read_json
         from clew.model.load import load_document
         from clew.model.time import spell_time
 
         text = io.BytesIO()
         write_document(self.agent, self.source, text, timestamp=spell_time(self._host.now()))
-        return load_document(text.getvalue())
+        return load_document(read_json(text.getvalue()))
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with the session's files."""
@@ -138,7 +139,13 @@ class Library:
         path = named_path(reference)
         if path is not None:
             return [StoredSession(found.agent, found.source, self.hosts[0]) for found in at_path(path)]
-        return [resolve(Reference.parse(reference), list(self.sources()))]
+        try:
+            return [resolve(Reference.parse(reference), list(self.sources()))]
+        except UnknownReference:
+            # A session comes before a folder of the same name.
+            if not Path(reference).is_dir():
+                raise
+        return [StoredSession(found.agent, found.source, self.hosts[0]) for found in at_path(Path(reference))]
 
     def get(self, reference: str) -> StoredSession:
         """The one session a reference means."""

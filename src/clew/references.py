@@ -52,12 +52,14 @@ class Reference(NamedTuple):
 
 def named_path(reference: str) -> Path | None:
     """The file or folder that a reference names, with or without a message behind it; None where it is an id."""
-    for name in (reference, _MESSAGE.sub("", reference)):
+    for name in filter(None, (reference, _MESSAGE.sub("", reference))):
         path = Path(name)
         with suppress(RuntimeError):  # there is no such user
             path = path.expanduser()
         if path.exists() and ("/" in name or path.is_file()):
             return path
+        if path.is_symlink():
+            raise SourceUnreadable(f"{reference}: leads nowhere")
     if reference.startswith(("/", "./", "../", "~")):
         raise SourceUnreadable(f"{reference}: no such file or folder")
     return None
@@ -80,7 +82,11 @@ def resolve(reference: Reference, sessions: Sequence[S]) -> S:
     if not found:
         raise UnknownReference(f"no session answers to {reference.id!r}; `clew list` shows those there are")
     if len(found) > 1:
-        shown = ", ".join(f"{session.agent.id}:{session.id}" for session in found[:_SHOWN])
+        names = [f"{session.agent.id}:{session.id}" for session in found[:_SHOWN]]
+        if len(set(names)) < len(names):
+            # The same session in several places: only the place tells them apart.
+            names = [f"{name} in {session.source.path}" for name, session in zip(names, found, strict=False)]
+        shown = ", ".join(names)
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise AmbiguousReference(f"{reference.id!r} is ambiguous: {shown}{more}")
     return found[0]

@@ -75,7 +75,7 @@ def test_markdown_to_stdout_and_to_a_file(demo: Path, tmp_path: Path) -> None:
 def test_markdown_of_the_document_is_that_of_the_source(demo: Path, tmp_path: Path) -> None:
     for session in sources(demo):
         target = tmp_path / "x.json"
-        assert clew("--home", demo, "export", session.path, "-o", target).code == 0
+        assert clew("--home", demo, "export", session.path, "-o", target, "--force").code == 0
         with target.open("rb") as stream, (tmp_path / "x.md").open("wb") as out:
             (document,) = read_documents(stream)
             write_markdown(document.header.session, document.messages(), out)
@@ -372,3 +372,29 @@ def test_a_message_can_only_be_shown(demo: Path) -> None:
         ran = clew("--home", demo, command, "f005#3")
         assert ran.code == 2
         assert "only `clew show`" in ran.err
+
+
+def test_what_is_there_is_only_replaced_by_force(demo: Path, tmp_path: Path) -> None:
+    target = tmp_path / "keep.json"
+    target.write_text("precious")
+    ran = clew("--home", demo, "export", "f005", "-o", target)
+    assert (ran.code, ran.out) == (6, "")
+    assert target.read_text() == "precious"
+    link = tmp_path / "link.json"
+    link.symlink_to(target)
+    assert clew("--home", demo, "export", "f005", "-o", link, "--force").code == 0
+    assert link.is_symlink()
+    assert target.read_text().startswith('{"schema_version"')
+
+
+def test_S03_nothing_is_written_where_an_agent_keeps_sessions(demo: Path) -> None:
+    inside = demo / ".claude" / "projects" / "evil.json"
+    ran = clew("--home", demo, "export", "f005", "-o", inside, "--force")
+    assert (ran.code, ran.out) == (2, "")
+    assert not inside.exists()
+
+
+def test_an_empty_folder_means_no_session_and_not_all(demo: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    ran = clew("--home", demo, "export", tmp_path / "empty", "--to", "ndjson")
+    assert (ran.code, ran.out) == (1, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.base import SourceFile
+from clew.agents.base import Encodes, SourceFile
 from clew.agents.claude_code import ClaudeCode, tables
-from clew.agents.mapping import Blocks, Each, Nest, Table
+from clew.agents.claude_code.orders import GENERATIONS
+from clew.agents.mapping import Blocks, Each, Fixed, Leaf, Nest, Shared, Table, Time
 from clew.derive.collect import collect
 from clew.export.verify import verify
+from clew.io.codec import dumps, loads
+from clew.testing import unordered
 
 from .test_bytes import VALUES, files
 
@@ -96,8 +98,71 @@ def test_arbitrary_files_come_back(tmp_path_factory: pytest.TempPathFactory, raw
     prove(raw, tmp_path_factory.mktemp("files"))
 
 
-def test_the_two_layouts_of_a_document_hold_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"type":"user","message":{"role":"user","content":"hi"}}\n')
-    assert io.BytesIO(path.read_bytes()).read()
-    assert verify(AGENT, SourceFile("claude-code", path)).holds
+@st.composite
+def regular_records(draw: st.DrawFn) -> dict[str, Any]:
+    """Records in the order of keys of a known client, as the quick way expects them, with anything inside."""
+    kind = draw(st.sampled_from(["user", "assistant"]))
+    orders = draw(st.sampled_from(GENERATIONS[kind]))
+    record = _ordered(draw, tables.MESSAGES[kind].table, orders)
+    record["type"] = kind
+    return {key: record[key] for key in orders[kind] if key in record}
+
+
+def _ordered(draw: st.DrawFn, table: Table, orders: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key in orders.get(table.name, ()):
+        field = table.fields.get(key)
+        if draw(st.integers(0, 3)) == 0 and key not in ("message", "content"):
+            continue
+        if isinstance(field, Nest):
+            result[key] = {} if draw(st.integers(0, 5)) == 0 else _ordered(draw, field.table, orders)
+        elif isinstance(field, Blocks):
+            kinds = [kind.table for name, kind in tables.BLOCKS.items() if name in orders]
+            blocks = st.lists(st.sampled_from(kinds), max_size=2)
+            result[key] = "text" if draw(st.booleans()) else [_ordered(draw, kind, orders) for kind in draw(blocks)]
+        else:
+            result[key] = _fitting(draw, field)
+    return result
+
+
+def _fitting(draw: st.DrawFn, field: Any) -> Any:
+    """Mostly a value of the type that the field expects."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(LEAVES)
+    match field:
+        case Leaf():
+            return draw(st.sampled_from([VALUE[kind] for kind in sorted(field.accepts, key=str)]))
+        case Fixed():
+            return field.value
+        case Time():
+            return "2026-01-11T22:00:00.000Z"
+        case Shared():
+            return {"role": "user", "session_id": "s-1", "slug": "calm-sea"}.get(field.name, "a1")
+        case Each():
+            return []
+    return draw(VALUES)
+
+
+VALUE: dict[type, Any] = {
+    str: "word",
+    int: 7,
+    bool: True,
+    type(None): None,
+    list: [],
+    dict: {"a": [1.5, {}]},
+    float: 0.25,
+}
+
+
+@given(st.lists(regular_records(), min_size=1, max_size=6))
+def test_the_quick_way_gives_what_the_general_way_gives(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("regular")
+    prove(b"".join(dumps(line) + b"\n" for line in lines), folder)
+    source = SourceFile("claude-code", next(folder.iterdir()))
+    facts = AGENT.scan(source)
+    general = [unit.value for unit in AGENT.read(source, facts)]
+    quick = AGENT.read(source, facts)
+    assert isinstance(quick, Encodes)
+    assert [unordered(loads(text)) for _, text in quick.encoded()] == [unordered(value) for value in general]

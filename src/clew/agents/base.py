@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
 from clew.derive.facts import Facts
 from clew.host import Host
+from clew.io.compress import open_source
 from clew.model import Problem
 from clew.model.json import JSON
 
@@ -34,6 +35,21 @@ class SourceFile(msgspec.Struct, frozen=True):
     """Small files that travel with the session as they are, relative likewise."""
     size: int = 0
     mtime: float = 0.0
+    frozen: bool = False
+    """Read no further than `size`, so that several passes over a growing file see the same."""
+
+
+def freeze(source: SourceFile) -> SourceFile:
+    """The source as long as it is now."""
+    try:
+        return msgspec.structs.replace(source, size=source.path.stat().st_size, frozen=True)
+    except OSError:
+        return source
+
+
+def open_main(source: SourceFile) -> BinaryIO:
+    """The main file of a session, opened for reading."""
+    return open_source(source.path, source.size if source.frozen else None)
 
 
 class Unit(NamedTuple):

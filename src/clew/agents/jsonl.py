@@ -10,14 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clew.agents.base import Header, SourceFile, Unit
+from msgspec import Raw
+
+from clew.agents.base import Header, SourceFile, Unit, open_main
 from clew.agents.mapping import Context, Sections, Table, Values
 from clew.agents.orders import Order, Orders
+from clew.errors import SourceUnreadable
 from clew.io.codec import COMPACT, DIALECTS
 from clew.io.compress import damage, open_source
 from clew.io.records import RawRecord, read_records
 from clew.model.json import JSON
 
+CANARY = Raw(b'"\\u0063lew"')
+"""Spelled as nobody spells it: a document in which it stands like this has not been written anew by another tool."""
 MAX_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 
@@ -73,7 +78,7 @@ class JsonlReading:
     def __iter__(self) -> Iterator[Unit]:
         folder = self.source.path.parent
         for part, path in enumerate((self.source.path, *(folder / name for name in self.source.parts))):
-            with open_source(path) as stream:
+            with open_source(path) if part else open_main(self.source) as stream:
                 for record in read_records(stream):
                     self.bytes = record.start + len(record.text)
                     yield self.unit(record, part)
@@ -83,7 +88,7 @@ class JsonlReading:
         """The unit of one record, which must be the next of the source."""
         value = record.value
         if value is None:
-            return self._plain(self._fragment(record), record, part)
+            return self._plain(self._fragment(record, part), record, part)
         form = self._choose(value)
         if form.kind == "unknown":
             self._count(self.unknown_types, str(value.get("type", "")))
@@ -148,9 +153,9 @@ class JsonlReading:
             record["extensions"] = {self._agent: own}
         return record
 
-    def _fragment(self, record: RawRecord) -> dict[str, JSON]:
+    def _fragment(self, record: RawRecord, part: int) -> dict[str, JSON]:
         own: dict[str, JSON] = {}
-        self._spelling(own, record, 0)
+        self._spelling(own, record, part)
         if "blank-line" in record.findings and not record.raw:
             own.pop("raw", None)
             self.carried_raw -= 1
@@ -185,7 +190,7 @@ class JsonlReading:
         self._count(self.unknown_types, f"content.{kind}")
 
     def extensions(self) -> dict[str, JSON]:
-        own: dict[str, JSON] = {"orders": self.context.orders.all(), **self._extra}
+        own: dict[str, JSON] = {"spelling": CANARY, "orders": self.context.orders.all(), **self._extra}
         if self.source.sides:
             own["files"] = {name: _side_text(self.source.path.parent / name) for name in self.source.sides}
         if self.source.parts:
@@ -195,7 +200,10 @@ class JsonlReading:
 
 def _side_text(path: Path) -> JSON:
     """A small neighbouring file: its text, or its bytes in base64."""
-    raw = path.read_bytes()
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
     try:
         return raw.decode()
     except UnicodeDecodeError:

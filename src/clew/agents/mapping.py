@@ -162,6 +162,8 @@ class Table:
         plans = context.plans[self.name]
         plan = plans.get(keys)
         if plan is None:
+            if len(plans) >= MAX_PLANS:
+                plans.clear()
             plan = plans[keys] = self._plan(keys, context)
         for section, slots in plan.placed:
             target = out[section]
@@ -259,7 +261,7 @@ class Table:
             times=tuple((f.key, *place(f.slot)) for f in fields if isinstance(f, Time)),
             fixed=tuple((f.key, f.value) for f in fields if isinstance(f, Fixed)),
             shared=tuple((f.key, f.name) for f in fields if isinstance(f, Shared)),
-            parts=tuple((f.key, f) for f in fields if isinstance(f, Part)),
+            parts=tuple(sorted(((f.key, f) for f in fields if isinstance(f, Part)), key=_is_second)),
             others=tuple(key for key in keys if key not in placed),
             unusual=_Unusual(
                 order=0,
@@ -273,6 +275,11 @@ class Table:
         original = self.fields[alias.of]
         assert isinstance(original, Leaf)
         return (alias.key, alias.of, *place(original.slot))
+
+
+def _is_second(part: tuple[str, Part]) -> bool:
+    """A second place is looked at when the first has been."""
+    return isinstance(part[1], Copy)
 
 
 def _stands_alone(field: Field) -> bool:

@@ -8,6 +8,9 @@ from functools import lru_cache
 MAX_ALTERNATIVES = 8
 """A kind may change its order so often inside one source; then each odd record says its own."""
 
+MAX_KEYS = 500
+"""An order grows no longer than this; no kind of record has so many keys."""
+
 Order = tuple[str, ...]
 Known = Mapping[str, Iterable[Iterable[str]]]
 
@@ -36,7 +39,7 @@ class Orders:
         hint = next((hint for hint in self._hints.get(name, ()) if follows(keys, hint) == len(keys)), None)
         if hint is None:
             for number, order in enumerate(orders):
-                if follows(keys, order) >= 0:
+                if follows(keys, order) >= 0 and len(order) < MAX_KEYS:
                     orders[number] = _merge(order, keys)
                     return number
         if len(orders) >= MAX_ALTERNATIVES:

@@ -41,6 +41,10 @@ from clew.io.codec import dumps, loads
 
 MAX_FAMILIES = 256
 """How many structs are kept; orders come from the sources, so there is no end to them."""
+MAX_LEARNED = 32
+"""How often one source may teach a new order; each costs the making of a struct."""
+MAX_OPENED = 800
+"""A line with more brackets than that takes the general way, which knows how deep they go."""
 MAX_TRIED = 5
 """How many families are tried for a line."""
 
@@ -265,6 +269,10 @@ class _Dealer:
 
     def _object(self, table: Table, here: str, optional: bool) -> str:
         """Lines that take one object apart; returns the name of its rest."""
+        if optional:
+            # An object without values leaves no trace in the model.
+            values = [f"{here}.{attribute}" for (name, _), attribute in self._names.items() if name == table.name]
+            self._code.add(f"if {here} is not UNSET and ({_all_unset(values)}): return None")
         rest = {
             k: self._value(table, k, here, optional)
             for t, k in self._names
@@ -299,6 +307,8 @@ class _Dealer:
         """A key that the struct does not have: note that it is absent, where it would be written."""
         there = f"{here} is not UNSET" if optional else "True"
         if isinstance(field, Shared):
+            if here == "line" and field.name == "role":
+                self._code.add("return None")
             self._code.add(f"if {there} and {self._expected(field)} is not None: absent.append({label})")
         elif isinstance(field, Fixed) or (isinstance(field, Nest | Blocks) and field.stands_alone):
             self._code.add(f"if {there}: absent.append({label})")
@@ -325,6 +335,9 @@ class _Dealer:
                 code.add(f"if {value} is not UNSET and {value}: return None")
                 self._slots.setdefault(field.section, {})[field.name] = value
             case Shared():
+                if here == "line" and field.name == "role":
+                    # Without its type a record is no message.
+                    code.add(f"if {value} is UNSET: return None")
                 code.add(
                     f"if {value} is UNSET:",
                     f"    if {there}{self._expected(field)} is not None: absent.append({label})",
@@ -409,6 +422,8 @@ class Quick:
         state = (role, orders.changes, *sorted(numbers.items(), key=str))
         if any(isinstance(number, list) for number in numbers.values()) or state in self._learned:
             return
+        if len(self._learned) >= MAX_LEARNED:
+            return
         self._learned.add(state)
         named = [*tables_of(table), *(kind.table for kind in self._kinds.kinds.values())]
         family = self._family(table, {t.name: tuple(orders.of(t.name, numbers.get(t.name, 0))) for t in named})
@@ -420,7 +435,7 @@ class Quick:
     def take(self, role: str, text: bytes, index: int) -> bytes | None:
         """The message in a line as JSON of the unified document; None where the general way is needed."""
         families = self._families.get(role)
-        if not families or not _is_utf8(text):
+        if not families or not _is_utf8(text) or _is_deep(text):
             return None
         for number, family in enumerate(families):
             try:
@@ -449,6 +464,11 @@ class Quick:
         usable = not any(blocks) and None not in blocks and None not in numbers.values()
         self._numbers[family] = ({name: n for name, n in numbers.items() if n} or UNSET) if usable else None
         return self._numbers[family]
+
+
+def _is_deep(text: bytes) -> bool:
+    """True where values that are not looked into could be nested deeper than a document can be."""
+    return len(text) > 2 * MAX_OPENED and text.count(b"[") + text.count(b"{") > MAX_OPENED
 
 
 def _is_utf8(text: bytes) -> bool:

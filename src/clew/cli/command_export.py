@@ -12,7 +12,7 @@ import click
 
 from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters
-from clew.cli.output import opened, say
+from clew.cli.output import opened, refuse_stores, say
 from clew.errors import UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.markdown import write_markdown
@@ -29,6 +29,7 @@ _LAYOUTS = ("date", "project")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...")
 @click.option("--to", "form", type=click.Choice(list(FORMATS)), help="The format; json unless you say otherwise.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several sessions.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
 @click.option("--zst", is_flag=True, help="Compress with zstd.")
 @click.option(
@@ -44,6 +45,7 @@ def command(
     references: tuple[str, ...],
     form: str | None,
     output: Path | None,
+    force: bool,
     gz: bool,
     zst: bool,
     detail: Detail,
@@ -58,13 +60,16 @@ def command(
     """
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --to {form} contradict each other")
+    if gz and zst:
+        raise UsageError("--gz and --zst contradict each other")
     shelf = library(context, homes)
+    refuse_stores(shelf, output)
     found: list[StoredSession] = []
     unreadable = each(chosen(shelf, references), take_filters(options, shelf), found.append)
     if not found:
         raise UnknownReference("no session to export")
     compression = "gzip" if gz else "zstd" if zst else None
-    writer = Writer(form or "json", compression, detail, spell_time(shelf.hosts[0].now()))
+    writer = Writer(form or "json", compression, detail, spell_time(shelf.hosts[0].now()), force)
     with without_collector():
         if layout is not None:
             writer.file_away(found, _folder(output), layout)
@@ -95,8 +100,9 @@ def _folder(output: Path | None) -> Path:
 class Writer:
     """Writes sessions in one format."""
 
-    def __init__(self, form: str, compression: str | None, detail: Detail, timestamp: str) -> None:
+    def __init__(self, form: str, compression: str | None, detail: Detail, timestamp: str, force: bool) -> None:
         self.form, self.compression, self.detail, self.timestamp = form, compression, detail, timestamp
+        self.force = force
         self.unreadable = 0
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
@@ -112,7 +118,7 @@ class Writer:
         """All sessions into one file, or to stdout."""
         if target is not None and target.is_dir():
             return self.to_folder(sessions, target)
-        with opened(target, self.compression) as out:
+        with opened(target, self.compression, self.force) as out:
             self.unreadable += each(sessions, Filters(), lambda session: self.write(session, out))
             if self.unreadable == len(sessions):
                 # Leaving this way, no empty file takes the place of what was there.
@@ -128,7 +134,7 @@ class Writer:
 
         def write(session: StoredSession) -> None:
             target = folder / (free_name(f"{session.agent.id}-{session.id}", taken) + suffix)
-            with opened(target, self.compression) as out:
+            with opened(target, self.compression, self.force) as out:
                 self.write(session, out)
 
         self.unreadable += each(sessions, Filters(), write)

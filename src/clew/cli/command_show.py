@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -81,7 +82,7 @@ def _print_raw(session: StoredSession, wanted: int | None) -> None:
 def _print(session: StoredSession, wanted: int | None, detail: Detail) -> None:
     from clew.render.terminal import show
 
-    color = sys.stdout.isatty()
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     pieces = show(session.session_object, _messages(session, wanted), width, color, detail)
     if color:

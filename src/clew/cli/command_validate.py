@@ -62,10 +62,10 @@ def command(
 
 def line(problem: Problem) -> str:
     """A problem on one line, its place first, as compilers do it."""
-    from clew.render.safe import visible
+    from clew.render.safe import one_line
 
     place = ":".join(str(part) for part in (problem.file, problem.line) if part is not None)
     offset = f" (byte {problem.start})" if problem.start is not None else ""
     message = f" (message {problem.index})" if problem.index is not None else ""
     hint = f" {problem.hint}" if problem.hint else ""
-    return visible(f"{place}: {problem.severity}: {problem.message}{message}{offset} [{problem.code}]{hint}")
+    return one_line(f"{place}: {problem.severity}: {problem.message}{message}{offset} [{problem.code}]{hint}")

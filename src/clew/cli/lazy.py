@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,10 @@ class LazyGroup(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         """Run; an error that clew raises on purpose is one line on stderr and its exit code."""
         kwargs["standalone_mode"] = False
+        for stream in (sys.stdout, sys.stderr):
+            # What a terminal of another encoding cannot show is spelled out, not an error.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         try:
             code = super().main(args, *rest, **kwargs)
             sys.stdout.flush()

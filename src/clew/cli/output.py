@@ -13,12 +13,14 @@ from typing import IO, TYPE_CHECKING
 import click
 import msgspec
 
+from clew.errors import UsageError, WouldLose
 from clew.io.atomic import replacing
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, packer
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
+    from clew.library import Library
     from clew.render.tables import Column
 
 
@@ -53,18 +55,42 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def opened(target: Path | None, compression: str | None = None) -> Iterator[IO[bytes]]:
+def opened(target: Path | None, compression: str | None = None, force: bool = False) -> Iterator[IO[bytes]]:
     """Stdout, or a file that appears when it is complete; compressed on demand or by its suffix."""
     if target is not None:
         compression = compression or SUFFIXES.get(target.suffix)
-        # A device or a pipe is written to; only a file can be replaced.
-        special = target.exists() and not target.is_file()
-        with target.open("wb") if special else replacing(target) as raw, _packed(raw, compression) as out:
+        with _replaced(target.resolve(), force) as raw, _packed(raw, compression) as out:
             yield out
         return
     with _packed(sys.stdout.buffer, compression) as out:
         yield out
     sys.stdout.flush()
+
+
+@contextmanager
+def _replaced(target: Path, force: bool) -> Iterator[IO[bytes]]:
+    """A device or a pipe is written to; a file that is there is only replaced by force."""
+    if target.exists() and not target.is_file():
+        with target.open("wb") as raw:
+            yield raw
+        return
+    if target.exists() and not force:
+        raise WouldLose(f"{target} exists; --force replaces it")
+    with replacing(target) as raw:
+        yield raw
+
+
+def refuse_stores(shelf: Library, output: Path | None) -> None:
+    """Refuse to write into a folder that an agent keeps its sessions in."""
+    from clew.agents import registry
+
+    if output is None:
+        return
+    for host in shelf.hosts:
+        for agent in registry.load_all():
+            for root in agent.roots(host):
+                if root.is_dir() and output.resolve().is_relative_to(root.resolve()):
+                    raise UsageError(f"{output} is where {agent.title} keeps its sessions; write elsewhere")
 
 
 @contextmanager

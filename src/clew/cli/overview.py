@@ -15,9 +15,11 @@ from clew.model.json import JSON
 def overview(context: click.Context) -> None:
     """Agents found, sessions, tokens, last activity."""
     shelf = library(context, ())
-    ledger_rows, _ = rows(shelf.sessions())
+    listed, unreadable = rows(shelf.sessions())
+    for problem in unreadable:
+        say(f"clew: {problem}")
     by_agent: dict[str, list[dict[str, JSON]]] = defaultdict(list)
-    for row in ledger_rows:
+    for row in listed:
         by_agent[row["agent"]].append(row)
     if wants_json(context, False):
         print_json(_summary(shelf, by_agent))

@@ -64,7 +64,7 @@ class UsageLedger:
         self._rows: dict[str, int] = {}
         self._models: dict[str, int] = {}
         self._counts = array("q")
-        self._row_models = array("H")
+        self._row_models = array("I")
         self._last_call: str | None = None
         self._last_counts: Sequence[int | None] = ()
 

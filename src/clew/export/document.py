@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO
 
-from clew.agents.base import Agent, Encodes, Reading, SourceFile, skim
+from clew.agents.base import Agent, Encodes, Reading, SourceFile, freeze, skim
+from clew.derive.collect import collect
 from clew.derive.facts import Facts
 from clew.graph.tree import Tree
 from clew.io.codec import dumps
@@ -31,14 +32,18 @@ def write_document(
     layout: bytes = LINES,
 ) -> Reading:
     """Write the session in `source` as one unified document; returns the reading, with its counters."""
+    source = freeze(source)
     facts = skim(agent, source, tree=True, counts=False)
     reading = agent.read(source, facts)
     out.write(_header(agent, source, facts, timestamp, layout))
     with tempfile.SpooledTemporaryFile(SPOOL) as spool:
-        _write_units(reading, out, spool, layout)
+        messages = _write_units(reading, out, spool, layout)
         spool.seek(0)
         for piece in iter(lambda: spool.read(SPOOL), b""):
             out.write(piece)
+    if messages != facts.messages:
+        # The first pass took a damaged line for a message, or the other way round: what was written counts.
+        facts = collect((unit.is_message, unit.value) for unit in agent.read(source, facts))
     out.write(b"]," + layout + b'"graph":')
     _write_graph(facts.tree, out)
     out.write(b"," + layout + b'"extensions":' + dumps(reading.extensions()) + b"}\n")
@@ -55,8 +60,9 @@ def _header(agent: Agent, source: SourceFile, facts: Facts, timestamp: str, layo
     return dumps(header)[:-1] + b"," + layout + b'"messages":[' + layout
 
 
-def _write_units(reading: Reading, out: IO[bytes], spool: IO[bytes], layout: bytes) -> None:
-    """Messages go out at once; other records follow behind them."""
+def _write_units(reading: Reading, out: IO[bytes], spool: IO[bytes], layout: bytes) -> int:
+    """Messages go out at once, other records follow behind them; returns how many messages there are."""
+    messages = 0
     between = b"," + layout
     write, keep = out.write, spool.write
     written = kept = b""
@@ -65,12 +71,14 @@ def _write_units(reading: Reading, out: IO[bytes], spool: IO[bytes], layout: byt
             write(written)
             write(text)
             written = between
+            messages += 1
         else:
             keep(kept)
             keep(text)
             kept = between
     out.write(layout + b"]," + layout + b'"records":[' + layout)
     spool.write(layout)
+    return messages
 
 
 def encoded(reading: Reading) -> Iterator[tuple[bool, bytes]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -15,21 +16,28 @@ from clew.io.paths import safe_relative
 
 
 def write_native(document: DocumentStream, home: Path, force: bool = False) -> list[Path]:
-    """Write the session below `home`, in its agent's own layout; refuses to replace other content."""
+    """Write the session below `home`, in its agent's own layout; refuses to replace what is there."""
     agent = registry.get(document.header.agent)
     with _refusing(), ExitStack() as stack:
         main = home / agent.target(document.header)
-        files: dict[str, tuple[Path, IO[bytes]]] = {}
-        for name, piece in agent.write(document.header, exact_units(agent, document)):
+        files: dict[str, IO[bytes]] = {}
+        paths: dict[str, Path] = {}
+        # The main file is written even where the session is empty.
+        for name, piece in chain([("", b"")], agent.write(document.header, exact_units(agent, document))):
             if name not in files:
-                path = main.parent / safe_relative(name) if name else main
-                if path.exists() and not force:
-                    raise WouldLose(f"{path} exists; --force replaces it")
-                files[name] = (path, stack.enter_context(replacing(path)))
-            files[name][1].write(piece)
-        if "" not in files:
-            stack.enter_context(replacing(main))
-        return [path for path, _ in files.values()] or [main]
+                paths[name] = _free(main.parent / safe_relative(name) if name else main, paths, force)
+                files[name] = stack.enter_context(replacing(paths[name]))
+            files[name].write(piece)
+        return list(paths.values())
+
+
+def _free(path: Path, taken: Mapping[str, Path], force: bool) -> Path:
+    """A path to write to; refuses one that is there, or that the document names twice."""
+    if path in taken.values():
+        raise InvalidDocument(f"the document holds two files called {path.name}")
+    if path.exists() and not force:
+        raise WouldLose(f"{path} exists; --force replaces it")
+    return path
 
 
 def native_bytes(document: DocumentStream) -> Iterator[bytes]:
@@ -46,5 +54,5 @@ def _refusing() -> Iterator[None]:
     """Documents come from anywhere: one whose parts are not of the types they must be is refused."""
     try:
         yield
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise InvalidDocument(f"the document does not fit `clew schema`: {type(error).__name__}: {error}") from error

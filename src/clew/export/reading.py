@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import IO
 
 from clew.agents.base import Agent, Header, ReadsMessages
+from clew.agents.jsonl import CANARY
 from clew.errors import InvalidDocument
 from clew.io.codec import loads
-from clew.io.jsonstream import Scanner
+from clew.io.jsonstream import Scanner, read_json
 from clew.model.json import JSON
 from clew.model.version import check_version
 
 _SPOOL = 1 << 20
+UNTOUCHED = b'"spelling":' + bytes(CANARY)
 
 
 class DocumentStream:
@@ -23,6 +25,8 @@ class DocumentStream:
         self._stream = stream
         self._arrays: dict[str, int] = {}
         self._graph: int | None = None
+        self.is_original = False
+        """True for a document as clew wrote it: no other tool has spelled it anew."""
         self._members: dict[str, JSON] = {}
         scanner = Scanner(stream, start)
         for key in scanner.members():
@@ -41,6 +45,10 @@ class DocumentStream:
             # It names every message once more: read when it is asked for.
             self._graph = scanner.offset
             scanner.skip()
+        elif key == "extensions":
+            text = scanner.text()
+            self.is_original = UNTOUCHED in text
+            self._members[key] = read_json(text)
         else:
             self._members[key] = scanner.value()
 
@@ -115,4 +123,11 @@ def _documents(stream: IO[bytes]) -> Iterator[DocumentStream]:
 
 def exact_units(agent: Agent, document: DocumentStream) -> Iterator[tuple[bool, dict[str, JSON]]]:
     """The units of a document for its agent's writer, which may want values as the document spells them."""
-    return document.units(agent.read_message if isinstance(agent, ReadsMessages) else loads)
+    if document.is_original and isinstance(agent, ReadsMessages):
+        return document.units(_unless_laid_out(agent.read_message))
+    return document.units()
+
+
+def _unless_laid_out(read: Callable[[bytes], JSON]) -> Callable[[bytes], JSON]:
+    """Text with line feeds in it was laid out by another tool, and must not get into a line as it is."""
+    return lambda text: loads(text) if b"\n" in text else read(text)

@@ -11,7 +11,7 @@ from typing import IO, BinaryIO
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, SourceFile, freeze, open_main
 from clew.export.document import write_document
 from clew.export.reading import DocumentStream, exact_units
 from clew.io.compress import open_source
@@ -58,6 +58,7 @@ class Proof(msgspec.Struct):
 def verify(agent: Agent, source: SourceFile) -> Proof:
     """Prove one session; its document lies on disk in between, so that size costs no memory."""
     proof = Proof()
+    source = freeze(source)
     with tempfile.SpooledTemporaryFile(_SPOOL) as text:
         reading = write_document(agent, source, text, timestamp=_TIME)
         proof.document_bytes = text.tell()
@@ -89,7 +90,11 @@ def _compare(agent: Agent, source: SourceFile, document: DocumentStream, proof: 
 
 
 def _open(source: SourceFile, name: str) -> BinaryIO:
-    return open_source(source.path.parent / name if name else source.path)
+    """A file of the session: its logs unpacked, what travels along as it is."""
+    if not name:
+        return open_main(source)
+    path = source.path.parent / name
+    return open_source(path) if name in source.parts else path.open("rb")
 
 
 def _count(original: Original, proof: Proof) -> None:

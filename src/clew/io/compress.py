@@ -30,8 +30,8 @@ _STEP = 16 << 10
 """So much is unpacked at once; where the archive is damaged, at most this is lost."""
 
 
-def open_source(path: Path) -> BinaryIO:
-    """Open a regular file for reading, unpacking it where it is compressed."""
+def open_source(path: Path, limit: int | None = None) -> BinaryIO:
+    """Open a regular file for reading, unpacking it where it is compressed; else it ends at `limit`."""
     try:
         handle = _open_regular(path)
         magic = handle.read(4)
@@ -42,7 +42,27 @@ def open_source(path: Path) -> BinaryIO:
         return _guard(cast(BinaryIO, gzip.GzipFile(fileobj=handle)), handle, path)
     if magic == _ZSTD:
         return _guard(_zstd_reader(handle), handle, path, _is_cut_zstd)
-    return handle
+    return handle if limit is None else cast(BinaryIO, io.BufferedReader(_Head(handle, limit), _BUFFER))
+
+
+class _Head(io.RawIOBase):
+    """The beginning of a file that may be growing."""
+
+    def __init__(self, handle: BinaryIO, limit: int) -> None:
+        self._handle, self._left = handle, limit
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        piece = self._handle.read(min(self._left, len(buffer)))
+        self._left -= len(piece)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._handle.close()
+        super().close()
 
 
 def _open_regular(path: Path) -> BinaryIO:

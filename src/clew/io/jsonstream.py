@@ -102,6 +102,10 @@ class Scanner:
         except NOT_JSON:
             return _decode(raw, self.offset)
 
+    def text(self) -> bytes:
+        """The value here as it is spelled."""
+        return self._raw(self.peek())
+
     def skip(self) -> None:
         """Step over the value here."""
         self._raw(self.peek())
@@ -174,6 +178,14 @@ class Scanner:
             if (end - text) % 2 == 0:
                 return end + 1
             searched = end + 1
+
+
+def read_json(text: bytes) -> JSON:
+    """A JSON value, read the quick way where that is possible."""
+    try:
+        return loads(text)
+    except NOT_JSON:
+        return _decode(text, 0)
 
 
 def _decode(raw: bytes, offset: int) -> JSON:

@@ -19,8 +19,14 @@ def spread(work: Callable[[T], JSON], tasks: Sequence[T], workers: int | None = 
     if workers < 2 or not hasattr(os, "fork"):
         return [work(task) for task in tasks]
     pipes = [_start(work, tasks[number::workers]) for number in range(1, workers)]
-    # Our own share is done while the others work.
-    shares = [[work(task) for task in tasks[::workers]]]
+    try:
+        # Our own share is done while the others work.
+        shares = [[work(task) for task in tasks[::workers]]]
+    except BaseException:
+        for pid, pipe in pipes:
+            os.close(pipe)
+            os.waitpid(pid, 0)
+        raise
     shares += [_collect(pid, pipe, work, tasks[number::workers]) for number, (pid, pipe) in enumerate(pipes, 1)]
     results: list[JSON] = [None] * len(tasks)
     for number, share in enumerate(shares):

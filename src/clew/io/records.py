@@ -17,7 +17,8 @@ import msgspec
 from clew.io.codec import COMPACT, NOT_JSON, CarefulReader, Decoded, TooDeep, decode_text, dumps, loads
 from clew.model.json import JSON
 
-MAX_LINE = int(os.environ.get("CLEW_MAX_LINE", 512 << 20))
+_GIVEN = os.environ.get("CLEW_MAX_LINE", "")
+MAX_LINE = int(_GIVEN) if _GIVEN.isdecimal() and int(_GIVEN) > 0 else 512 << 20
 """Longest line, in bytes, that is read as a record."""
 PIECE = 4 << 20
 """A longer line is kept in fragments of this size."""

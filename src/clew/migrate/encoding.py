@@ -9,7 +9,7 @@ from pathlib import Path
 from clew.agents.sage_emacs import locate
 from clew.errors import WouldLose
 from clew.io.atomic import sync_folder, write_atomic
-from clew.io.codec import dumps, loads
+from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.paths import encode_sage, same_project
 from clew.migrate.step import Step, rewrite
 
@@ -129,7 +129,7 @@ def _said(line: bytes) -> bytes:
     """What a line says, apart from the fields that a migration may have added."""
     try:
         record = loads(line)
-    except ValueError:
+    except NOT_JSON:
         return line.strip()
     if not isinstance(record, dict):
         return line.strip()

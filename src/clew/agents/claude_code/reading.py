@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import tables
 from clew.agents.claude_code.orders import GENERATIONS, ORDERS
 from clew.agents.jsonl import JsonlReading
 from clew.agents.mapping import Values
 from clew.agents.quick import Quick
 from clew.io.codec import dumps, loads
-from clew.io.compress import damage, open_source
+from clew.io.compress import damage
 from clew.io.records import read_line, read_lines
 from clew.model.json import JSON
 
@@ -32,7 +32,7 @@ class ClaudeReading(JsonlReading):
     def encoded(self) -> Iterator[tuple[bool, bytes]]:
         """For each unit whether it is a message, and its JSON."""
         quick = Quick(self.context, tables.MESSAGES, tables.BLOCKS, GENERATIONS, self.calls)
-        with open_source(self.source.path) as stream:
+        with open_main(self.source) as stream:
             for text, line, start, whole in read_lines(stream):
                 # A wrong guess costs time, never truth.
                 role = "assistant" if text.find(b'"role":"a', 0, _HEAD) >= 0 else "user"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code.prompts import human_prompt, queued_prompt
 from clew.derive.facts import Facts
 from clew.derive.usage import FIELDS
@@ -32,6 +32,7 @@ class _Block(msgspec.Struct, gc=False):
     text: msgspec.Raw | UnsetType = UNSET
     id: str | None = None
     name: str | None = None
+    input: msgspec.Raw | UnsetType = UNSET
     tool_use_id: str | None = None
     is_error: bool | None = None
 
@@ -134,7 +135,7 @@ def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
     """What one pass over a transcript tells; `tree`: links between records; `counts`: tokens, models and tools."""
     scanner = _Scanner(Facts(), source.path, tree, counts)
     see = scanner.see
-    with open_source(source.path) as stream:
+    with open_main(source) as stream:
         for chunk, whole in read_chunks(stream):
             if not whole:
                 scanner.facts.records += 1
@@ -289,13 +290,13 @@ class _Scanner:
         for block in content:
             kind = block.type
             if kind == "tool_use":
-                if self.counts:
+                # A block without what makes a call is none.
+                if self.counts and block.id is not None and block.name is not None and block.input is not UNSET:
                     facts.tool_calls += 1
-                    if block.name:
-                        facts.tools[block.name] += 1
-            elif kind == "tool_result":
+                    facts.tools[block.name] += 1
+            elif kind == "tool_result" and block.tool_use_id is not None:
                 if answered is None:
-                    answered = block.tool_use_id or ""
+                    answered = block.tool_use_id
                 if block.is_error:
                     facts.has_errors = True
             elif kind == "thinking":
@@ -371,10 +372,11 @@ def _is_time(text: str) -> bool:
 
 def _seconds(time: JSON) -> float:
     try:
-        return datetime.fromisoformat(time).timestamp()
+        stamp = datetime.fromisoformat(time)
+        return stamp.timestamp() if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC).timestamp()
     except (TypeError, ValueError):
-        stamp = parse_time(time)
-        return stamp.timestamp() if stamp is not None else 0.0
+        parsed = parse_time(time)
+        return parsed.timestamp() if parsed is not None else 0.0
 
 
 def _canonical(time: JSON) -> str | None:
@@ -405,7 +407,7 @@ def _outline(value: JSON, struct: type[msgspec.Struct]) -> dict[str, Any]:
                     break
             if isinstance(item, list) and field.name == "content":
                 item = [_outline(block, _Block) if isinstance(block, dict) else {} for block in item]
-            if field.name in ("prompt", "text"):
+            if field.name in ("prompt", "text", "input"):
                 outline[field.name] = msgspec.Raw(dumps(item))
                 continue
             try:

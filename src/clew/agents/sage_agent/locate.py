@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.host import Host
-from clew.io.codec import loads
+from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 
 AGENT = "sage-agent"
@@ -72,7 +72,7 @@ def metadata(path: Path) -> dict[str, JSON] | None:
             value = loads(handle.read(_METADATA_LIMIT))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
+    except (OSError, *NOT_JSON):
         return None
     return value if isinstance(value, dict) else None
 

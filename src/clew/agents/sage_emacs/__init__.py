@@ -18,7 +18,7 @@ from clew.agents.sage_emacs.metadata import describe
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.host import Host
-from clew.io.codec import loads
+from clew.io.codec import NOT_JSON, loads
 from clew.io.paths import encode_sage, safe_relative
 from clew.model import Problem
 from clew.model.json import JSON
@@ -118,7 +118,7 @@ def _is_native(line: bytes) -> bool:
     """True for a record with a role and without a type, which is how other agents begin; the line may be cut off."""
     try:
         record = loads(line)
-    except ValueError:
+    except NOT_JSON:
         return _ROLE_FIRST.match(line) is not None
     return isinstance(record, dict) and "role" in record and "type" not in record
 

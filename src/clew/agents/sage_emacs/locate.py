@@ -10,7 +10,7 @@ from pathlib import Path
 from clew.agents.base import SourceFile
 from clew.agents.folding import derived_id
 from clew.host import Host
-from clew.io.codec import loads
+from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source
 from clew.io.records import read_records
 from clew.model.json import JSON
@@ -143,6 +143,6 @@ def metadata(path: Path) -> dict[str, JSON] | None:
             value = loads(handle.read(_METADATA_LIMIT))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
+    except (OSError, *NOT_JSON):
         return None
     return value if isinstance(value, dict) else None
