@@ -169,7 +169,7 @@ def unordered(value: JSON) -> JSON:
     if isinstance(value, dict):
         kept = {key: unordered(item) for key, item in value.items() if key != "order"}
         if isinstance(kept.get("absent"), list):
-            kept["absent"].sort()
+            kept["absent"].sort(key=str)
         return {key: item for key, item in kept.items() if key != "extensions" or any(item.values())}
     return [unordered(item) for item in value] if isinstance(value, list) else value
 

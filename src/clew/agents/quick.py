@@ -3,8 +3,8 @@
 A struct is made for each order of keys that the general way has met, and with it a function that deals its values out.
 A line takes the quick way only if decoding it into that struct and encoding it again gives the same bytes: then
 nothing in it is unknown, of an unexpected type, out of order or oddly spelled. Every other line takes the general
-way, and both give the same document. Values without a place in the model are not looked into: their text goes over
-as it is.
+way; the same bytes come back from both. Values without a place in the model are not looked into: their text goes
+over as it is, and is taken back as it is from a document that nobody has spelled anew.
 
 The functions are compiled from the tables, as dataclasses compile theirs. Their source holds attribute names and
 numbers of our own making; what a source file says never becomes code.
