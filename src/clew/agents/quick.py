@@ -43,8 +43,6 @@ MAX_FAMILIES = 256
 """How many structs are kept; orders come from the sources, so there is no end to them."""
 MAX_LEARNED = 32
 """How often one source may teach a new order; each costs the making of a struct."""
-MAX_OPENED = 800
-"""A line with more brackets than that takes the general way, which knows how deep they go."""
 MAX_TRIED = 5
 """How many families are tried for a line."""
 
@@ -435,7 +433,7 @@ class Quick:
     def take(self, role: str, text: bytes, index: int) -> bytes | None:
         """The message in a line as JSON of the unified document; None where the general way is needed."""
         families = self._families.get(role)
-        if not families or not _is_utf8(text) or _is_deep(text):
+        if not families or not _is_utf8(text):
             return None
         for number, family in enumerate(families):
             try:
@@ -464,11 +462,6 @@ class Quick:
         usable = not any(blocks) and None not in blocks and None not in numbers.values()
         self._numbers[family] = ({name: n for name, n in numbers.items() if n} or UNSET) if usable else None
         return self._numbers[family]
-
-
-def _is_deep(text: bytes) -> bool:
-    """True where values that are not looked into could be nested deeper than a document can be."""
-    return len(text) > 2 * MAX_OPENED and text.count(b"[") + text.count(b"{") > MAX_OPENED
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -10,7 +10,7 @@ from clew.agents.base import Agent, Encodes, Reading, SourceFile, freeze, skim
 from clew.derive.collect import collect
 from clew.derive.facts import Facts
 from clew.graph.tree import Tree
-from clew.io.codec import dumps
+from clew.io.codec import dumps, headroom
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
 
@@ -32,7 +32,11 @@ def write_document(
     layout: bytes = LINES,
 ) -> Reading:
     """Write the session in `source` as one unified document; returns the reading, with its counters."""
-    source = freeze(source)
+    with headroom():
+        return _write(agent, freeze(source), out, timestamp, layout)
+
+
+def _write(agent: Agent, source: SourceFile, out: IO[bytes], timestamp: str, layout: bytes) -> Reading:
     facts = skim(agent, source, tree=True, counts=False)
     reading = agent.read(source, facts)
     out.write(_header(agent, source, facts, timestamp, layout))

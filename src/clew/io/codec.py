@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +24,25 @@ COMPACT = "compact"
 
 loads = msgspec.json.Decoder().decode
 dumps = msgspec.json.Encoder().encode
+
+HEADROOM = 100
+"""Levels of nesting that a document adds to its records, and the stack that its reader stands on."""
+
+
+@contextmanager
+def headroom() -> Iterator[None]:
+    """While a document is written, records may be less deep than its reader can go, so that it can be read back."""
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(limit - HEADROOM)
+    except RecursionError:
+        # The caller stands too deep itself; what does not fit will be kept as fragments.
+        limit = sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What `loads` raises when it cannot read the text."""

@@ -29,8 +29,6 @@ MAX_RESYNCS = 10_000
 MAX_REREADS = 4
 """How often a damaged line is read in all while such a place is looked for."""
 
-_ROOM = 8
-"""A record must leave room for the nesting that the document adds around it."""
 _UNUSUAL = (*NOT_JSON, UnicodeEncodeError)
 _PREFIX = re.compile(rb"(?:\xef\xbb\xbf|\x00)+")
 _START = re.compile(r'\{\s*"')
@@ -104,7 +102,7 @@ def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterato
         return
     try:
         value = loads(text)
-        spelled = dumps([[[[[[[[value]]]]]]]])[_ROOM:-_ROOM]
+        spelled = dumps(value)
         if type(value) is dict and len(spelled) + 1 == len(text) and text.startswith(spelled) and text.endswith(b"\n"):
             yield RawRecord(line, start, text, b"\n", value, COMPACT)
             return
