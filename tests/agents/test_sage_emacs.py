@@ -141,6 +141,9 @@ def test_new_folders_get_the_aligned_name(tmp_path: Path) -> None:
     path = write(tmp_path / "projects" / "-home-u-github.com-r-" / "conversation.jsonl", message())
     (path.parent / "metadata.json").write_text('{"project_dir": "/home/u/github.com/r"}')
     document = document_of(AGENT, path)
+    assert AGENT.target(header_of(document)) == ".emacs.d/sage/projects/-home-u-github.com-r-/conversation.jsonl"
+    # What comes from elsewhere is new, and gets the aligned name.
+    document["extensions"] = {}
     assert AGENT.target(header_of(document)) == ".emacs.d/sage/projects/-home-u-github-com-r/conversation.jsonl"
 
 

@@ -25,7 +25,7 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
-_BUFFER = 1 << 20
+_BUFFER = 1 << 18
 _STEP = 16 << 10
 """So much is unpacked at once; where the archive is damaged, at most this is lost."""
 
@@ -49,19 +49,21 @@ class _Head(io.RawIOBase):
     """The beginning of a file that may be growing."""
 
     def __init__(self, handle: BinaryIO, limit: int) -> None:
-        self._handle, self._left = handle, limit
+        self._raw = cast(io.BufferedReader, handle).detach()
+        self._raw.seek(0)
+        self._left = limit
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        piece = self._handle.read(min(self._left, len(buffer)))
-        self._left -= len(piece)
-        buffer[: len(piece)] = piece
-        return len(piece)
+        with memoryview(buffer) as view:
+            size = self._raw.readinto(view[: self._left]) or 0
+        self._left -= size
+        return size
 
     def close(self) -> None:
-        self._handle.close()
+        self._raw.close()
         super().close()
 
 

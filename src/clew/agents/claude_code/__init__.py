@@ -88,7 +88,9 @@ class ClaudeCode:
         session = header.session
         folder = safe_relative(session.get("workspace_encoded") or encode_claude(session["workspace"]))
         name = safe_relative(f"{session['id']}.jsonl")
-        if session.get("is_agent_session") and session.get("parent_session_id"):
+        # Sub-agents of older clients lay beside their session, and go back there.
+        was_flat = Path(str(session.get("source", {}).get("path", ""))).parent.name == folder
+        if session.get("is_agent_session") and session.get("parent_session_id") and not was_flat:
             return f".claude/projects/{folder}/{safe_relative(session['parent_session_id'])}/subagents/{name}"
         return f".claude/projects/{folder}/{name}"
 

@@ -104,7 +104,10 @@ class SageEmacs:
     def target(self, header: Header) -> str:
         own = header.extensions.get(self.id) or {}
         session = header.session
-        encoded = encode_sage(session["workspace"]) or session.get("workspace_encoded")
+        aligned = encode_sage(session["workspace"])
+        known = session.get("workspace_encoded")
+        # Its own sessions go back to where they were; two folders of one project must not fall together.
+        encoded = known or aligned if "orders" in own else aligned or known
         folder = f".emacs.d/sage/projects/{safe_relative(encoded or '-')}"
         if "archive" in own:
             return f"{folder}/{locate.HISTORY}/{safe_relative(own['archive'])}.jsonl"
