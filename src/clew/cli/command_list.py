@@ -52,7 +52,7 @@ def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
         Column("messages", right=True),
         Column("tokens", right=True),
         Column(""),
-        Column("title", flexible=True, least=20),
+        Column("title", flexible=True, least=10),
     ]
     cells = [
         [
