@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import clew
-from clew.agents.base import Header
+from clew.agents.base import Claim, Header
 from clew.agents.claude_code import ClaudeCode
 from clew.cli.rows import rows
 from clew.demo import write_demo
@@ -881,3 +881,22 @@ def test_a_sub_agent_alone_in_a_file_is_read(tmp_path: Path) -> None:
     found = read_source(source)
     assert (found.session["id"], found.session["parent_session_id"]) == ("agent-77", SESSION)
     assert proved(found).files == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "claim"),
+    [
+        ("x.jsonl", b'{"type":"user","uuid":"u"}', Claim.YES),
+        ("conversation.jsonl", b'{"type":"user","uuid":"u","message":{}}', Claim.YES),
+        ("conversation.jsonl", b'{"role":"user","content":"hi"}', Claim.NO),
+        ("journal.jsonl", b'{"type": "started", "key": "k", "agentId": "a"}', Claim.MAYBE),
+        ("chat.jsonl", b'{"timestamp":"t","sessionId":"s","message":{"role":"assistant"}}', Claim.MAYBE),
+        ("x.jsonl", b"", Claim.MAYBE),
+        ("messages.jsonl", b'{"type":"user","context": {"cwd":"/"}}', Claim.NO),
+        ("history.jsonl", b'{"display":"hi","sessionId":"s"}', Claim.NO),
+        ("rollout-1.jsonl", b'{"type":"user"}', Claim.NO),
+        ("x.json", b'{"type":"user"}', Claim.NO),
+    ],
+)
+def test_what_records_say_decides_whose_they_are(name: str, head: bytes, claim: Claim) -> None:
+    assert AGENT.claims(Path(name), head) is claim

@@ -37,16 +37,17 @@ class ClaudeCode:
 
     def claims(self, path: Path, head: bytes) -> Claim:
         name = path.name.removesuffix(".gz").removesuffix(".zst")
-        if not locate.is_transcript(name, path.parent) or path.name.startswith("rollout-"):
+        if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
             return Claim.NO
         # Sage Agent uses the same keys, but nests where it was and what it called.
-        if path.name == "messages.jsonl" and _SAGE.search(head):
+        if name == "messages.jsonl" and _SAGE.search(head):
             return Claim.NO
-        if _RECORD.search(head) and _TYPE.search(head):
+        # What the records say comes before where they lie: sage-emacs keeps conversations in this tree too.
+        if _TYPE.search(head):
             return Claim.YES
-        if _TYPE.search(head) or ".claude" in path.parts:
-            return Claim.YES
-        return Claim.MAYBE if not head.strip() or b'"type"' in head else Claim.NO
+        if b'"type"' in head or (_RECORD.search(head) and b'"message"' in head):
+            return Claim.MAYBE
+        return Claim.MAYBE if not head.strip() and locate.is_transcript(name, path.parent) else Claim.NO
 
     def locate(self, path: Path) -> SourceFile:
         return locate.source_file(path)
