@@ -147,7 +147,6 @@ class Reading(Protocol):
     unknown_types: dict[str, int]
     unknown_keys: dict[str, int]
     carried_raw: int
-    bytes: int
 
     def __iter__(self) -> Iterator[Unit]: ...
 

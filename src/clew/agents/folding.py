@@ -26,13 +26,13 @@ class FoldedReading:
     def __init__(self, inner: JsonlReading, fold: Fold) -> None:
         self._inner, self._fold = inner, fold
         self.unknown_types, self.unknown_keys = inner.unknown_types, inner.unknown_keys
-        self.carried_raw = self.bytes = 0
+        self.carried_raw = 0
         self.damage: str | None = None
 
     def __iter__(self) -> Iterator[Unit]:
         index = 0
         for unit in self._inner:
-            self.carried_raw, self.bytes = self._inner.carried_raw, self._inner.bytes
+            self.carried_raw = self._inner.carried_raw
             for is_message, value in self._fold(unit.is_message, unit.value):
                 index += is_message
                 value["index" if is_message else "after"] = index

@@ -63,7 +63,6 @@ class JsonlReading:
         self.unknown_types: dict[str, int] = {}
         self.unknown_keys: dict[str, int] = {}
         self.carried_raw = 0
-        self.bytes = 0
         self.damage: str | None = None
         self._agent, self.source, self._choose, self._derive = agent, source, choose, derive
         self._extra = extra or {}
@@ -80,7 +79,6 @@ class JsonlReading:
         for part, path in enumerate((self.source.path, *(folder / name for name in self.source.parts))):
             with open_source(path) if part else open_main(self.source) as stream:
                 for record in read_records(stream):
-                    self.bytes = record.start + len(record.text)
                     yield self.unit(record, part)
                 self.damage = damage(stream) or self.damage
 

@@ -21,7 +21,6 @@ class Facts:
         self.ledger = UsageLedger()
         self.messages = 0
         self.records = 0
-        self.bytes = 0
         self.prompts = 0
         self.user_messages = 0
         self.tool_calls = 0
@@ -42,7 +41,6 @@ class Facts:
         self.sessions: Counter[str] = Counter()
         """How many messages claim which session id."""
         self.tools: Counter[str] = Counter()
-        self.files: set[str] = set()
         self.subagents: list[Subagent] = []
         self.models: Counter[str] = Counter()
         self.extra: dict[str, JSON] = {}

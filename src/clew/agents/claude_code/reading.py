@@ -46,7 +46,6 @@ class ClaudeReading(JsonlReading):
                     yield unit.is_message, dumps(unit.value)
                     if unit.is_message and self.form is not None and self.form in _QUICK:
                         quick.learn(unit.value["role"], self.form.table, self.context.own)
-                self.bytes = start + len(text)
             self.damage = damage(stream)
 
 

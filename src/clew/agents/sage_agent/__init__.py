@@ -69,7 +69,6 @@ class SageAgent:
             if unit.value.get("kind") in ("title", "summary") and unit.value.get("text"):
                 collector.facts.titles[unit.value["kind"]] = unit.value["text"]
         facts = collector.facts
-        facts.bytes = reading.bytes
         facts.sessions.update(claims)
         return facts
 

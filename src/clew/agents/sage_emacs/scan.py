@@ -50,7 +50,6 @@ def _pass(source: SourceFile, parents: dict[str, str] | None) -> tuple[Facts, li
             _note_order(said, unit.value)
             _note_claims(claims, unit.value)
     facts = collector.facts
-    facts.bytes = reading.bytes
     facts.extra["claims"] = {name: found.most_common(1)[0][0] for name, found in claims.items() if found}
     facts.sessions.update(claims["session_id"] or claims["sessionId"])
     return facts, said
