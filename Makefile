@@ -3,6 +3,8 @@
 PYTHON  ?=
 WORKERS ?= auto
 DEMO    ?= .demo
+LAB     := .lab
+REAL    := tests/realclients
 
 VENV   := .venv
 PY     := $(VENV)/bin/python
@@ -10,15 +12,16 @@ PIP    := $(PY) -m pip --disable-pip-version-check install -qq
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench docs clean
+.PHONY: help run test sshd test-real lint bench docs clean
 
 help:
-	@echo 'make run     clew on your own history, or on a demo where there is none'
-	@echo 'make test    the whole test suite'
-	@echo 'make lint    ruff, mypy and the import contracts'
-	@echo 'make bench   the benchmarks'
-	@echo 'make docs    write the generated pages again'
-	@echo 'make clean   remove everything that make made'
+	@echo 'make run        clew on your own history, or on a demo where there is none'
+	@echo 'make test       the whole test suite, but for the next'
+	@echo 'make test-real  tests with the genuine clients, offline; fetches them (Linux, root, node with npm)'
+	@echo 'make lint       ruff, mypy and the import contracts'
+	@echo 'make bench      the benchmarks'
+	@echo 'make docs       write the generated pages again'
+	@echo 'make clean      remove everything that make made'
 
 # Exit code 1 of plain `clew` means that no history was found.
 run: $(VENV)/.run-installed
@@ -27,8 +30,20 @@ run: $(VENV)/.run-installed
 	if [ ! -d $(DEMO) ]; then echo '$$ clew demo $(DEMO)'; $(VENV)/bin/clew demo $(DEMO) || exit $$?; fi; \
 	echo '$$ clew --home $(DEMO)'; $(VENV)/bin/clew --home $(DEMO)
 
-test: $(VENV)/.dev-installed
-	@$(PY) -m pytest -n $(WORKERS)
+test: $(VENV)/.dev-installed sshd
+	@$(PY) -m pytest -n $(WORKERS) --ignore=$(REAL)
+
+# The tests of other machines want an ssh server. Where installing one is not ours to do, or would start it, they skip.
+sshd:
+	@if [ ! -x /usr/sbin/sshd ] && [ "$$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null; then \
+	  export DEBIAN_FRONTEND=noninteractive; install='apt-get install -qq -y --no-install-recommends openssh-server openssh-client'; \
+	  { $$install || { apt-get update -qq && $$install; }; } >/dev/null 2>&1 || true; \
+	fi
+
+# The stamp that the installation leaves names the versions, so a new pin fetches the clients again.
+test-real: $(VENV)/.dev-installed
+	@$(PY) -m tests.realclients.lab
+	@$(PY) -m pytest $(REAL)
 
 lint: $(VENV)/.dev-installed
 	@$(PY) -m ruff check $(CHECKED)
@@ -43,7 +58,7 @@ docs: $(VENV)/.dev-installed
 	@$(PY) scripts/seeds.py
 
 clean:
-	@rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(DEMO) $(LAB) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.run-installed: pyproject.toml | $(PY)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import resource
+import shutil
 import statistics
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
+
+from clew import Host, Library
 
 
 class Options(NamedTuple):
@@ -20,6 +26,7 @@ class Options(NamedTuple):
     rounds: int = 3
     starts: int = 15
     session: int = 30_000_000
+    agent: str = "claude-code"
 
 
 class Cost(NamedTuple):
@@ -47,14 +54,23 @@ def timed(work: Callable[[], object]) -> Cost:
     return cost
 
 
-def process(command: Sequence[str], env: Mapping[str, str] | None = None) -> Cost:
+def process(command: Sequence[str], text: bytes = b"") -> Cost:
     """The cost of a process, from before its start until after its end."""
+    env = {**os.environ, **_compiled()}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     wall = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    subprocess.run(command, check=True, input=text, stdout=subprocess.DEVNULL, env=env)
     wall = time.perf_counter() - wall
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Cost(wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
+@lru_cache
+def _compiled() -> dict[str, str]:
+    """An installed program is compiled once and for all, whatever this environment says."""
+    folder = tempfile.mkdtemp(prefix="clew-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
 
 
 def in_turn(rounds: int, *measured: Callable[[], Cost]) -> list[list[Cost]]:
@@ -75,9 +91,9 @@ def median(costs: Iterable[Cost]) -> Cost:
     return Cost(statistics.median(walls), statistics.median(cpus))
 
 
-def claude_files(home: Path) -> list[Path]:
-    """The transcripts of Claude Code below a home."""
-    return sorted((home / ".claude" / "projects").rglob("*.jsonl"))
+def agent_files(home: Path, agent: str) -> list[Path]:
+    """The main files of an agent's sessions below a home, in their order."""
+    return sorted({session.source.path for session in Library(Host.at(home), agents=[agent]).sources()})
 
 
 def total(files: Iterable[Path]) -> int:

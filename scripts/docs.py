@@ -21,6 +21,8 @@ def commands() -> str:
         command = main.get_command(context, name)
         assert command is not None
         pages.append(f"## clew {name}\n\n" + _help(command, f"clew {name}"))
+        for below, part in command.commands.items() if isinstance(command, click.Group) else ():
+            pages.append(f"### clew {name} {below}\n\n" + _help(part, f"clew {name} {below}"))
     return "\n".join(pages)
 
 

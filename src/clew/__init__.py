@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clew.library import Library, StoredSession, sessions
     from clew.model import Document, Graph, Message, Metadata, Problem, Record, Session, TokenUsage
     from clew.model.load import dump_document, load_document
+    from clew.store import Store
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ _HOMES = {
     "Proof": "clew.export.verify",
     "Record": "clew.model",
     "Session": "clew.model",
+    "Store": "clew.store",
     "StoredSession": "clew.library",
     "TokenUsage": "clew.model",
     "dump_document": "clew.model.load",
@@ -57,6 +59,7 @@ __all__ = [
     "Proof",
     "Record",
     "Session",
+    "Store",
     "StoredSession",
     "TokenUsage",
     "dump_document",

@@ -7,6 +7,7 @@ ClewError
   SourceUnreadable       exit 3   a file or folder cannot be opened
     LimitExceeded        exit 3   a bomb, or larger than a named limit
   InvalidDocument        exit 4   not a unified document, or of another major version
+  PathRefused            exit 4   a name in a record that could lead elsewhere
   Busy                   exit 5   another process holds what we need
   WouldLose              exit 6   going on would lose data
   RemoteFailed           exit 7   another machine did not answer
@@ -51,6 +52,12 @@ class LimitExceeded(SourceUnreadable):
 
 class InvalidDocument(ClewError):
     """The text is no unified document that this version can hold."""
+
+    exit_code = 4
+
+
+class PathRefused(ClewError):
+    """A name from a record would lead out of the folder it is meant for, or to something that is no file."""
 
     exit_code = 4
 

@@ -7,6 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, NamedTuple
+
+Kind = Literal["local", "wsl", "windows", "remote"]
+
+
+class Origin(NamedTuple):
+    """Where a session was written, as its document says it."""
+
+    type: Kind
+    host: str | None
+    path: str
 
 
 def _now() -> datetime:
@@ -20,6 +31,11 @@ class Host:
     home: Path
     env: Mapping[str, str] = field(default_factory=dict)
     now: Callable[[], datetime] = _now
+    kind: Kind = "local"
+    name: str | None = None
+    """The remote host or the WSL distribution."""
+    base: Path | None = None
+    """The folder that stands for the root of another machine, where its files are a copy."""
 
     @classmethod
     def local(cls) -> Host:
@@ -30,6 +46,16 @@ class Host:
     def at(cls, home: Path) -> Host:
         """A named home folder: environment variables of the running user do not apply to it."""
         return cls(home)
+
+    def origin(self, path: Path) -> Origin:
+        """Where a file of this host was written; of a copy, its place on the other machine."""
+        if self.base is None or not path.is_relative_to(self.base):
+            return Origin(self.kind, self.name, str(path))
+        return Origin(self.kind, self.name, "/" + path.relative_to(self.base).as_posix())
+
+    def holds(self, path: Path) -> bool:
+        """True for a file of this host."""
+        return path.is_relative_to(self.base or self.home)
 
 
 def data_dir(env: Mapping[str, str] | None = None) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Unit, skim
+from clew.agents.base import Agent, SourceFile, Unit, session_object, skim
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
 from clew.errors import SourceUnreadable, UnknownReference
@@ -19,7 +19,9 @@ from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
 from clew.model.json import JSON
 from clew.references import Reference, named_path, resolve
-from clew.sources.local import at_path, in_homes
+from clew.sources.beside import host_at
+from clew.sources.known import chosen, hosts, sources
+from clew.sources.local import Found, at_path, in_homes
 
 
 class StoredSession:
@@ -65,10 +67,15 @@ class StoredSession:
         """What holds for the session as a whole."""
         return msgspec.convert(self.session_object, Session)
 
+    @property
+    def is_subagent(self) -> bool:
+        """True for a session that another session started."""
+        return bool(self.session_object["is_agent_session"])
+
     @cached_property
     def session_object(self) -> dict[str, JSON]:
         """The header as the unified document spells it."""
-        return self.agent.session(self.source, self.outline)
+        return session_object(self.agent, self.source, self.outline)
 
     @property
     def messages(self) -> Iterator[Message]:
@@ -113,16 +120,16 @@ class StoredSession:
 
 
 class Library:
-    """The sessions of one or more homes."""
+    """The sessions of one or more homes; without one, of every source that is switched on."""
 
     def __init__(self, *hosts: Host, agents: Iterable[str] | None = None) -> None:
-        self.hosts = hosts or (Host.local(),)
+        self.hosts = hosts or every_host()
         self._agents = list(agents) if agents is not None else None
 
     def sources(self) -> Iterator[StoredSession]:
         """Every session, unopened."""
         for found in in_homes(self.hosts, self._agents):
-            yield StoredSession(found.agent, found.source, self.hosts[0])
+            yield self._stored(found)
 
     def sessions(self, filters: Filters | None = None) -> Iterator[StoredSession]:
         """The sessions that pass the filters; one that cannot be read is passed over."""
@@ -138,14 +145,17 @@ class Library:
         """The sessions a reference means; a folder may hold many. Raises where there is none or it is ambiguous."""
         path = named_path(reference)
         if path is not None:
-            return [StoredSession(found.agent, found.source, self.hosts[0]) for found in at_path(path)]
+            return [self._stored(found) for found in at_path(path, self.hosts)]
         try:
             return [resolve(Reference.parse(reference), list(self.sources()))]
         except UnknownReference:
             # A session comes before a folder of the same name.
             if not Path(reference).is_dir():
                 raise
-        return [StoredSession(found.agent, found.source, self.hosts[0]) for found in at_path(Path(reference))]
+        return [self._stored(found) for found in at_path(Path(reference), self.hosts)]
+
+    def _stored(self, found: Found) -> StoredSession:
+        return StoredSession(found.agent, found.source, self.hosts[0])
 
     def get(self, reference: str) -> StoredSession:
         """The one session a reference means."""
@@ -164,7 +174,12 @@ class Library:
         return dict(ledger.by_model())
 
 
+def every_host() -> tuple[Host, ...]:
+    """The user's own home, and every other source that is switched on and can be read now."""
+    return hosts(chosen(sources(), ()))
+
+
 def sessions(home: Path | str | None = None, **filters: JSON) -> Iterator[StoredSession]:
-    """All sessions of a home folder (default: the user's own), filtered by `agent=`, `project=`, `since=`, ..."""
-    host = Host.local() if home is None else Host.at(Path(home))
-    return Library(host).sessions(Filters.of(**filters))
+    """All sessions of a home folder (default: of every source), filtered by `agent=`, `project=`, `since=`, ..."""
+    library = Library() if home is None else Library(host_at(Path(home)))
+    return library.sessions(Filters.of(**filters))

@@ -27,6 +27,9 @@ class Named(Protocol):
     @property
     def id(self) -> str: ...
 
+    @property
+    def is_subagent(self) -> bool: ...
+
 
 S = TypeVar("S", bound=Named)
 
@@ -101,7 +104,14 @@ def _has_id(session: Named) -> bool:
 
 def _last(sessions: Sequence[S]) -> S:
     """The session written to last; sub-agents do not count."""
-    own = [session for session in sessions if not session.source.path.name.startswith("agent-")] or list(sessions)
-    if not own:
+    if not sessions:
         raise UnknownReference("there is no session yet")
-    return max(own, key=lambda session: (session.source.mtime, session.id))
+    latest = sorted(sessions, key=lambda session: (session.source.mtime, session.id), reverse=True)
+    return next((session for session in latest if not _is_subagent(session)), latest[0])
+
+
+def _is_subagent(session: Named) -> bool:
+    try:
+        return session.is_subagent
+    except SourceUnreadable:
+        return False

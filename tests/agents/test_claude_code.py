@@ -783,7 +783,8 @@ def test_a_document_of_another_agent_becomes_valid_records(home: Path) -> None:
     session = {"id": SESSION, "workspace": "/home/ada/src/tide", "is_agent_session": False}
     header = header_of(session)
     raw = b"".join(piece for _, piece in AGENT.write(header, iter((True, message) for message in MADE_BY_HAND)))
-    user, assistant, result = (json.loads(line) for line in raw.splitlines())
+    user, assistant, result, end = (json.loads(line) for line in raw.splitlines())
+    assert (end["type"], end["leafUuid"]) == ("last-prompt", "m3")
     for line, role in ((user, "user"), (assistant, "assistant"), (result, "user")):
         assert (line["type"], line["message"]["role"], line["sessionId"]) == (role, role, SESSION)
     assert [line["parentUuid"] for line in (user, assistant, result)] == [None, "m1", "m2"]

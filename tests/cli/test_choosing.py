@@ -47,12 +47,15 @@ ALL_CLAUDE = [
         (["--project", "MOON.phase"], ["f005c7db"]),
         (["--project", "-home-ada-src-moon-phase"], ["f005c7db"]),
         (["--since", "2026-11-01"], ["71416589", "bea30fe7", "d75994b4"]),
-        (["--until", "2026-01-31"], ["da4636b4"]),
-        (["--since", "2026-10-13", "--until", "2026-10-25"], ["3c986c27", "71416589", "71960fc3", "f005c7db"]),
+        (["--until", "2026-01-31"], ["2e9f6b04", "da4636b4"]),
+        (
+            ["--since", "2026-10-13", "--until", "2026-10-25"],
+            ["3c986c27", "71416589", "71960fc3", "7c1e5f2a", "f005c7db"],
+        ),
         (["--text", "Granville"], ["71416589"]),
         (["--text", "grANVILLE", "--agent", "claude-code"], []),
-        (["--has", "subagent"], ["38ed9768", "62cb0cb9", "d9f369f3"]),
-        (["--has", "error"], ["71416589", "71960fc3", "bea30fe7"]),
+        (["--has", "subagent"], ["019cd3f0", "38ed9768", "62cb0cb9", "7c1e5f2a", "d9f369f3"]),
+        (["--has", "error"], ["019c57c1", "019cb0d2", "019cb11e", "71416589", "71960fc3", "7c1e5f2a", "bea30fe7"]),
         (["--has", "error", "--has", "edit", "--agent", "claude-code"], ["71960fc3"]),
         (["--file", "moon.py"], ["f005c7db"]),
         (["--project", "moon.phase", "--tool", "wri"], ["f005c7db"]),
@@ -136,12 +139,13 @@ def test_a_path_with_a_number_sign(tmp_path: Path) -> None:
 def test_the_last_session_is_the_one_written_last(tmp_path: Path) -> None:
     home = tmp_path / "home"
     clew("demo", home)
-    for number, path in enumerate(sorted(home.rglob("*.jsonl"))):
+    for number, path in enumerate(sorted(path for path in home.rglob("*") if path.is_file())):
         os.utime(path, (number, number))
     (bell,) = home.rglob(f"{BELL}/messages.jsonl")
     os.utime(bell, (10**9, 10**9))
     # A sub-agent that wrote even later is not what a person means.
-    os.utime(next(home.rglob("agent-*.jsonl")), (10**9 + 1, 10**9 + 1))
+    for path in (*home.rglob("agent-*.jsonl"), *home.rglob("chats/*/*.jsonl")):
+        os.utime(path, (10**9 + 1, 10**9 + 1))
     assert clew("--home", home, "show", "@last", "--json").raw == clew("--home", home, "show", BELL, "--json").raw
     assert [m["index"] for m in clew("--home", home, "show", "@last#2", "--json").lines] == [2]
     assert clew("--home", home, "show", "claude-code:@last").code == 0

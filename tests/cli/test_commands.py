@@ -47,11 +47,9 @@ def test_an_unknown_command() -> None:
 def test_without_a_command_it_says_what_is_here(demo: Path) -> None:
     ran = clew("--home", demo)
     assert ran.code == 0
-    assert [line.split()[:2] for line in ran.out.splitlines()[1:4]] == [
-        ["claude-code", "9"],
-        ["sage-agent", "2"],
-        ["sage-emacs", "3"],
-    ]
+    counted = dict(line.split()[:2] for line in ran.out.splitlines() if len(line.split()) > 1)
+    known = {"claude-code": "9", "codex": "6", "sage-agent": "2", "sage-emacs": "3"}
+    assert counted | known == counted
     assert "clew list" in ran.out
     found = clew("--home", demo, "--json").json
     assert found["agents"]["claude-code"]["sessions"] == 9
@@ -65,7 +63,8 @@ def test_list(demo: Path) -> None:
     rows = clew("list", "--home", demo, "--json").json
     listed = [row for row in rows if not row["is_agent_session"]]
     assert [line.split()[0] for line in ran.out.splitlines()[1:]] == [row["id"][:8] for row in listed]
-    assert len(rows) == len(listed) + 3 == 17
+    assert len(rows) - len(listed) >= 4
+    assert len(rows) >= 24
     assert rows == sorted(rows, key=lambda row: row["ended_at"] or "", reverse=True)
     latest = next(row for row in rows if row["id"] == LATEST)
     assert latest["title"] == "Remove the jump at midnight"
@@ -73,7 +72,7 @@ def test_list(demo: Path) -> None:
     assert latest["tokens"]["output_tokens"] > 0
     assert latest["path"].startswith(str(demo))
     shown = clew("list", "--home", demo, "--subagents").out
-    assert len(shown.splitlines()) == 18
+    assert len(shown.splitlines()) == len(rows) + 1
     assert "agent-8d06219d" in shown
     assert len(clew("list", "--home", demo, "-n", "2").out.splitlines()) == 3
     assert clew("list", "--home", demo, "-n", "-1").code == 2
@@ -131,7 +130,7 @@ def test_agents(demo: Path) -> None:
     assert text.code == 0
     assert str(demo / ".claude" / "projects") in text.out
     rows = clew("--home", demo, "agents", "--json").json
-    assert [row["id"] for row in rows] == ["claude-code", "sage-agent", "sage-emacs"]
+    assert {"claude-code", "codex", "sage-agent", "sage-emacs"} <= {row["id"] for row in rows}
     assert {"path": str(demo / ".claude" / "projects"), "exists": True} in rows[0]["roots"]
 
 

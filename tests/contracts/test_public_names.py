@@ -17,6 +17,7 @@ EXPECTED = [
     "Proof",
     "Record",
     "Session",
+    "Store",
     "StoredSession",
     "TokenUsage",
     "dump_document",

@@ -73,6 +73,8 @@ def demo_shell(folder: Path) -> Iterator[Shell]:
     write_demo(folder / home)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
     world = {**kept, "HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "100", "NO_COLOR": "1"}
+    # Said outright, because a relative home does not count everywhere.
+    world["CLEW_DATA_DIR"] = str(home / ".local" / "share" / "clew")
     with mock.patch.dict(os.environ, world, clear=True), mock.patch("clew.host.datetime", _Clock), chdir(folder):
         yield Shell(home)
 

@@ -27,7 +27,7 @@ class Fence(NamedTuple):
 
 def pages() -> list[Path]:
     """Every page that is written by hand."""
-    written = [path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in GENERATED]
+    written = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in GENERATED]
     return [*sorted(ROOT.glob("*.md")), *written]
 
 

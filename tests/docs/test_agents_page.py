@@ -1,4 +1,4 @@
-"""docs/agents.md: a section for each agent, and the comparison of two schemas, field by field."""
+"""docs/agents: a page for each agent, and the comparison of two schemas, field by field."""
 
 import re
 
@@ -7,7 +7,8 @@ import pytest
 from clew.agents import registry
 from tests.docs.pages import ROOT
 
-PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+FOLDER = ROOT / "docs" / "agents"
+PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
 COMPARISON = "## sage-emacs and Claude Code, field by field"
 
 CLAUDE = (
@@ -43,8 +44,10 @@ def test_each_field_of_the_comparison_has_a_place_in_the_document() -> None:
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_every_agent_has_a_section_with_its_evidence(name: str) -> None:
-    section = PAGE.partition(f"## {registry.get(name).title}\n")[2].partition("\n## ")[0]
-    for part in ("Where", "Generations", "How it maps", "Not read yet", "Evidence"):
-        assert f"**{part}.**" in section, part
-    assert re.search(r"Last checked \d{4}-\d\d-\d\d\.", section)
+def test_every_agent_has_a_page_with_its_evidence(name: str) -> None:
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {registry.get(name).title}\n")
+    assert f"({name}.md)" in PAGE
+    for part in ("Where", "Generations", "How it maps", "Not read yet", "Evidence", "Other agents' sessions in it"):
+        assert f"**{part}.**" in page, part
+    assert re.search(r"Last checked \d{4}-\d\d-\d\d\.", page)

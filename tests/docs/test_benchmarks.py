@@ -8,7 +8,7 @@ pytest.importorskip("resource")
 
 from benchmarks.__main__ import NAMES, main
 from benchmarks.corpus import parse_size, write_home, write_session
-from benchmarks.measure import claude_files, total
+from benchmarks.measure import agent_files, total
 from clew import Host, Library, verify
 
 
@@ -24,7 +24,7 @@ def test_it_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_made_home_is_the_same_every_time(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_home(tmp_path / name, 500_000)
-    one, two = claude_files(tmp_path / "one"), claude_files(tmp_path / "two")
+    one, two = (agent_files(tmp_path / name, "claude-code") for name in ("one", "two"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
     assert 500_000 <= total(one) < 700_000
 

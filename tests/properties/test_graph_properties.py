@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.derive.views import tree as full_tree
-from clew.graph.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
+from clew.graph.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links, Row
 from clew.graph.tree import Tree
 
 NAMES = st.sampled_from([*"abcdefgh", None])
@@ -52,7 +52,12 @@ def test_the_active_path_is_a_path_to_a_root_with_results_beside_it(nodes: Nodes
     assert all(links.flags[node] & MESSAGE for node in path)
     spine = list(links.ancestors(tree.leaf))
     assert [node for node in path if node in spine] == [node for node in reversed(spine) if links.flags[node] & MESSAGE]
-    assert all(links.flags[node] & RESULT and links.parents[node] in spine for node in path if node not in spine)
+    beside = [node for node in path if node not in spine]
+    results = [node for node in beside if links.flags[node] & RESULT]
+    # Beside the path stand results, and the lines of a reply that lead from it to them.
+    leading = {step for result in results for step in links.ancestors(result)}
+    assert set(beside) <= leading
+    assert not any(links.flags[node] & SIGNIFICANT for node in beside if node not in results)
 
 
 @given(NODES)
@@ -126,3 +131,23 @@ def test_the_full_tree_holds_every_message_once(pairs: list[tuple[str | None, st
     children = [child for node in nodes for child in node.children]
     roots = [node.index for node in nodes if node.parent is None]
     assert sorted([*children, *roots]) == [node.index for node in nodes]
+
+
+ODD_NAMES = NAMES | st.sampled_from(["é", "a\nb", "\ud800", ""])
+ROWS = st.lists(st.tuples(ODD_NAMES, ODD_NAMES, FLAGS, st.integers(0, 5), st.just(0.0), ODD_NAMES), max_size=12)
+
+
+@given(ROWS, st.integers(1, 4))
+def test_nodes_added_at_once_are_the_nodes_added_one_by_one(rows: list[Row], size: int) -> None:
+    single, many = Links(), Links()
+    for row in rows:
+        single.add(*row)
+    for at in range(0, len(rows), size):
+        many.extend(rows[at : at + size])
+    for links in (single, many):
+        links.resolve()
+    assert [single.uuid(node) for node in range(len(single))] == [many.uuid(node) for node in range(len(many))]
+    for name in ("flags", "parents", "messages", "times", "missing", "cycles", "repeated"):
+        assert getattr(single, name) == getattr(many, name)
+    nodes = list(range(len(many)))
+    assert [uuid for part in many.chunks(nodes) for uuid in part] == [row[0] for row in rows if row[0] is not None]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from clew.agents.base import Encodes, SourceFile
 from clew.agents.claude_code import ClaudeCode, tables
-from clew.agents.claude_code.orders import GENERATIONS
+from clew.agents.claude_code.orders import ORDERS
 from clew.agents.mapping import Blocks, Each, Fixed, Leaf, Nest, Shared, Table, Time
+from clew.agents.quick import WORTH
 from clew.derive.collect import collect
 from clew.export.verify import verify
 from clew.io.codec import dumps, loads
@@ -33,7 +34,7 @@ LEAVES = VALUES | WORDS | TIMES
 
 def objects(table: Table, depth: int = 3) -> st.SearchStrategy[dict[str, Any]]:
     """Objects with keys the table knows, in any order, holding anything."""
-    if depth == 0:
+    if depth == 0 or not table.known:
         return st.just({})
     options: dict[str, st.SearchStrategy[Any]] = {}
     for key in sorted(table.known):
@@ -102,7 +103,7 @@ def test_arbitrary_files_come_back(tmp_path_factory: pytest.TempPathFactory, raw
 def regular_records(draw: st.DrawFn) -> dict[str, Any]:
     """Records in the order of keys of a known client, as the quick way expects them, with anything inside."""
     kind = draw(st.sampled_from(["user", "assistant"]))
-    orders = draw(st.sampled_from(GENERATIONS[kind]))
+    orders = {name: draw(st.sampled_from(known)) for name, known in ORDERS.items()}
     record = _ordered(draw, tables.MESSAGES[kind].table, orders)
     record["type"] = kind
     return {key: record[key] for key in orders[kind] if key in record}
@@ -154,15 +155,40 @@ VALUE: dict[type, Any] = {
 }
 
 
-@given(st.lists(regular_records(), min_size=1, max_size=6))
+@st.composite
+def alike(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A record, so often that its like takes the quick way, and some with the same keys and other values."""
+    record = draw(regular_records())
+    return [record] * WORTH + [_varied(draw, record) for _ in range(2)]
+
+
+def _varied(draw: st.DrawFn, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _varied(draw, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_varied(draw, item) for item in value]
+    return draw(LEAVES) if draw(st.integers(0, 9)) == 0 else value
+
+
+def encoded(reading: Encodes) -> tuple[list[bytes], list[bytes]]:
+    """The texts of messages and of records."""
+    messages, records = bytearray(), bytearray()
+    for _ in reading.encode(messages, records, b"\0"):
+        pass
+    return bytes(messages).split(b"\0")[:-1], bytes(records).split(b"\0")[:-1]
+
+
+@given(st.lists(alike(), min_size=1, max_size=3))
 def test_the_quick_way_gives_what_the_general_way_gives(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]]
+    tmp_path_factory: pytest.TempPathFactory, groups: list[list[dict[str, Any]]]
 ) -> None:
     folder = tmp_path_factory.mktemp("regular")
-    prove(b"".join(dumps(line) + b"\n" for line in lines), folder)
+    prove(b"".join(dumps(line) + b"\n" for lines in groups for line in lines), folder)
     source = SourceFile("claude-code", next(folder.iterdir()))
     facts = AGENT.scan(source)
-    general = [unit.value for unit in AGENT.read(source, facts)]
+    general = list(AGENT.read(source, facts))
     quick = AGENT.read(source, facts)
     assert isinstance(quick, Encodes)
-    assert [unordered(loads(text)) for _, text in quick.encoded()] == [unordered(value) for value in general]
+    messages, records = encoded(quick)
+    values = [[unordered(unit.value) for unit in general if unit.is_message is wanted] for wanted in (True, False)]
+    assert [[unordered(loads(text)) for text in texts] for texts in (messages, records)] == values

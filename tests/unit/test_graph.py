@@ -108,6 +108,34 @@ def test_parallel_tool_calls_are_no_fork_and_all_results_are_on_the_path() -> No
     assert path_of(tree)[-1] == "m8"
 
 
+def test_a_call_whose_result_came_before_anothers_is_on_the_path() -> None:
+    group = {"message_id": "msg_1"}
+    tree = tree_of(
+        say(1, "user", "go", parent_uuid=None),
+        say(2, "assistant", call("t1"), parent_uuid="m1", **group),
+        say(3, "assistant", call("t2"), parent_uuid="m2", **group),
+        say(4, "assistant", "and", parent_uuid="m3", **group),
+        say(5, "assistant", call("t3"), parent_uuid="m4", **group),
+        say(6, "user", result("t3"), parent_uuid="m5"),
+        say(7, "user", result("t2"), parent_uuid="m3"),
+        say(8, "user", result("t1"), parent_uuid="m2"),
+        say(9, "assistant", "done", parent_uuid="m8", message_id="msg_2"),
+    )
+    assert tree.is_linear
+    assert sorted(path_of(tree)) == [f"m{at}" for at in range(1, 10)]
+
+
+def test_results_of_a_reply_that_was_taken_back_are_not_on_the_path() -> None:
+    tree = tree_of(
+        say(1, "user", "go", parent_uuid=None),
+        say(2, "assistant", call("t1"), parent_uuid="m1", message_id="msg_1"),
+        say(3, "user", result("t1"), parent_uuid="m2"),
+        say(4, "user", "no, stay", parent_uuid=None),
+        say(5, "user", "go home", parent_uuid="m1"),
+    )
+    assert path_of(tree) == ["m1", "m5"]
+
+
 def test_a_second_reply_to_one_prompt_is_a_fork() -> None:
     tree = tree_of(
         say(1, "user", "go", parent_uuid=None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,7 @@ class Stored:
     agent: Agent
     source: SourceFile
     id: str
+    is_subagent: bool = False
 
 
 @dataclass
@@ -61,6 +62,8 @@ class Broken:
 
     agent: Agent
     source: SourceFile
+
+    is_subagent: bool = False
 
     @property
     def id(self) -> str:
@@ -120,7 +123,7 @@ def test_the_last_of_none() -> None:
 
 
 def test_sub_agents_are_last_only_among_themselves() -> None:
-    agent = stored("agent-1", 99)
+    agent = replace(stored("agent-1", 99), is_subagent=True)
     assert resolve(Reference("@last"), [stored("a", 1), agent]).id == "a"
     assert resolve(Reference("@last"), [agent]).id == "agent-1"
 

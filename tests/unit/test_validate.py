@@ -15,6 +15,7 @@ from clew.derive.facts import Facts
 from clew.errors import UsageError
 from clew.model import Problem
 from clew.model.codes import problem
+from clew.validate.conversation import Conversation, Place
 from clew.validate.document import check_document
 from clew.validate.session import SEED_004, check_source, validate
 from tests.unit.samples import (
@@ -35,6 +36,14 @@ AGENT = ClaudeCode()
 
 def check(folder: Path, *lines: Record | bytes | str, **options: Any) -> list[Problem]:
     return list(check_source(AGENT, write_lines(folder, *lines), **options))
+
+
+def found_in(*messages: Record) -> list[Problem]:
+    """The problems of messages as they stand in a document."""
+    conversation, place = Conversation(Facts()), Place("session.jsonl")
+    for message in messages:
+        list(conversation.see(True, message, place))
+    return [found for found in conversation.end() if found.code != "empty-session"]
 
 
 def codes(problems: list[Problem]) -> list[str]:
@@ -229,6 +238,13 @@ def test_the_profile_of_the_seed_speaks_its_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.seed("SX-9", "S4-14")
+def test_a_call_that_another_session_made_is_answered_there() -> None:
+    call = {"type": "tool_use", "tool_id": "t1", "tool_name": "spawn", "input": {}}
+    message = {"index": 1, "role": "assistant", "timestamp": "2026-05-01T08:00:00.000Z", "content": [call]}
+    assert codes(found_in(message)) == ["unanswered-call"]
+    assert codes(found_in({**message, "extensions": {"codex": {"inherited": True}}})) == []
+
+
 def test_the_examples_of_the_seeds_pass(tmp_path: Path) -> None:
     names = ("user", "assistant-thinking", "assistant-tool")
     found = check(tmp_path, *(seed(f"seed-004/{name}") for name in names))

@@ -9,8 +9,10 @@ from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
+from clew.agents.receiving import Header as Header
+from clew.agents.receiving import Receiver
 from clew.derive.facts import Facts
-from clew.host import Host
+from clew.host import Host, Origin
 from clew.io.compress import open_source
 from clew.model import Problem
 from clew.model.json import JSON
@@ -37,6 +39,8 @@ class SourceFile(msgspec.Struct, frozen=True):
     mtime: float = 0.0
     frozen: bool = False
     """Read no further than `size`, so that several passes over a growing file see the same."""
+    origin: Origin | None = None
+    """Where it was written, unless in a home of this machine; agents leave it alone."""
 
 
 def freeze(source: SourceFile) -> SourceFile:
@@ -62,16 +66,6 @@ class Unit(NamedTuple):
     stop: int
     findings: tuple[str, ...]
     part: int = 0
-
-
-class Header(NamedTuple):
-    """The parts of a unified document that are not messages or records."""
-
-    schema_version: str
-    export_timestamp: str
-    agent: str
-    session: dict[str, JSON]
-    extensions: dict[str, JSON]
 
 
 @runtime_checkable
@@ -128,12 +122,38 @@ class Agent(Protocol):
 
 
 @runtime_checkable
+class Receives(Protocol):
+    """An agent that goes on with sessions another agent began."""
+
+    def receiver(self) -> Receiver:
+        """What it takes to write such a session."""
+        ...
+
+
+@runtime_checkable
+class Consults(Protocol):
+    """An agent that also looks into files outside its roots; copies of its sessions need them too."""
+
+    def companions(self, host: Host) -> Iterator[Path]:
+        """Those files, existing or not; never one that holds keys."""
+        ...
+
+
+@runtime_checkable
 class Skims(Protocol):
     """An agent that is quicker when it need not tell everything."""
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         """The facts of the first pass; without `tree` no links, without `counts` no tokens, models and tools."""
         ...
+
+
+def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+    """The `session` of the unified document. An agent knows paths only; whose machine they are of is said here."""
+    session = agent.session(source, facts)
+    if source.origin is not None:
+        session["source"] = source.origin._asdict()
+    return session
 
 
 def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts:
@@ -159,8 +179,28 @@ class Reading(Protocol):
 class Encodes(Protocol):
     """A reading that gives JSON text more quickly than by way of its units."""
 
-    def encoded(self) -> Iterator[tuple[bool, bytes]]:
-        """For each unit whether it is a message, and its JSON."""
+    index: int
+    """How many messages there were so far."""
+
+    def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
+        """Append the JSON of each unit and `between`; stops now and then, so that what is there can be taken away."""
+        ...
+
+
+class ReadingAtOnce(Reading, Encodes, Protocol):
+    """A reading that collects the facts of the first pass on its way."""
+
+    def facts(self) -> tuple[Facts, bool]:
+        """The facts, once all was read; False where they say that it must be read again with them."""
+        ...
+
+
+@runtime_checkable
+class ReadsAtOnce(Protocol):
+    """An agent that can do with one pass where its document may wait for the header."""
+
+    def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
+        """Messages and records in source order, and the facts."""
         ...
 
 

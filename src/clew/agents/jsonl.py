@@ -23,6 +23,8 @@ from clew.model.json import JSON
 
 CANARY = Raw(b'"\\u0063lew"')
 """Spelled as nobody spells it: a document in which it stands like this has not been written anew by another tool."""
+BATCH = 1 << 16
+"""So many bytes of a document are gathered before they are written."""
 MAX_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 
@@ -33,6 +35,8 @@ class Form(NamedTuple):
     table: Table
     role: str | None = None
     kind: str = "other"
+    given: tuple[str, ...] = ()
+    """Slots that do not come from the record; where it takes the quick way, the agent gives their values."""
 
 
 Choose = Callable[[dict[str, JSON]], Form]
@@ -43,7 +47,11 @@ class RecentCalls(dict[str, str]):
 
     def __setitem__(self, call: str, name: str) -> None:
         super().__setitem__(call, name)
-        if len(self) > MAX_CALLS:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the oldest; the quick way notes calls without asking."""
+        while len(self) > MAX_CALLS:
             del self[next(iter(self))]
 
 
@@ -67,7 +75,7 @@ class JsonlReading:
         self._agent, self.source, self._choose, self._derive = agent, source, choose, derive
         self._extra = extra or {}
         self.index = 0
-        self.calls: dict[str, str] = RecentCalls()
+        self.calls = RecentCalls()
         self.form: Form | None = None
         """How the record read last was unified."""
         self.context = Context(agent, {**shared, "role": None}, Orders(hints=hints))

@@ -80,7 +80,7 @@ class Context:
         self.agent = agent
         self.shared = shared
         self.orders = orders or Orders()
-        self.plans: defaultdict[str, dict[tuple[str, ...], _Plan]] = defaultdict(dict)
+        self.plans: defaultdict[str, dict[tuple[str, ...], Plan]] = defaultdict(dict)
         self.plain_text = False
         """Write a lone text block as a string: for documents that do not come from this agent."""
         self.own: Values = {}
@@ -118,7 +118,7 @@ class Part:
 Field: TypeAlias = Leaf | Alias | Fixed | Shared | Time | Part
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """What to do with an object of given keys; decided once for all objects of one source that have them."""
 
     placed: tuple[tuple[str, tuple[tuple[str, str, frozenset[type]], ...]], ...]
@@ -128,10 +128,10 @@ class _Plan(NamedTuple):
     shared: tuple[tuple[str, str], ...]
     parts: tuple[tuple[str, Part], ...]
     others: tuple[str, ...]
-    unusual: _Unusual | None
+    unusual: Unusual | None
 
 
-class _Unusual(NamedTuple):
+class Unusual(NamedTuple):
     """What has to be noted about objects of these keys."""
 
     order: int | list[str]
@@ -154,17 +154,12 @@ class Table:
         self.fields: dict[str, Field] = {field.key: field for field in fields}
         self.known = frozenset(known) | self.fields.keys()
         self.stands_alone = any(_stands_alone(field) for field in fields)
-        self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._shared = [field.name for field in fields if isinstance(field, Shared) and field.name != "role"]
+        self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def take(self, value: Mapping[str, JSON], out: Sections, rest: Values, context: Context) -> None:
         """Take `value` apart into `out` and `rest`."""
-        keys = tuple(value)
-        plans = context.plans[self.name]
-        plan = plans.get(keys)
-        if plan is None:
-            if len(plans) >= MAX_PLANS:
-                plans.clear()
-            plan = plans[keys] = self._plan(keys, context)
+        plan = self.plan(tuple(value), context)
         for section, slots in plan.placed:
             target = out[section]
             for key, name, accepts in slots:
@@ -196,8 +191,18 @@ class Table:
         if plan.unusual is not None:
             self._take_unusual(value, plan.unusual, out, rest, context)
 
+    def plan(self, keys: tuple[str, ...], context: Context) -> Plan:
+        """What to do with an object of these keys in one source."""
+        plans = context.plans[self.name]
+        plan = plans.get(keys)
+        if plan is None:
+            if len(plans) >= MAX_PLANS:
+                plans.clear()
+            plan = plans[keys] = self._plan(keys, context)
+        return plan
+
     def _take_unusual(
-        self, value: Mapping[str, JSON], what: _Unusual, out: Sections, rest: Values, context: Context
+        self, value: Mapping[str, JSON], what: Unusual, out: Sections, rest: Values, context: Context
     ) -> None:
         if what.order:
             context.own.setdefault("order", {})[self.name] = what.order
@@ -234,21 +239,19 @@ class Table:
         order.update(dict.fromkeys(rest))
         return order
 
-    def _plan(self, keys: tuple[str, ...], context: Context) -> _Plan:
+    def _plan(self, keys: tuple[str, ...], context: Context) -> Plan:
         """What depends on the keys alone is decided once and for all, the rest once for each source."""
-        plan = self._plans.get(keys)
+        order = context.orders.learn(self.name, keys)
+        expected = tuple(context.shared.get(name) is not None for name in self._shared)
+        known = (keys, order, expected) if isinstance(order, int) else None
+        plan = self._plans.get(known) if known is not None else None
         if plan is None:
-            plan = self._general_plan(keys)
-            if len(self._plans) < MAX_PLANS:
-                self._plans[keys] = plan
-        assert plan.unusual is not None
-        unusual = plan.unusual._replace(
-            order=context.orders.learn(self.name, keys),
-            absent=tuple(key for key in plan.unusual.absent if _expected(self.fields[key], context)),
-        )
-        return plan._replace(unusual=unusual if any(unusual) else None)
+            plan = self._general_plan(keys, order, context)
+            if known is not None and len(self._plans) < MAX_PLANS:
+                self._plans[known] = plan
+        return plan
 
-    def _general_plan(self, keys: tuple[str, ...]) -> _Plan:
+    def _general_plan(self, keys: tuple[str, ...], order: int | list[str], context: Context) -> Plan:
         fields = [self.fields[key] for key in keys if key in self.fields]
         sections: dict[str, list[tuple[str, str, frozenset[type]]]] = {}
         for leaf in (field for field in fields if isinstance(field, Leaf)):
@@ -256,19 +259,17 @@ class Table:
             sections.setdefault(section, []).append((leaf.key, name, leaf.accepts))
         aliases = tuple(self._alias(field) for field in fields if isinstance(field, Alias) and field.of not in keys)
         placed = {f.key for f in fields if not isinstance(f, Alias)} | {alias[0] for alias in aliases}
-        return _Plan(
+        absent = (key for key, field in self.fields.items() if key not in keys and _expected(field, context))
+        unknown = tuple(key for key in keys if key not in self.known)
+        unusual = Unusual(order, unknown, tuple(absent), aliases)
+        return Plan(
             placed=tuple((section, tuple(slots)) for section, slots in sections.items()),
             times=tuple((f.key, *place(f.slot)) for f in fields if isinstance(f, Time)),
             fixed=tuple((f.key, f.value) for f in fields if isinstance(f, Fixed)),
             shared=tuple((f.key, f.name) for f in fields if isinstance(f, Shared)),
             parts=tuple(sorted(((f.key, f) for f in fields if isinstance(f, Part)), key=_is_second)),
             others=tuple(key for key in keys if key not in placed),
-            unusual=_Unusual(
-                order=0,
-                unknown=tuple(key for key in keys if key not in self.known),
-                absent=tuple(key for key, field in self.fields.items() if key not in keys and _stands_alone(field)),
-                aliases=aliases,
-            ),
+            unusual=unusual if any(unusual) else None,
         )
 
     def _alias(self, alias: Alias) -> tuple[str, str, str, str]:
@@ -412,9 +413,10 @@ class Blocks(Part):
     """Message content: a string or a list of blocks. Each kind of block has a table of its own."""
 
     def __init__(self, key: str, kinds: Mapping[str, Kind], slot: str = "content", wrap: bool = True) -> None:
-        self.key, self._kinds, self._wrap = key, kinds, wrap
+        self.key, self.kinds, self._wrap = key, kinds, wrap
         self.section, self.name = place(slot)
         self.stands_alone = wrap
+        self.is_content = wrap and slot == "content"
 
     def take(self, value: JSON, out: Sections, rest: Values, context: Context) -> None:
         if type(value) is str:
@@ -433,7 +435,7 @@ class Blocks(Part):
 
     def _take(self, item: JSON, context: Context) -> Values:
         name = item.get("type") if type(item) is dict else None
-        kind = self._kinds.get(name) if type(name) is str else None
+        kind = self.kinds.get(name) if type(name) is str else None
         block = kind.take(item, context) if kind is not None else None
         if block is None:
             context.unknown_block(item)
@@ -448,7 +450,7 @@ class Blocks(Part):
             return MISSING
         if self._wrap and self._is_plain(value, context):
             return "".join(block.get("text", "") for block in value)
-        return value if isinstance(value, str) else [self._give(block, context) for block in value]
+        return value if isinstance(value, str | Raw) else [self._give(block, context) for block in value]
 
     @staticmethod
     def _is_plain(value: list[Values], context: Context) -> bool:
@@ -459,7 +461,7 @@ class Blocks(Part):
     def _give(self, block: Values, context: Context) -> JSON:
         if block["type"] == "unknown":
             return block["value"]
-        for kind in self._kinds.values():
+        for kind in self.kinds.values():
             if kind.unified == block["type"]:
                 return kind.give(block, context)
         return {name: item for name, item in block.items() if name != "extensions"}

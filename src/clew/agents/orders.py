@@ -12,6 +12,7 @@ MAX_KEYS = 500
 """An order grows no longer than this; no kind of record has so many keys."""
 
 Order = tuple[str, ...]
+State = tuple[tuple[Order, ...], ...]
 Known = Mapping[str, Iterable[Iterable[str]]]
 
 
@@ -26,8 +27,6 @@ class Orders:
         self._hints = hints or {}
         self._orders = {name: list(orders) for name, orders in self._hints.items() if len(orders) == 1}
         self._orders.update({name: [tuple(order) for order in orders] for name, orders in (known or {}).items()})
-        self.changes = 0
-        """How often an order was added or has grown."""
 
     def learn(self, name: str, keys: Order) -> int | list[str]:
         """The number of an order that the keys follow, or the keys themselves where there is none."""
@@ -35,7 +34,6 @@ class Orders:
         for number, order in enumerate(orders):
             if follows(keys, order) == len(keys):
                 return number
-        self.changes += 1
         hint = next((hint for hint in self._hints.get(name, ()) if follows(keys, hint) == len(keys)), None)
         if hint is None:
             for number, order in enumerate(orders):
@@ -47,15 +45,15 @@ class Orders:
         orders.append(hint or keys)
         return len(orders) - 1
 
-    def number(self, name: str, order: Order) -> int | None:
-        """The number of exactly this order, which is added where it is new; None where there are too many."""
-        orders = self._orders.setdefault(name, [])
-        if order not in orders:
-            if len(orders) >= MAX_ALTERNATIVES:
-                return None
-            self.changes += 1
-            orders.append(order)
-        return orders.index(order)
+    def state(self, names: Iterable[str]) -> State:
+        """The orders of some kinds, to be compared or set again."""
+        return tuple([tuple(self._orders.get(name, ())) for name in names])
+
+    def restore(self, names: Iterable[str], state: State) -> None:
+        """Set the orders of some kinds to a state in which they were, here or in another source."""
+        for name, orders in zip(names, state, strict=True):
+            if orders:
+                self._orders[name] = list(orders)
 
     def of(self, name: str, number: int | list[str] = 0) -> Iterable[str]:
         """An order of a kind, empty where none was seen."""

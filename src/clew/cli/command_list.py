@@ -44,6 +44,7 @@ def command(
 def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
     from clew.render.tables import Column, ago, count
 
+    foreign = any(row["source"]["type"] != "local" for row in listed)
     columns = [
         Column("id"),
         Column("agent"),
@@ -53,6 +54,7 @@ def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
         Column("tokens", right=True),
         Column(""),
         Column("title", flexible=True, least=10),
+        *([Column("from")] if foreign else []),
     ]
     cells = [
         [
@@ -64,7 +66,13 @@ def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
             count(row["total_tokens"]),
             "!" if row["has_errors"] else "",
             row["title"] or "",
+            *([_place(row["source"])] if foreign else []),
         ]
         for row in listed
     ]
     print_table(columns, cells)
+
+
+def _place(source: dict[str, JSON]) -> str:
+    """The machine or system that a session comes from; nothing for this one."""
+    return source["host"] or (source["type"] if source["type"] != "local" else "")

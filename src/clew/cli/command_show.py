@@ -30,12 +30,31 @@ from clew.render.detail import DETAILS, Detail
     help="How much of it.",
 )
 @click.option("--raw", is_flag=True, help="Print the native records as they are.")
+@click.option("--file", "path", metavar="PATH", help="Print this file as it was at the message (REF#12).")
+@click.option("--unproved", is_flag=True, help="With --file: also content that nothing proves.")
 @common
 @click.pass_context
 def command(
-    context: click.Context, /, reference: str, detail: Detail, raw: bool, homes: tuple[str, ...], as_json: bool
+    context: click.Context,
+    /,
+    reference: str,
+    detail: Detail,
+    raw: bool,
+    path: str | None,
+    unproved: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """Print a session, or one message of it (REF#12). JSON prints one message a line."""
+    """Print a session, or one message of it (REF#12). JSON prints one message a line.
+
+    With --file, print a file as it was when the message was written; how that is known is said on stderr. Exit code 1
+    where it is not known, or did not exist.
+    """
+    if path is not None:
+        from clew.cli.file_shown import show_file
+
+        show_file(context, homes, reference, path, unproved, as_json)
+        return
     session = library(context, homes).get(reference)
     wanted = message_of(reference)
     if raw:

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from clew.errors import ClewError
+from clew.cli.sourcing import FAILED
+from clew.errors import ClewError, RemoteFailed
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -46,7 +47,9 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; a broken pipe gets a name that click does not make exit code 1 of."""
         try:
-            return super().invoke(ctx)
+            return _final(ctx, super().invoke(ctx))
+        except click.exceptions.Exit as leaving:
+            raise click.exceptions.Exit(_final(ctx, leaving.exit_code)) from None
         except BrokenPipeError:
             raise _ReaderGone from None
 
@@ -78,6 +81,11 @@ class LazyGroup(click.Group):
             _complain(f"{place}{error.strerror or error}")
             code = 3
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _final(context: click.Context, code: Any) -> Any:
+    """The exit code: that a host did not answer outweighs that all else went well, or that nothing was found."""
+    return RemoteFailed.exit_code if context.meta.get(FAILED) and code in (None, 0, 1) else code
 
 
 def _complain(text: str) -> None:

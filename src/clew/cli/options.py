@@ -8,10 +8,13 @@ from typing import Any, TypeVar
 
 import click
 
-from clew.errors import SourceUnreadable
+from clew.cli.sourcing import REFRESH, sourcing, wanted_sources
+from clew.errors import RemoteFailed, SourceUnreadable
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
+from clew.sources import known
+from clew.sources.beside import host_at
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,13 +33,15 @@ _FILTERS = (
 FILTER_NAMES = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
 
 
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
 def common(function: F) -> F:
-    """--home and --json, for every command."""
+    """--home, --source, --refresh and --json, for every command."""
     home = click.option(
         "--home", "homes", multiple=True, metavar="DIR", help="Home folder to read agents from; repeatable."
     )
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    return home(as_json(function))
+    return home(sourcing(as_json_option(function)))
 
 
 def filtering(function: F) -> F:
@@ -52,12 +57,29 @@ def take_filters(options: dict[str, Any], shelf: Library) -> Filters:
 
 
 def library(context: click.Context, homes: tuple[str, ...]) -> Library:
-    """The library over the homes that were named, before or behind the command; default: the user's own."""
+    """The library over the homes and sources that were named, before or behind the command; default: every source."""
     named = (*context.find_root().obj["homes"], *homes)
     for home in named:
         if not Path(home).is_dir():
             raise SourceUnreadable(f"{home}: no such folder")
-    return Library(*(Host.at(Path(home)) for home in named)) if named else Library(Host.local())
+    wanted = wanted_sources(context)
+    hosts = [host_at(Path(home)) for home in named]
+    if wanted or not named:
+        hosts += _hosts(context, wanted)
+    return Library(*hosts)
+
+
+def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
+    from clew.cli.visits import configured_sources, refresh
+
+    chosen = known.chosen(configured_sources(), names)
+    if context.meta.get(REFRESH):
+        refresh(context, chosen)
+        chosen = known.chosen(known.sources(), names)
+    hosts = known.hosts(chosen)
+    if not hosts:
+        raise RemoteFailed(f"{', '.join(names)}: nothing was fetched yet; `clew sources fetch` does")
+    return hosts
 
 
 def wants_json(context: click.Context, as_json: bool) -> bool:

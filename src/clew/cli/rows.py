@@ -47,6 +47,7 @@ def row(session: StoredSession) -> dict[str, JSON]:
         "agent_id": header["agent_id"],
         "bytes": session.source.size,
         "path": str(session.path),
+        "source": header["source"],
     }
 
 

@@ -15,9 +15,11 @@ from clew.model.time import parse_time
 __all__ = ["write_demo"]
 
 # Package data carries no leading dots: build tools and file listings pass over hidden names.
-_FOLDERS = {"claude": ".claude", "sage": ".sage", "emacs.d": ".emacs.d"}
+_FOLDERS = {"claude": ".claude", "codex": ".codex", "gemini": ".gemini", "sage": ".sage", "emacs.d": ".emacs.d"}
 
-_TIME = re.compile(rb'"timestamp":"([^"]+)"')
+_HIDDEN = ("project_root",)
+
+_TIME = re.compile(rb'"timestamp": ?"([^"]+)"')
 
 
 def write_demo(target: Path) -> list[Path]:
@@ -38,7 +40,7 @@ def _claim(target: Path) -> None:
 def _copy(folder: Traversable, target: Path) -> Iterator[Path]:
     target.mkdir(mode=0o700)
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
-        path = target / entry.name
+        path = target / (f".{entry.name}" if entry.name in _HIDDEN else entry.name)
         if entry.is_dir():
             yield from _copy(entry, path)
         else:

@@ -1,6 +1,6 @@
 """The task list of a session over its messages, whatever era of whatever agent wrote it.
 
-A whole list comes from the message itself, from a TodoWrite call or its result, or from a reminder of the
+A whole list comes from the message itself, from a call of a tool for todos or its result, or from a reminder of the
 agent; a single task from TaskCreate and TaskUpdate calls. A call counts when its result is there and no error.
 """
 
@@ -18,9 +18,11 @@ from clew.derive.native import is_sidechain, metadata_of, native_rest
 from clew.model import Todo
 from clew.model.json import JSON
 
-_CALLS = ("TodoWrite", "TaskCreate", "TaskUpdate")
+_LISTS = {"TodoWrite": "todos", "update_plan": "plan"}
+"""Calls that give the whole list, and the key they give it under."""
+_CALLS = (*_LISTS, "TaskCreate", "TaskUpdate")
 _NAMES = {
-    "content": ("content", "subject"),
+    "content": ("content", "subject", "step"),
     "status": ("status",),
     "active_form": ("active_form", "activeForm"),
     "priority": ("priority",),
@@ -148,8 +150,8 @@ class _Replay:
         arguments = call.get("input") if call is not None else None
         if call is None or not isinstance(arguments, dict) or result.get("success") is False:
             return self.todos
-        if call["tool_name"] == "TodoWrite":
-            return self._replace(_as_todos(arguments.get("todos")) or [])
+        if call["tool_name"] in _LISTS:
+            return self._replace(_as_todos(arguments.get(_LISTS[call["tool_name"]])) or [])
         if call["tool_name"] == "TaskCreate":
             return self._replace([*self.todos, _created(arguments, block, result)])
         return self._replace(list(self._updated(arguments)))

@@ -1,12 +1,18 @@
-"""The unified document as JSON text, written as a stream: two passes over the source, holding ids, never content."""
+"""The unified document as JSON text, written as a stream that holds ids, never content.
+
+A source is read twice: once for what the header says, once for messages and records. A small one is read once where
+its agent can; then its messages wait in memory until the header is known.
+"""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import IO
+from functools import lru_cache
+from typing import IO, cast
 
-from clew.agents.base import Agent, Encodes, Reading, SourceFile, freeze, skim
+from clew.agents.base import Agent, Encodes, Reading, ReadsAtOnce, SourceFile, freeze, session_object, skim
+from clew.agents.jsonl import BATCH
 from clew.derive.collect import collect
 from clew.derive.facts import Facts
 from clew.graph.tree import Tree
@@ -16,6 +22,10 @@ from clew.model.json import JSON
 
 SPOOL = 1 << 20
 """Records wait in memory up to this size, then on disk, until all messages are written."""
+AT_ONCE = 8 << 20
+"""A source up to this size is small ..."""
+LIMIT = 2 * AT_ONCE
+"""... unless it is packed, and its messages turn out to be larger than this."""
 
 LINES = b"\n"
 """Layout of a .json file: one message a line, so that tools for lines work on it."""
@@ -32,66 +42,118 @@ def write_document(
     layout: bytes = LINES,
 ) -> Reading:
     """Write the session in `source` as one unified document; returns the reading, with its counters."""
-    with headroom():
-        return _write(agent, freeze(source), out, timestamp, layout)
+    with headroom(), tempfile.SpooledTemporaryFile(SPOOL) as spool:
+        return _Writer(agent, freeze(source), out, spool, timestamp, layout).write()
 
 
-def _write(agent: Agent, source: SourceFile, out: IO[bytes], timestamp: str, layout: bytes) -> Reading:
-    facts = skim(agent, source, tree=True, counts=False)
-    reading = agent.read(source, facts)
-    out.write(_header(agent, source, facts, timestamp, layout))
-    with tempfile.SpooledTemporaryFile(SPOOL) as spool:
-        messages = _write_units(reading, out, spool, layout)
-        spool.seek(0)
-        for piece in iter(lambda: spool.read(SPOOL), b""):
-            out.write(piece)
-    if messages != facts.messages:
-        # The first pass took a damaged line for a message, or the other way round: what was written counts.
-        facts = collect((unit.is_message, unit.value) for unit in agent.read(source, facts))
-    out.write(b"]," + layout + b'"graph":')
-    _write_graph(facts.tree, out)
-    out.write(b"," + layout + b'"extensions":' + dumps(reading.extensions()) + b"}\n")
-    return reading
+class _Writer:
+    """One document in the making."""
+
+    def __init__(
+        self, agent: Agent, source: SourceFile, out: IO[bytes], spool: IO[bytes], timestamp: str, layout: bytes
+    ) -> None:
+        self._agent, self._source, self._timestamp, self._layout = agent, source, timestamp, layout
+        self._out, self._spool, self._between = out, spool, b"," + layout
+
+    def write(self) -> Reading:
+        layout, write = self._layout, self._out.write
+        reading, facts, messages = self._read_at_once() or self._read_twice()
+        write(layout + b"]," + layout + b'"records":[' + layout)
+        self._spool.seek(0)
+        for piece in iter(lambda: self._spool.read(SPOOL), b""):
+            write(piece)
+        if messages != facts.messages:
+            # The first pass took a damaged line for a message, or the other way round: what was written counts.
+            units = self._agent.read(self._source, facts)
+            facts = collect((unit.is_message, unit.value) for unit in units)
+        write(layout + b"]," + layout + b'"graph":')
+        _write_graph(facts.tree, self._out)
+        write(b"," + layout + b'"extensions":' + dumps(reading.extensions()) + b"}\n")
+        return reading
+
+    def _read_twice(self) -> tuple[Reading, Facts, int]:
+        facts = skim(self._agent, self._source, tree=True, counts=False)
+        reading = self._agent.read(self._source, facts)
+        self._out.write(self._header(facts))
+        units = reading if isinstance(reading, Encodes) else _Encoded(reading)
+        for batch in self._batches(units):
+            self._out.write(batch)
+        return reading, facts, units.index
+
+    def _read_at_once(self) -> tuple[Reading, Facts, int] | None:
+        """The same in one pass; None where the source turns out not to be fit for it."""
+        if not self._source.frozen or self._source.size > AT_ONCE or not _reads_at_once(type(self._agent)):
+            return None
+        reading = cast(ReadsAtOnce, self._agent).read_at_once(self._source)
+        waiting: list[bytes] = []
+        size = 0
+        for batch in self._batches(reading):
+            waiting.append(bytes(batch))
+            size += len(batch)
+            if size > LIMIT:
+                self._forget_records()
+                return None
+        facts, is_right = reading.facts()
+        if not is_right:
+            self._forget_records()
+            return None
+        self._out.write(self._header(facts))
+        for piece in waiting:
+            self._out.write(piece)
+        return reading, facts, reading.index
+
+    def _forget_records(self) -> None:
+        self._spool.seek(0)
+        self._spool.truncate()
+
+    def _header(self, facts: Facts) -> bytes:
+        header: dict[str, JSON] = {
+            "schema_version": SCHEMA_VERSION,
+            "export_timestamp": self._timestamp,
+            "agent": self._agent.id,
+            "session": session_object(self._agent, self._source, facts),
+        }
+        return dumps(header)[:-1] + b"," + self._layout + b'"messages":[' + self._layout
+
+    def _batches(self, units: Encodes) -> Iterator[bytes | bytearray]:
+        """Messages come back at once, other records wait until they follow behind them."""
+        between = self._between
+        messages, records = bytearray(), bytearray()
+        came = waited = b""
+        for _ in units.encode(messages, records, between):
+            if messages:
+                del messages[-len(between) :]
+                yield came
+                yield messages
+                messages.clear()
+                came = between
+            if records:
+                del records[-len(between) :]
+                self._spool.write(waited)
+                self._spool.write(records)
+                records.clear()
+                waited = between
 
 
-def _header(agent: Agent, source: SourceFile, facts: Facts, timestamp: str, layout: bytes) -> bytes:
-    header: dict[str, JSON] = {
-        "schema_version": SCHEMA_VERSION,
-        "export_timestamp": timestamp,
-        "agent": agent.id,
-        "session": agent.session(source, facts),
-    }
-    return dumps(header)[:-1] + b"," + layout + b'"messages":[' + layout
+@lru_cache
+def _reads_at_once(agent: type) -> bool:
+    return issubclass(agent, ReadsAtOnce)
 
 
-def _write_units(reading: Reading, out: IO[bytes], spool: IO[bytes], layout: bytes) -> int:
-    """Messages go out at once, other records follow behind them; returns how many messages there are."""
-    messages = 0
-    between = b"," + layout
-    write, keep = out.write, spool.write
-    written = kept = b""
-    for is_message, text in encoded(reading):
-        if is_message:
-            write(written)
-            write(text)
-            written = between
-            messages += 1
-        else:
-            keep(kept)
-            keep(text)
-            kept = between
-    out.write(layout + b"]," + layout + b'"records":[' + layout)
-    spool.write(layout)
-    return messages
+class _Encoded:
+    """The units of any reading as JSON text."""
 
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.index = 0
 
-def encoded(reading: Reading) -> Iterator[tuple[bool, bytes]]:
-    """The units of a reading as JSON text, from the reading itself where it knows a quicker way."""
-    if isinstance(reading, Encodes):
-        yield from reading.encoded()
-        return
-    for unit in reading:
-        yield unit.is_message, dumps(unit.value)
+    def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
+        for unit in self._reading:
+            self.index += unit.is_message
+            (messages if unit.is_message else records).extend(dumps(unit.value) + between)
+            if len(messages) + len(records) > BATCH:
+                yield
+        yield
 
 
 def _write_graph(tree: Tree, out: IO[bytes]) -> None:

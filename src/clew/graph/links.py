@@ -7,8 +7,8 @@ else (further lines of one reply, tool results, notes of the agent) belongs to t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
 
 WINDOW = 4096
 """How many recent uuids are at hand while reading; older parents are looked up at the end."""
@@ -17,6 +17,8 @@ MESSAGE, SIGNIFICANT, RESULT, SIDECHAIN, SAID = 1, 2, 4, 8, 16
 """Flags: is a message; prompt or start of a reply; tool result; on a sidechain; said by user or assistant."""
 
 NONE = -1
+Row = tuple[str | None, str | None, int, int, float, str | None]
+"""A node: uuid, parent, flags, index of the message, time, logical parent."""
 _BETWEEN = b"\n"
 
 
@@ -34,8 +36,12 @@ class Links:
         self.cycles: list[int] = []
         """Nodes whose parent was cut off because it led back to them."""
         self.repeated: list[int] = []
+        self.looks_ahead = False
+        """True where a parent stands behind its child."""
         self._uuids = bytearray(_BETWEEN)
         self._offsets = array("Q", [1])
+        self._is_plain = True
+        """True unless a uuid holds what stands between them."""
         self._recent: dict[str, int] = {}
         self._wanted: dict[str, list[int]] = {}
         self._logical: dict[str, list[int]] = {}
@@ -59,7 +65,7 @@ class Links:
         self.messages.append(message)
         self.times.append(time)
         if uuid is not None:
-            self._uuids += uuid.encode("utf-8", "surrogatepass") + _BETWEEN
+            self.name(uuid)
             if uuid in self._recent:
                 self.repeated.append(node)
             else:
@@ -78,9 +84,49 @@ class Links:
                 self._link(node, logical_parent, self._logical)
         return node
 
+    def extend(self, rows: Sequence[Row]) -> None:
+        """Append many nodes at once: the same as adding one after the other."""
+        if not rows:
+            return
+        uuids, parents, flags, messages, times, logical = zip(*rows, strict=True)
+        first = len(self.flags)
+        self.flags += bytes(flags)
+        self.messages.extend(messages)
+        self.times.extend(times)
+        self._extend_uuids(uuids)
+        recent, wanted, found = self._recent, self._wanted, self.parents.append
+        for node, (uuid, parent) in enumerate(zip(uuids, parents, strict=True), first):
+            if uuid is not None:
+                if uuid in recent:
+                    self.repeated.append(node)
+                else:
+                    recent[uuid] = node
+                    if len(recent) > WINDOW:
+                        del recent[next(iter(recent))]
+            at = recent.get(parent, node) if parent is not None else NONE
+            if at == node:
+                wanted.setdefault(parent, []).append(node)
+                at = NONE
+            found(at)
+            if parent is None and logical[node - first] is not None:
+                self._link(node, logical[node - first], self._logical)
+
+    def _extend_uuids(self, uuids: Sequence[str | None]) -> None:
+        named = [uuid for uuid in uuids if uuid is not None]
+        text = "\n".join([*named, ""])
+        start = len(self._uuids)
+        if text.isascii() and len(named) == len(uuids) == text.count("\n"):
+            self._uuids += text.encode()
+            self._offsets.extend(islice(accumulate(map(len, named), _behind, initial=start), 1, None))
+            return
+        for uuid in uuids:
+            self.name(uuid)
+            self._offsets.append(len(self._uuids))
+
     def name(self, uuid: str | None, *_ignored: object) -> None:
         """Note only that a node of this uuid is there; for whom `holds` is enough."""
         if uuid is not None:
+            self._is_plain = self._is_plain and "\n" not in uuid
             self._uuids += uuid.encode("utf-8", "surrogatepass") + _BETWEEN
 
     def begins_reply(self, group: str) -> bool:
@@ -128,12 +174,14 @@ class Links:
                 # A compaction may name a record that was never written: it follows what stands before it.
                 self.parents[node] = self._before(node)
         self._wanted, self._logical = {}, {}
-        self.cycles += self._cut_cycles()
+        if self.looks_ahead:
+            self.cycles += self._cut_cycles()
 
     def _attach(self, uuid: str, node: int) -> None:
         for wanted in (self._wanted, self._logical):
             for child in wanted.pop(uuid, ()):
                 self.parents[child] = node if node != child else NONE
+                self.looks_ahead |= node > child
                 if node == child:
                     self.cycles.append(child)
 
@@ -177,7 +225,12 @@ class Links:
             node = self.parents[node]
 
     def leaf(self, wanted: str | None = None) -> int:
-        """Where the conversation stands: at the node named, else at what was said last on the main chain."""
+        """Where the conversation stands: at the node named, else at what was said last on the main chain.
+
+        An empty name says that it stands nowhere: everything was taken back.
+        """
+        if wanted == "":
+            return NONE
         if wanted is not None:
             for node in range(len(self) - 1, -1, -1):
                 if self.flags[node] & MESSAGE and self.uuid(node) == wanted:
@@ -193,7 +246,21 @@ class Links:
         """The uuids of the nodes, a part at a time."""
         remaining = iter(nodes)
         while part := list(islice(remaining, size)):
-            yield [uuid for uuid in map(self.uuid, part) if uuid is not None]
+            yield self._names(part)
+
+    def _names(self, nodes: list[int]) -> list[str]:
+        """The uuids of the nodes that have one; nodes that stand close together are read at once."""
+        first, last = min(nodes), max(nodes)
+        if last - first < 2 * len(nodes):
+            begin, end = self._offsets[first], self._offsets[last + 1]
+            names = self._uuids[begin:end].decode("utf-8", "surrogatepass").split("\n")
+            if self._is_plain and len(names) == last - first + 2:
+                return [names[node - first] for node in nodes]
+        return [uuid for uuid in map(self.uuid, nodes) if uuid is not None]
+
+
+def _behind(start: int, length: int) -> int:
+    return start + length + 1
 
 
 def holds(uuids: bytes | bytearray, uuid: str) -> bool:

@@ -51,17 +51,24 @@ def find_forks(links: Links) -> list[Fork]:
     Tool results, further lines of one reply and notes of the agent are part of what they hang on, so the
     fan-out of parallel tool calls is no fork.
     """
-    owners = _owners(links)
+    flags, parents = links.flags, links.parents
+    owners = _owners(links) if links.looks_ahead else array("i", bytes(4 * len(links)))
     continuations: dict[int, list[int]] = {}
     first = array("i", [NONE]) * len(links)
-    for node, flags in enumerate(links.flags):
-        parent = links.parents[node]
-        if flags & SIGNIFICANT and parent != NONE:
+    for node, flag in enumerate(flags):
+        parent = parents[node]
+        if parent == NONE:
+            owners[node] = node
+        elif flag & SIGNIFICANT:
             owner = owners[parent]
+            owners[node] = node
             if first[owner] != NONE:
                 continuations.setdefault(owner, [first[owner]]).append(node)
             else:
                 first[owner] = node
+        elif not links.looks_ahead:
+            # A parent that stands before its child has its owner by now.
+            owners[node] = owners[parent]
     return sorted(_fork(links, branches) for branches in continuations.values())
 
 
@@ -92,20 +99,44 @@ def _fork(links: Links, branches: list[int]) -> Fork:
 
 
 def find_path(links: Links, leaf: int) -> array[int]:
-    """From the root to the leaf, messages only, with every tool result of a call on the way."""
+    """From the root to the leaf, messages only, with every tool result of a reply on the way, and its call."""
     spine = array("i", links.ancestors(leaf))
     spine.reverse()
-    on_spine = bytearray(len(links))
-    for node in spine:
-        on_spine[node] = 1
-    beside: dict[int, list[int]] = {}
-    for node, flags in enumerate(links.flags):
-        parent = links.parents[node]
-        if flags & RESULT and not on_spine[node] and parent != NONE and on_spine[parent]:
-            beside.setdefault(parent, []).append(node)
+    beside = _beside(links, spine)
+    flags = links.flags
     path = array("i")
     for node in spine:
-        if links.flags[node] & MESSAGE:
+        if flags[node] & MESSAGE:
             path.append(node)
-        path.extend(beside.get(node, ()))
+        if node in beside:
+            path.extend(each for each in beside[node] if flags[each] & MESSAGE)
     return path
+
+
+_ELSEWHERE = -2
+
+
+def _beside(links: Links, spine: array[int]) -> dict[int, list[int]]:
+    """By node of the spine: the results that hang beside it, and the lines of the reply that lead to them.
+
+    Calls that run at the same time stand one below the other, and the next reply below the result that came last,
+    so that calls can hang beside the spine too.
+    """
+    anchors = array("i", [NONE]) * len(links)
+    for node in spine:
+        anchors[node] = node
+    beside: dict[int, list[int]] = {}
+    for node, flags in enumerate(links.flags):
+        if not flags & RESULT or anchors[node] != NONE:
+            continue
+        trail = [node]
+        at = links.parents[node]
+        while at != NONE and anchors[at] == NONE and not links.flags[at] & SIGNIFICANT:
+            trail.append(at)
+            at = links.parents[at]
+        anchor = anchors[at] if at != NONE and anchors[at] != NONE else _ELSEWHERE
+        for each in trail:
+            anchors[each] = anchor
+        if anchor != _ELSEWHERE:
+            beside.setdefault(anchor, []).extend(reversed(trail))
+    return beside

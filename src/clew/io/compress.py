@@ -33,25 +33,26 @@ _STEP = 16 << 10
 def open_source(path: Path, limit: int | None = None) -> BinaryIO:
     """Open a regular file for reading, unpacking it where it is compressed; else it ends at `limit`."""
     try:
-        handle = _open_regular(path)
-        magic = handle.read(4)
-        handle.seek(0)
+        raw = _open_regular(path)
+        magic = raw.read(4) or b""
+        raw.seek(0)
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+    if limit is not None and not magic.startswith(_GZIP) and magic != _ZSTD:
+        return cast(BinaryIO, io.BufferedReader(_Head(raw, limit), _BUFFER))
+    handle = cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
     if magic.startswith(_GZIP):
         return _guard(cast(BinaryIO, gzip.GzipFile(fileobj=handle)), handle, path)
     if magic == _ZSTD:
         return _guard(_zstd_reader(handle), handle, path, _is_cut_zstd)
-    return handle if limit is None else cast(BinaryIO, io.BufferedReader(_Head(handle, limit), _BUFFER))
+    return handle
 
 
 class _Head(io.RawIOBase):
     """The beginning of a file that may be growing."""
 
-    def __init__(self, handle: BinaryIO, limit: int) -> None:
-        self._raw = cast(io.BufferedReader, handle).detach()
-        self._raw.seek(0)
-        self._left = limit
+    def __init__(self, raw: io.FileIO, limit: int) -> None:
+        self._raw, self._left = raw, limit
 
     def readable(self) -> bool:
         return True
@@ -67,13 +68,13 @@ class _Head(io.RawIOBase):
         super().close()
 
 
-def _open_regular(path: Path) -> BinaryIO:
+def _open_regular(path: Path) -> io.FileIO:
     # O_NONBLOCK keeps a FIFO named like a session from hanging us.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise SourceUnreadable(f"{path}: not a regular file")
-    return open(descriptor, "rb", buffering=_BUFFER)
+    return io.FileIO(descriptor, "rb")
 
 
 def _zstd_reader(handle: BinaryIO) -> BinaryIO:

@@ -96,3 +96,8 @@ def safe_relative(name: str) -> str:
     ):
         raise UsageError(f"not a safe file name: {name!r}")
     return name
+
+
+def safe_below(path: str) -> str:
+    """A relative path from untrusted text, each of its components safe."""
+    return "/".join(safe_relative(part) for part in path.split("/"))

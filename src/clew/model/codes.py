@@ -43,6 +43,9 @@ CODES: dict[str, Code] = {
     "number-range": Code("note", "A number does not fit a machine number.", "Shown as text; the raw line is kept."),
     "too-deep": Code("error", "The record is nested too deeply.", "Kept as a fragment; no real record is."),
     "line-too-long": Code("error", "The line is longer than the limit.", "Raise CLEW_MAX_LINE (bytes) to read it."),
+    "trailing-bytes": Code(
+        "warning", "Something stands behind the end of the document.", "Kept as it is; the document before it is read."
+    ),
     "damaged-archive": Code("error", "The compressed file is damaged or cut off.", "What could be unpacked is read."),
     # Records
     "unknown-type": Code(
@@ -74,16 +77,43 @@ CODES: dict[str, Code] = {
     "unanswered-call": Code(
         "warning", "A tool call has no result.", "The session was interrupted, or is still running."
     ),
+    "duplicate-call": Code(
+        "warning", "Two tool calls have the same id.", "Both are shown; their results cannot be told apart."
+    ),
+    "unknown-rewind": Code(
+        "warning",
+        "The session goes back to a message that is not there.",
+        "The agent then drops every message; so does the active path.",
+    ),
+    "no-header": Code("warning", "No record says whose session this is.", "The id is taken from the file's name."),
     "bad-thinking-level": Code("error", "The thinking level is not none, low, medium or high.", "Kept as it is."),
     "unknown-snapshot-message": Code(
         "warning", "A snapshot names a message that is not there.", "It cannot be undone to."
     ),
     "bad-snapshot": Code("error", "A snapshot is not of the form its type promises.", "Kept as it is."),
+    "missing-base": Code(
+        "warning", "The history that a session builds upon is not there.", "What the session itself holds is read."
+    ),
+    "unknown-history-mode": Code(
+        "error", "The session keeps its history in a way this version does not know.", "A newer clew may know it."
+    ),
+    "bad-ordinal": Code(
+        "warning", "The numbers of the lines do not follow each other.", "A line is missing or doubled."
+    ),
     "time-missing": Code("note", "A message has no timestamp (recommended).", "Order is that of the file."),
     # Neighbours
     "metadata-missing": Code("note", "The metadata file is missing.", "`clew migrate --metadata` writes it anew."),
     "metadata-mismatch": Code("warning", "The metadata file disagrees with the log.", "The log is the truth."),
     "metadata-damaged": Code("warning", "The metadata file cannot be read.", "The log is the truth."),
+    "open-to-others": Code(
+        "warning", "Others on this machine may look into it.", "`clew doctor --fix` makes it its owner's alone."
+    ),
+    "leftover-file": Code("warning", "A temporary file was left behind.", "`clew doctor --fix` removes it."),
+    "lock-held": Code("note", "A running process holds the lock.", "It is waited for; look again when it is done."),
+    "newer-store": Code("warning", "A newer version of clew wrote this store.", "It is read, and not written to."),
+    "quarantined": Code(
+        "note", "Torn pieces of records were set aside.", "They were never acknowledged; remove the file at will."
+    ),
     "unreadable": Code("error", "The file cannot be read.", "Check its permissions."),
     # Unified documents
     "bad-document": Code("error", "The document does not fit its schema.", "See schemas/; the path names the place."),

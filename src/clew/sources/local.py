@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
 from clew.errors import SourceUnreadable
@@ -27,14 +29,36 @@ def in_homes(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> Iter
     for host in hosts:
         for agent in chosen:
             for root in agent.roots(host):
-                for source in agent.discover(root) if root.is_dir() else ():
+                for source in agent.discover(root) if is_folder(root) else ():
                     if source.path not in seen:
                         seen.add(source.path)
-                        yield Found(agent, source)
+                        yield Found(agent, _labelled(source, host))
 
 
-def at_path(path: Path) -> Iterator[Found]:
-    """The session in a file, or every session below a folder."""
+def is_folder(path: Path) -> bool:
+    """True for a folder that may be looked at; one behind a closed door or a dead share is none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def at_path(path: Path, hosts: Iterable[Host] = ()) -> Iterator[Found]:
+    """The session in a file, or every session below a folder; one of the hosts may be where they come from."""
+    for found in _at_path(path):
+        place = found.source.path.absolute()
+        host = next((host for host in hosts if host.kind != "local" and host.holds(place)), None)
+        yield found if host is None else Found(found.agent, _labelled(found.source, host))
+
+
+def _labelled(source: SourceFile, host: Host) -> SourceFile:
+    """What lies in a home of this machine needs no label."""
+    if host.kind == "local":
+        return source
+    return msgspec.structs.replace(source, origin=host.origin(source.path.absolute()))
+
+
+def _at_path(path: Path) -> Iterator[Found]:
     if not path.exists():
         raise SourceUnreadable(f"{path}: no such file or folder")
     if not path.is_dir():

@@ -13,7 +13,7 @@ from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
-THINKING_LEVELS = ("none", "low", "medium", "high")
+THINKING_LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh")
 _SHOWN = 60
 
 
@@ -50,6 +50,7 @@ class Conversation:
         self._broken: dict[str | int, str] | None = None
         self._open: dict[str, _Found] = {}
         self._answered: set[str] = set()
+        self._answered_elsewhere: set[JSON] = set()
         self._orphans: dict[str, _Found] = {}
         self._noted: dict[str, _Found] = {}
 
@@ -79,6 +80,9 @@ class Conversation:
         yield from self._link(uuid, index, place)
         for block in message["content"]:
             self._pair(block, index, place)
+            if block.get("type") == "tool_use" and _is_inherited(message):
+                # Whoever was called from another session is answered there.
+                self._answered_elsewhere.add(block.get("tool_id"))
 
     def _findings(self, message: dict[str, JSON]) -> Iterator[tuple[str, str, str]]:
         rest = native_rest(message)
@@ -132,11 +136,18 @@ class Conversation:
         if not self._messages:
             yield problem("empty-session", file=file)
         for code, found in (("orphan-result", self._orphans), ("unanswered-call", self._open)):
-            for left in found.values():
-                yield left.place.problem(code, left.detail, left.message)
+            for tool, left in found.items():
+                if tool not in self._answered_elsewhere:
+                    yield left.place.problem(code, left.detail, left.message)
         for uuid, noted in self._noted.items():
             if uuid not in self._uuids:
                 yield noted.place.problem("unknown-snapshot-message", noted.detail)
+
+
+def _is_inherited(message: dict[str, JSON]) -> bool:
+    """True for a message that was copied from the session this one was begun in."""
+    extensions = message.get("extensions") or {}
+    return any(isinstance(own, dict) and own.get("inherited") is True for own in extensions.values())
 
 
 def time_problem(message: dict[str, JSON], rest: dict[str, JSON]) -> tuple[str, str] | None:

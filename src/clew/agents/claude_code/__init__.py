@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
 from clew.agents.claude_code import locate, scan
 from clew.agents.claude_code.header import named_session, session_object, shared_values
+from clew.agents.receiving import Receiver
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.paths import encode_claude, safe_relative
@@ -19,6 +20,10 @@ _RECORD = re.compile(rb'"(?:sessionId|parentUuid|uuid|leafUuid|isSidechain|messa
 _SAGE = re.compile(rb'"context"\s*:\s*\{|"toolResults"|"toolCalls"')
 _TYPE = re.compile(
     rb'"type"\s*:\s*"(?:user|assistant|summary|system|file-history-snapshot|queue-operation|attachment)"'
+)
+_GEMINI = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"(?:projectHash|startTime)"|(?s:.)*^\{"\$(?:set|rewindTo)":',
+    re.MULTILINE,
 )
 
 
@@ -41,6 +46,9 @@ class ClaudeCode:
             return Claim.NO
         # Sage Agent uses the same keys, but nests where it was and what it called.
         if name == "messages.jsonl" and _SAGE.search(head):
+            return Claim.NO
+        # Gemini CLI's users say "user" too, but its logs begin with whose session it is, and change it in place.
+        if _GEMINI.match(head):
             return Claim.NO
         # What the records say comes before where they lie: sage-emacs keeps conversations in this tree too.
         if _TYPE.search(head):
@@ -70,6 +78,11 @@ class ClaudeCode:
 
         return ClaudeReading(source, shared_values(facts))
 
+    def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
+        from clew.agents.claude_code.reading import ClaudeReadingAtOnce
+
+        return ClaudeReadingAtOnce(source)
+
     def read_message(self, text: bytes) -> dict[str, JSON]:
         from clew.agents.claude_code.reading import read_message
 
@@ -81,9 +94,18 @@ class ClaudeCode:
 
         session = header.session
         own = header.extensions.get(self.id) or {}
+        if "orders" not in own:
+            from clew.agents.claude_code.receive import composed
+
+            units = composed(units, session)
         default = session.get("parent_session_id") if session.get("is_agent_session") else session["id"]
         shared = {"session_id": default, "slug": session.get("slug"), "agent_id": session.get("agent_id")}
         yield from JsonlWriter(self.id, header, tables.chosen, own.get("shared", shared)).files(units)
+
+    def receiver(self) -> Receiver:
+        from clew.agents.claude_code.receive import RECEIVER
+
+        return RECEIVER
 
     def target(self, header: Header) -> str:
         session = header.session

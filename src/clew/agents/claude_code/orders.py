@@ -44,22 +44,3 @@ _ORDERS = {
 }
 
 ORDERS = {name: [tuple(order.split()) for order in orders] for name, orders in _ORDERS.items()}
-
-_SINGLE = {name: orders[0] for name, orders in ORDERS.items() if len(orders) == 1}
-_SINGLE["tool_result"] = ORDERS["tool_result"][0]
-
-
-def _generation(**numbers: int) -> dict[str, tuple[str, ...]]:
-    return {**_SINGLE, **{name: ORDERS[name][number] for name, number in numbers.items()}}
-
-
-GENERATIONS = {
-    "user": [_generation(user=number) for number in range(3)],
-    "assistant": [
-        _generation(assistant=0, reply=0, usage=0, cache_creation=0),
-        _generation(assistant=1, reply=0, usage=1, cache_creation=1),
-        _generation(assistant=2, reply=0, usage=1, cache_creation=1),
-        _generation(assistant=1, reply=1, usage=0, cache_creation=0),
-    ],
-}
-"""The orders that clients have used together, by the type of the record."""

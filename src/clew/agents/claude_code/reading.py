@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import tables
-from clew.agents.claude_code.orders import GENERATIONS, ORDERS
-from clew.agents.jsonl import JsonlReading
+from clew.agents.claude_code.header import shared_values
+from clew.agents.claude_code.lines import LACKING, WANTED
+from clew.agents.claude_code.orders import ORDERS
+from clew.agents.claude_code.scan import Scanner
+from clew.agents.jsonl import BATCH, JsonlReading
 from clew.agents.mapping import Values
-from clew.agents.quick import Quick
-from clew.io.codec import dumps, loads
+from clew.agents.quick import Quick, Shapes, Watch
+from clew.derive.facts import Facts
+from clew.io.codec import COMPACT, dumps, loads
 from clew.io.compress import damage
 from clew.io.records import read_line, read_lines
 from clew.model.json import JSON
@@ -27,31 +32,110 @@ class ClaudeReading(JsonlReading):
     """Messages and records of one transcript."""
 
     def __init__(self, source: SourceFile, shared: Values) -> None:
+        self.shared = shared
         super().__init__(AGENT, source, tables.choose, shared, {"shared": shared}, hints=ORDERS)
 
-    def encoded(self) -> Iterator[tuple[bool, bytes]]:
-        """For each unit whether it is a message, and its JSON."""
-        quick = Quick(self.context, tables.MESSAGES, tables.BLOCKS, GENERATIONS, self.calls)
+    def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
+        """Append the JSON of each unit and `between`; stops now and then, so that what is there can be taken away."""
+        return self._encode(messages, records, between, None)
+
+    def _encode(self, messages: bytearray, records: bytearray, between: bytes, watch: Watch | None) -> Iterator[None]:
+        quick = Quick(_SHAPES, self.context, self.calls, between, watch=watch)
+        take = quick.take
         with open_main(self.source) as stream:
             for text, line, start, whole in read_lines(stream):
-                # A wrong guess costs time, never truth.
-                role = "assistant" if text.find(b'"role":"a', 0, _HEAD) >= 0 else "user"
-                message = quick.take(role, text, self.index + 1)
-                if message is not None:
+                at = text.find(_TYPE, 0, _HEAD) + 8
+                # The first type in a line, and whether a prompt is text: a wrong guess costs time, never truth.
+                sort = text[at : at + 12] if text[at : at + 5] != _USER else text[at : at + 42]
+                taken = take(sort, text, self.index, messages, records)
+                if taken:
                     self.index += 1
-                    yield True, message
-                    continue
-                for record in read_line(text, line, start, whole):
-                    unit = self.unit(record)
-                    yield unit.is_message, dumps(unit.value)
-                    if unit.is_message and self.form is not None and self.form in _QUICK:
-                        quick.learn(unit.value["role"], self.form.table, self.context.own)
+                elif taken is None:
+                    for record in read_line(text, line, start, whole):
+                        unit = self.unit(record)
+                        (messages if unit.is_message else records).extend(dumps(unit.value) + between)
+                        if record.value is not None and self.form is not None and record.dialect == COMPACT:
+                            quick.learn(sort, self.form, record.value)
+                if len(messages) + len(records) > BATCH:
+                    self.calls.forget()
+                    yield
             self.damage = damage(stream)
+        yield
 
 
+class _Again(Exception):
+    """What most records repeat turned out to be something else than what was guessed."""
+
+
+class ClaudeReadingAtOnce(ClaudeReading):
+    """A reading that collects the facts of the first pass on its way.
+
+    What most records repeat is taken from the first that say it. Where one says more before anything was handed over,
+    the reading begins again; whether the guess was right is known at the end.
+    """
+
+    def __init__(self, source: SourceFile) -> None:
+        self._scanner = Scanner(Facts(), source.path, tree=True, counts=False)
+        self._seen = 0
+        with open_main(source) as stream:
+            # The first line nearly always says all that there is to guess.
+            for text, *_ in read_lines(stream):
+                self._scanner.see_text(text)
+                self._seen += 1
+                if self._scanner.of_first is not None or self._seen == _PEEK:
+                    break
+        super().__init__(source, self._scanner.shared())
+
+    def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
+        watch = _Watch(self._scanner, self._seen)
+        while True:
+            try:
+                for _ in self._encode(messages, records, between, watch):
+                    watch.may_begin_again = False
+                    yield
+                return
+            except _Again:
+                messages.clear()
+                records.clear()
+                watch = _Watch(self._scanner, watch.seen)
+                super().__init__(self.source, self._scanner.shared())
+
+    def facts(self) -> tuple[Facts, bool]:
+        """The facts, once all was read, and whether they agree with what was guessed."""
+        facts = self._scanner.finish()
+        return facts, shared_values(facts) == self.shared
+
+
+class _Watch:
+    """Sees the lines of a source once, however often they are read."""
+
+    def __init__(self, scanner: Scanner, seen: int) -> None:
+        self._scanner, self._learned = scanner, scanner.learned
+        self.seen, self._lines = seen, 0
+        self.may_begin_again = True
+
+    def see(self, line: Any, told: tuple[Any, ...]) -> None:
+        self._lines += 1
+        if self._lines > self.seen:
+            self.seen = self._lines
+            self._scanner.said(line, *told)
+            if self._scanner.learned != self._learned and self.may_begin_again:
+                raise _Again
+
+    def see_text(self, text: bytes) -> None:
+        self._lines += 1
+        if self._lines > self.seen:
+            self.seen = self._lines
+            self._scanner.see_text(text)
+            if self._scanner.learned != self._learned and self.may_begin_again:
+                raise _Again
+
+
+_SHAPES = Shapes(ORDERS, opaque=True, defaults=LACKING, wanted=WANTED)
 _HEAD = 1000
-"""A reply says its role before its content, near the start of the line."""
-_QUICK = (tables.MESSAGES["user"], tables.MESSAGES["assistant"])
+_PEEK = 8
+_TYPE = b'"type":"'
+_USER = b'user"'
 
 
 def read_message(text: bytes) -> dict[str, JSON]:
@@ -71,7 +155,7 @@ def read_message(text: bytes) -> dict[str, JSON]:
 def _block(block: dict[str, Raw]) -> dict[str, JSON]:
     result: dict[str, JSON] = {}
     for key, value in block.items():
-        if key in ("input", "value"):
+        if key in ("input", "value") or (key == "output" and bytes(value)[:1] == b'"'):
             result[key] = value
         elif key == "output" and bytes(value)[:1] == b"[":
             result[key] = [_block(nested) for nested in _objects(value)]

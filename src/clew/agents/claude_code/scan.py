@@ -5,17 +5,16 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from clew.agents.base import SourceFile, open_main
+from clew.agents.claude_code.lines import Block, Line, Result, outline
 from clew.agents.claude_code.prompts import human_prompt, queued_prompt
 from clew.derive.facts import Facts
 from clew.derive.usage import FIELDS
-from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
-from clew.io.codec import dumps
+from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Row
 from clew.io.codec import loads as _decode_any
 from clew.io.compress import open_source
 from clew.io.records import read_chunks, read_line, read_lines, read_records
@@ -26,114 +25,26 @@ from clew.model.time import is_canonical, parse_time, spell_time
 SYNTHETIC = "<synthetic>"
 _NO_COUNTS = (None,) * len(FIELDS)
 
-
-class _Block(msgspec.Struct, gc=False):
-    type: str | None = None
-    text: msgspec.Raw | UnsetType = UNSET
-    id: str | None = None
-    name: str | None = None
-    input: msgspec.Raw | UnsetType = UNSET
-    tool_use_id: str | None = None
-    is_error: bool | None = None
-
-
-class _Created(msgspec.Struct, gc=False):
-    ephemeral_5m_input_tokens: int | None = None
-    ephemeral_1h_input_tokens: int | None = None
-
-
-class _Details(msgspec.Struct, gc=False):
-    thinking_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation: _Created | None = None
-    output_tokens_details: _Details | None = None
-
-    def counts(self) -> tuple[int | None, ...]:
-        created, details = self.cache_creation, self.output_tokens_details
-        return (
-            self.input_tokens,
-            self.output_tokens,
-            self.cache_creation_input_tokens,
-            self.cache_read_input_tokens,
-            created.ephemeral_5m_input_tokens if created else None,
-            created.ephemeral_1h_input_tokens if created else None,
-            details.thinking_tokens if details else None,
-        )
-
-
-class _Message(msgspec.Struct, gc=False):
-    id: str | None = None
-    model: str | None = None
-    content: str | list[_Block] | None = None
-    usage: _Usage | None = None
-
-
-class _Result(msgspec.Struct, gc=False):
-    agentId: str | None = None
-
-
-class _Origin(msgspec.Struct, gc=False):
-    kind: str | None = None
-
-
-class _Attachment(msgspec.Struct, gc=False):
-    type: str | None = None
-    prompt: msgspec.Raw | UnsetType = UNSET
-    origin: _Origin | None = None
-
-
-class _Progress(msgspec.Struct, gc=False):
-    agentId: str | None = None
-
-
-class _Line(msgspec.Struct, gc=False):
-    type: str | None = None
-    uuid: str | None = None
-    parentUuid: str | None = None
-    logicalParentUuid: str | None = None
-    timestamp: str | int | float | None = None
-    sessionId: str | None = None
-    agentId: str | None = None
-    isSidechain: bool | None = None
-    isMeta: bool | None = None
-    isCompactSummary: bool | None = None
-    cwd: str | None = None
-    gitBranch: str | None = None
-    version: str | None = None
-    slug: str | None = None
-    requestId: str | None = None
-    message: _Message | None = None
-    usage: _Usage | None = None
-    toolUseResult: _Result | str | list[msgspec.Raw] | None = None
-    origin: _Origin | None = None
-    attachment: _Attachment | None = None
-    data: _Progress | None = None
-    parentToolUseID: str | None = None
-    subtype: str | None = None
-    summary: str | None = None
-    aiTitle: str | None = None
-    customTitle: str | None = None
-    leafUuid: str | None = None
-
-
-_decoder = msgspec.json.Decoder(_Line)
+_decoder = msgspec.json.Decoder(Line)
 _decode, _decode_lines = _decoder.decode, _decoder.decode_lines
 _DAMAGED = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
+PLAIN_TOOLS = frozenset(
+    "Bash BashOutput Edit Glob Grep LS MultiEdit NotebookEdit Read TodoWrite WebFetch WebSearch Write".split()
+)
+"""Tools that start no agent, so that nobody need look for one in their results."""
+_AGENT = b'"agentId"'
+_decode_result = msgspec.json.Decoder(Result | str | list[msgspec.Raw] | None).decode
 
+ROWS = 1000
+"""So many links are handed over at a time."""
 SETTLED = 64
 """After so many records nobody waits any longer for a branch, a slug or an agent's id."""
 
 
 def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
     """What one pass over a transcript tells; `tree`: links between records; `counts`: tokens, models and tools."""
-    scanner = _Scanner(Facts(), source.path, tree, counts)
+    scanner = Scanner(Facts(), source.path, tree, counts)
     see = scanner.see
     with open_main(source) as stream:
         for chunk, whole in read_chunks(stream):
@@ -161,7 +72,7 @@ def first_claim(source: SourceFile) -> str | None:
     return None
 
 
-class _Scanner:
+class Scanner:
     """Collects facts from lines, one after the other."""
 
     def __init__(self, facts: Facts, path: Path, tree: bool, counts: bool) -> None:
@@ -169,17 +80,48 @@ class _Scanner:
         self.path = path
         self.counts = counts
         self.calls: dict[str, str] = {}
+        self.plain: set[str | None] = set()
+        """Calls under way that start no agent."""
         self.unsettled = SETTLED
+        self.of_first: str | None = None
+        self.is_unclaimed = True
+        self.learned = 0
+        """How often a record told something that most records repeat."""
         self.session: str | None = None
         self.of_session = 0
-        self.first: str | None = None
-        self.last = ""
-        self.add = facts.links.add if tree else facts.links.name if counts else _leave
+        self.first = self.last = ""
+        self.times: list[JSON] = []
+        self.tree = tree
+        self.rows: list[Row] = []
+
+    def add(
+        self,
+        uuid: str | None,
+        parent: str | None,
+        flags: int,
+        message: int = 0,
+        time: float = 0.0,
+        logical_parent: str | None = None,
+    ) -> None:
+        """Note a link, or no more than that there is such a record, as it is wanted."""
+        if self.tree:
+            self.rows.append((uuid, parent, flags, message, time, logical_parent))
+            if len(self.rows) >= ROWS:
+                self.flush()
+        elif self.counts:
+            self.facts.links.name(uuid)
+
+    def flush(self) -> None:
+        """Hand over the links that were kept at hand."""
+        self.facts.links.extend(self.rows)
+        self.rows = []
 
     def finish(self) -> Facts:
         """Hand over what was kept at hand."""
         facts = self.facts
-        self._count_session(None)
+        self.flush()
+        self.widen()
+        self.count_session(None)
         facts.extra["calls"] = self.calls
         for time in (self.first, self.last):
             facts.saw_time(time or None)
@@ -188,25 +130,51 @@ class _Scanner:
     def read_damaged(self, chunk: bytes) -> None:
         """Lines of which at least one is no plain record: take that one apart the careful way."""
         for text, *_ in read_lines(io.BytesIO(chunk)):
-            try:
-                self.see(_decode(text))
-            except _DAMAGED:
-                self._salvage(text)
+            self.see_text(text)
+
+    def see_text(self, text: bytes) -> None:
+        """See what a line says, whatever it is."""
+        try:
+            line = _decode(text)
+        except _DAMAGED:
+            self._salvage(text)
+        else:
+            self.see(line)
+
+    def shared(self) -> dict[str, JSON]:
+        """What most records repeat, as far as it is known by now."""
+        facts = self.facts
+        session = self.of_first if self.of_first is not None else facts.extra.get("claimed")
+        return {"session_id": session, "slug": facts.slug, "agent_id": facts.extra.get("agent_id")}
 
     def _salvage(self, text: bytes) -> None:
         for record in read_line(text, 0, 0):
             if record.value is None:
                 self.facts.records += 1
             else:
-                self.see(msgspec.convert(_outline(record.value, _Line), _Line))
+                self.see(msgspec.convert(outline(record.value, Line), Line))
 
-    def see(self, line: _Line) -> None:
+    def see(self, line: Line) -> None:
         """See a record."""
         facts = self.facts
         facts.records += 1
         kind = line.type
         if kind == "assistant" or kind == "user":
-            self.said(line)
+            message = line.message
+            self.said(
+                line,
+                kind,
+                line.uuid,
+                line.parentUuid,
+                line.logicalParentUuid,
+                line.timestamp,
+                line.sessionId,
+                line.version,
+                line.isSidechain,
+                message.id if message is not None else None,
+                message.content if message is not None else None,
+                line.toolUseResult,
+            )
         elif kind == "system" or kind == "attachment":
             self.noted(line)
         elif kind == "progress":
@@ -215,34 +183,56 @@ class _Scanner:
                 self.calls.setdefault(line.data.agentId, line.parentToolUseID)
         else:
             self.bookkeeping(line)
-        if line.sessionId and "claimed" not in facts.extra:
-            facts.extra["claimed"] = line.sessionId
+        if self.is_unclaimed and line.sessionId:
+            self.claim(line.sessionId)
 
-    def context(self, line: _Line) -> None:
+    def claim(self, session: str) -> None:
+        """The first record that says a session's id says it for the file."""
+        self.is_unclaimed = False
+        self.facts.extra["claimed"] = session
+        self.learned += 1
+
+    def context(self, line: Line, session: str | None, version: str | None, time: JSON) -> None:
         """Take what every chain record tells."""
-        if line.sessionId == self.session:
+        if session == self.session:
             self.of_session += 1
         else:
-            self._count_session(line.sessionId)
-        if line.version:
-            self.facts.version = line.version
+            self.count_session(session)
+        if version:
+            self.facts.version = version
         if self.unsettled:
             self.settle(line)
-        time = line.timestamp
-        if type(time) is str and len(time) == 24 and time[10] == "T" and time[23] == "Z":
-            if time > self.last and _is_time(time):
-                self.last = time
-            if (self.first is None or time < self.first) and _is_time(time):
-                self.first = time
-        elif time and (spelled := _canonical(time)) is not None:
-            self.facts.saw_time(spelled)
+        if time:
+            self.times.append(time)
+            if len(self.times) >= ROWS:
+                self.widen()
 
-    def _count_session(self, session: str | None) -> None:
+    def widen(self) -> None:
+        """Widen the span of the session by the times kept at hand; nearly always all are spelled alike and sort."""
+        times, self.times = self.times, []
+        if times and _are_canonical(times):
+            low, high = min(times), max(times)
+            if _is_time(low) and _is_time(high):
+                self.first = min(self.first or low, low)
+                self.last = max(self.last, high)
+                return
+        for time in times:
+            if not _are_canonical([time]):
+                self.facts.saw_time(_canonical(time))
+            elif _is_time(time):
+                self.first = min(self.first or time, time)
+                self.last = max(self.last, time)
+
+    def count_session(self, session: str | None) -> None:
+        """Count the records of the session at hand; those of another follow."""
+        if self.of_first is None and session is not None:
+            self.of_first = session
+            self.learned += session != self.facts.extra.get("claimed")
         if self.session:
             self.facts.sessions[self.session] += self.of_session
         self.session, self.of_session = session, 1
 
-    def settle(self, line: _Line) -> None:
+    def settle(self, line: Line) -> None:
         """What the first record that says it says for all."""
         facts, extra = self.facts, self.facts.extra
         if facts.cwd is None and line.cwd and not line.isSidechain:
@@ -250,14 +240,17 @@ class _Scanner:
         if "cwd" not in extra and line.cwd:
             extra["cwd"] = line.cwd
         facts.git_branch = facts.git_branch or line.gitBranch
-        facts.slug = facts.slug or line.slug
+        if line.slug and not facts.slug:
+            facts.slug = line.slug
+            self.learned += 1
         if line.agentId and "agent_id" not in extra:
             extra["agent_id"] = line.agentId
+            self.learned += 1
         self.unsettled -= self.unsettled > 1 or facts.cwd is not None
 
-    def noted(self, line: _Line) -> None:
+    def noted(self, line: Line) -> None:
         facts = self.facts
-        self.context(line)
+        self.context(line, line.sessionId, line.version, line.timestamp)
         facts.messages += 1
         flags = MESSAGE | (SIDECHAIN if line.isSidechain else 0)
         attachment = line.attachment
@@ -268,47 +261,75 @@ class _Scanner:
                 facts.prompts += 1
         self.add(line.uuid, line.parentUuid, flags, facts.messages, _seconds(line.timestamp), line.logicalParentUuid)
 
-    def said(self, line: _Line) -> None:
+    def said(
+        self,
+        line: Line,
+        kind: str,
+        uuid: str | None,
+        parent: str | None,
+        logical: str | None,
+        time: JSON,
+        session: str | None,
+        version: str | None,
+        is_sidechain: bool | None,
+        group: str | None,
+        content: str | list[Block] | None,
+        result: Result | str | list[msgspec.Raw] | msgspec.Raw | None,
+    ) -> None:
+        """See what was said; the values are those of the line, which is asked for more where that is rare."""
         facts = self.facts
-        self.context(line)
+        self.context(line, session, version, time)
+        if self.is_unclaimed and session:
+            self.claim(session)
         facts.messages += 1
-        flags = MESSAGE | SAID | SIDECHAIN if line.isSidechain else MESSAGE | SAID
-        answers = False
-        message = line.message
-        if message and type(message.content) is list:
-            answers = self.blocks(line, message.content)
-            if answers:
-                flags |= RESULT
-        flags |= self.user(line, answers) if line.type == "user" else self.assistant(line)
-        seconds = _seconds(line.timestamp) if flags & SIGNIFICANT else 0.0
-        self.add(line.uuid, line.parentUuid, flags, facts.messages, seconds, line.logicalParentUuid)
+        flags = MESSAGE | SAID | SIDECHAIN if is_sidechain else MESSAGE | SAID
+        if type(content) is list:
+            for block in content:
+                what = block.type
+                if what == "tool_use":
+                    if block.name in PLAIN_TOOLS:
+                        self.plain.add(block.id)
+                    if self.counts:
+                        self.call(block)
+                elif what == "tool_result":
+                    call = block.tool_use_id
+                    if type(call) is str:
+                        if call in self.plain:
+                            self.plain.discard(call)
+                        elif not flags & RESULT:
+                            self.answer(result, call)
+                        flags |= RESULT
+                        if block.is_error:
+                            facts.has_errors = True
+                elif what == "thinking":
+                    facts.has_thinking = True
+        if kind == "user":
+            facts.user_messages += 1
+            if not flags & RESULT:
+                flags |= self.user(line)
+        else:
+            if self.counts:
+                self.count(line)
+            if not group or facts.links.begins_reply(group):
+                flags |= SIGNIFICANT
+        seconds = _seconds(time) if self.tree and flags & SIGNIFICANT else 0.0
+        self.add(uuid, parent, flags, facts.messages, seconds, logical)
 
-    def blocks(self, line: _Line, content: list[_Block]) -> bool:
-        """Note calls and results; True where the line answers a call."""
-        answered: str | None = None
-        facts = self.facts
-        for block in content:
-            kind = block.type
-            if kind == "tool_use":
-                # A block without what makes a call is none.
-                if self.counts and block.id is not None and block.name is not None and block.input is not UNSET:
-                    facts.tool_calls += 1
-                    facts.tools[block.name] += 1
-            elif kind == "tool_result" and block.tool_use_id is not None:
-                if answered is None:
-                    answered = block.tool_use_id
-                if block.is_error:
-                    facts.has_errors = True
-            elif kind == "thinking":
-                facts.has_thinking = True
-        if answered is not None and type(line.toolUseResult) is _Result and line.toolUseResult.agentId:
-            self.calls[line.toolUseResult.agentId] = answered
-        return answered is not None
+    def call(self, block: Block) -> None:
+        # A block without what makes a call is none.
+        if block.id is not None and block.name is not None and block.input is not UNSET:
+            self.facts.tool_calls += 1
+            self.facts.tools[block.name] += 1
 
-    def user(self, line: _Line, answers: bool) -> int:
-        facts = self.facts
-        facts.user_messages += 1
-        if answers or line.isMeta or line.isCompactSummary:
+    def answer(self, result: Result | str | list[msgspec.Raw] | msgspec.Raw | None, call: str) -> None:
+        """Note which call started an agent."""
+        if type(result) is msgspec.Raw:
+            result = _decode_result(result) if _AGENT in bytes(result) else None
+        if type(result) is Result and result.agentId:
+            self.calls[result.agentId] = call
+
+    def user(self, line: Line) -> int:
+        if line.isMeta or line.isCompactSummary:
             return 0
         if line.isSidechain:
             self.inline_agent(line)
@@ -316,7 +337,7 @@ class _Scanner:
             self.prompt(line.message.content if line.message else None, line.origin.kind if line.origin else None)
         return SIGNIFICANT
 
-    def prompt(self, content: str | list[_Block] | None, origin: str | None) -> None:
+    def prompt(self, content: str | list[Block] | None, origin: str | None) -> None:
         facts = self.facts
         texts = _texts(content)
         if human_prompt(content, origin, texts):
@@ -324,29 +345,26 @@ class _Scanner:
             if facts.first_prompt is None:
                 facts.first_prompt = "\n".join(texts) or None
 
-    def inline_agent(self, line: _Line) -> None:
+    def inline_agent(self, line: Line) -> None:
         """Before sub-agents had files of their own, each was a chain with a root inside the parent's file."""
         if not line.parentUuid and not line.agentId and line.uuid:
             self.facts.subagents.append(Subagent(root_uuid=line.uuid))
 
-    def assistant(self, line: _Line) -> int:
-        facts = self.facts
-        message = line.message
-        if not message:
-            return SIGNIFICANT
-        if self.counts and message.model != SYNTHETIC:
-            if message.model:
-                facts.models[message.model] += 1
-            counts = message.usage.counts() if message.usage else _NO_COUNTS
-            if counts == _NO_COUNTS and line.usage:
-                counts = line.usage.counts()
-            if counts != _NO_COUNTS:
-                call = message.id or line.uuid or f"{self.path}:{facts.records}"
-                facts.ledger.note(call, message.model, counts)
-        group = message.id
-        return SIGNIFICANT if not group or facts.links.begins_reply(group) else 0
+    def count(self, line: Line) -> None:
+        """Count the tokens of a reply."""
+        facts, message = self.facts, line.message
+        if message is None or message.model == SYNTHETIC:
+            return
+        if message.model:
+            facts.models[message.model] += 1
+        counts = message.usage.counts() if message.usage else _NO_COUNTS
+        if counts == _NO_COUNTS and line.usage:
+            counts = line.usage.counts()
+        if counts != _NO_COUNTS:
+            call = message.id or line.uuid or f"{self.path}:{facts.records}"
+            facts.ledger.note(call, message.model, counts)
 
-    def bookkeeping(self, line: _Line) -> None:
+    def bookkeeping(self, line: Line) -> None:
         facts = self.facts
         if line.type == "summary" and line.summary and line.leafUuid:
             facts.summaries[line.leafUuid] = line.summary
@@ -358,8 +376,12 @@ class _Scanner:
             facts.leaf_uuid = line.leafUuid
 
 
-def _leave(*_ignored: object) -> None:
-    """For whom neither links nor names are wanted."""
+def _are_canonical(times: list[JSON]) -> bool:
+    """True for texts like 2026-01-11T22:00:00.000Z, as far as that can be seen at a glance."""
+    if set(map(type, times)) != {str} or set(map(len, times)) != {24}:
+        return False
+    text = "".join(times)
+    return set(text[10::24]) == {"T"} and set(text[23::24]) == {"Z"}
 
 
 def _is_time(text: str) -> bool:
@@ -386,37 +408,11 @@ def _canonical(time: JSON) -> str | None:
     return spell_time(stamp) if stamp is not None else None
 
 
-def _texts(content: str | list[_Block] | None) -> list[str]:
+def _texts(content: str | list[Block] | None) -> list[str]:
     """The texts of a prompt."""
     if isinstance(content, str):
         return [content]
     raws = [block.text for block in content or () if block.type == "text" and block.text is not UNSET]
-    texts = [_decode_any(raw) for raw in raws]
+    # The structs of the second pass hold text that is decoded.
+    texts = [_decode_any(raw) if isinstance(raw, msgspec.Raw) else raw for raw in raws]
     return [text for text in texts if isinstance(text, str)]
-
-
-def _outline(value: JSON, struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """Of an odd record only those fields that have the expected type."""
-    outline: dict[str, Any] = {}
-    for field in msgspec.structs.fields(struct):
-        if field.name in value:
-            item = value[field.name]
-            for nested in (_Message, _Usage, _Created, _Details, _Attachment, _Result, _Origin, _Progress):
-                if isinstance(item, dict) and _accepts(field.type, nested):
-                    item = _outline(item, nested)
-                    break
-            if isinstance(item, list) and field.name == "content":
-                item = [_outline(block, _Block) if isinstance(block, dict) else {} for block in item]
-            if field.name in ("prompt", "text", "input"):
-                outline[field.name] = msgspec.Raw(dumps(item))
-                continue
-            try:
-                msgspec.convert(item, field.type)
-            except msgspec.ValidationError:
-                continue
-            outline[field.name] = item
-    return outline
-
-
-def _accepts(annotation: Any, struct: type[msgspec.Struct]) -> bool:
-    return struct in getattr(annotation, "__args__", (annotation,))

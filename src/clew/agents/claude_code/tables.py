@@ -12,6 +12,7 @@ from clew.agents.mapping import (
     TEXT,
     Alias,
     Blocks,
+    Context,
     Copy,
     Each,
     Field,
@@ -26,6 +27,17 @@ from clew.agents.mapping import (
 from clew.model.json import JSON
 
 _SOURCE_KEYS = ("file_id",)
+
+
+class Kept(Kind):
+    """A kind of block that is known and has no place in the document: kept as it is, and not reported as unknown."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("unknown", Table(name))
+
+    def take(self, value: dict[str, JSON], context: Context) -> dict[str, JSON]:
+        return {"type": self.unified, "value": value}
+
 
 BLOCKS: dict[str, Kind] = {}
 BLOCKS.update(
@@ -106,6 +118,7 @@ BLOCKS.update(
                 known=["context", "citations", "cache_control"],
             ),
         ),
+        "tool_reference": Kept("tool_reference"),
     }
 )
 
@@ -128,7 +141,7 @@ USAGE = Table(
         Table("output_tokens_details", Leaf("thinking_tokens", "usage.reasoning_tokens", COUNT)),
     ),
     Leaf("service_tier", "usage.service_tier", OPTIONAL_TEXT),
-    known=["server_tool_use", "inference_geo", "iterations", "speed"],
+    known=["server_tool_use", "inference_geo", "iterations", "speed", "fallback_credit"],
 )
 
 _MESSAGE: tuple[Field, ...] = (
@@ -359,9 +372,9 @@ _STATES = {
     "marble-origami-commit": "",
     "marble-origami-snapshot": "",
     "marble-origami-reset": "",
-    "api-request-shape": "shape shapeHash",
+    "api-request-shape": "shape shapeHash version",
     "api-request-blob": "hash message",
-    "api-request": "id base keep tail params cacheControl querySource requestDigest shapeHash",
+    "api-request": "id base keep tail params cacheControl querySource requestDigest shapeHash version",
     "tools-used": "tools",
     "started": "key label phase",
     "result": "key result",

@@ -10,6 +10,7 @@ from pathlib import Path
 from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.folding import Chain, FoldedReading
 from clew.agents.jsonl import JsonlReading, JsonlWriter
+from clew.agents.receiving import Receiver
 from clew.agents.sage_agent import check, locate, tables
 from clew.agents.sage_agent.compose import composed
 from clew.agents.sage_agent.fold import folding, unfolded
@@ -66,6 +67,8 @@ class SageAgent:
             if unit.is_message and unit.value["role"] != "system":
                 # A sidechain is a branch of this conversation, so the end of the log is where it stands.
                 collector.facts.leaf_uuid = unit.value["uuid"]
+            if unit.value.get("type") == tables.BRANCH and unit.value.get("message_uuid"):
+                collector.facts.leaf_uuid = unit.value["message_uuid"]
             if unit.value.get("kind") in ("title", "summary") and unit.value.get("text"):
                 collector.facts.titles[unit.value["kind"]] = unit.value["text"]
         facts = collector.facts
@@ -112,6 +115,11 @@ class SageAgent:
             records += not name
             yield name, line
         yield locate.METADATA, spelled(_described(header.session, records))
+
+    def receiver(self) -> Receiver:
+        from clew.agents.sage_agent.receive import RECEIVER
+
+        return RECEIVER
 
     def target(self, header: Header) -> str:
         return f".sage/sessions/{safe_relative(header.session['id'])}/{locate.MESSAGES}"

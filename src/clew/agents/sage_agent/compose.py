@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from clew.agents.folding import Message, Step, derived_id
+from clew.agents.jsonl import RecentCalls
 from clew.agents.sage_agent.fold import unfold_message, unfold_snapshot
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.metadata import VERSION
@@ -35,12 +36,13 @@ class _Composer:
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session = session
         self._time = session.get("started_at")
-        self._names: dict[str | None, str] = {}
+        self._names = RecentCalls()
 
     def messages(self, message: Message) -> Iterator[Message]:
         """One message, or two where results and words stand together."""
         blocks = message["content"]
-        self._names |= {block["tool_id"]: block["tool_name"] for block in blocks if block["type"] == "tool_use"}
+        for call in (block for block in blocks if block["type"] == "tool_use"):
+            self._names[call["tool_id"]] = call["tool_name"]
         results = [self._result(block) for block in blocks if block["type"] == "tool_result"]
         text = "\n\n".join(block["text"] for block in blocks if block["type"] == "text" and block["text"])
         calls = [_call(block) for block in blocks if block["type"] == "tool_use"]

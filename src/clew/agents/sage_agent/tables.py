@@ -32,6 +32,9 @@ CALLS, RESULTS, OUTER_RESULTS, TRACKED, BACKUPS = "calls", "results", "outer_res
 SEQUENCE, OLD_ROLE, ERROR = "sequence", "old_role", "error"
 """Slots that tell the form of a record; the document keeps them in the extension."""
 
+BRANCH, ERASED = "branch", "erased"
+"""Records that clew's own store writes: a branch was named or gone to; a record was erased and keeps its place."""
+
 SNAPSHOT_TYPES = ("file_history_snapshot", "file-history-snapshot")
 OLD_ROLES = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}
 
@@ -157,6 +160,25 @@ SNAPSHOT = Table(
             Each("fileBackups", f"snapshot.{BACKUPS}", _BACKUP, named=True),
         ),
     ),
+    known=["erased"],
+)
+_BRANCH = Table(
+    "branch",
+    Leaf("type", "type", TEXT),
+    Time("timestamp", "timestamp"),
+    Shared("sessionId", "session_id"),
+    Leaf("name", "text", TEXT),
+    Leaf("messageId", "message_uuid", OPTIONAL_TEXT),
+    known=["uuid", "action", "branchId", "metadata"],
+)
+_ERASED = Table(
+    "erased",
+    Leaf("type", "type", TEXT),
+    Leaf("uuid", "uuid", TEXT),
+    Leaf("parentUuid", "parent_uuid", OPTIONAL_TEXT),
+    Time("timestamp", "timestamp"),
+    Shared("sessionId", "session_id"),
+    known=["was", "erased", "isSidechain", "metadata", "branchId", "branchParentUuid"],
 )
 
 
@@ -184,6 +206,8 @@ _MESSAGES = {
 _RECORDS = {
     "summary": Form(_note("summary"), kind="summary"),
     "custom_title": Form(_note("custom_title"), kind="title"),
+    BRANCH: Form(_BRANCH, kind="state"),
+    ERASED: Form(_ERASED),
     **{name: Form(SNAPSHOT, kind="snapshot") for name in SNAPSHOT_TYPES},
 }
 _WRAPPED = {name: Form(WRAPPED, form.role) for name, form in _MESSAGES.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.jsonl import JsonlWriter
+from clew.agents.receiving import Receiver
 from clew.agents.sage_emacs import check, locate, scan, tables
 from clew.agents.sage_emacs.compose import composed
 from clew.agents.sage_emacs.fold import unfolded
@@ -100,6 +101,11 @@ class SageEmacs:
             records, size = records + 1, size + len(line)
             yield "", line
         yield locate.METADATA, describe(header.session, records, size, {})
+
+    def receiver(self) -> Receiver:
+        from clew.agents.sage_emacs.receive import RECEIVER
+
+        return RECEIVER
 
     def target(self, header: Header) -> str:
         own = header.extensions.get(self.id) or {}

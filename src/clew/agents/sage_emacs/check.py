@@ -38,7 +38,8 @@ def _check_record(record: dict[str, JSON]) -> Iterator[tuple[str, str]]:
         yield "tool-role", ""
     elif role not in ROLES:
         yield "bad-role", f"the role is {role!r}" if "role" in record else "the role is missing"
-    if not isinstance(content, str) or not content:
+    # Who only calls a tool says nothing.
+    if not isinstance(content, str) or (not content and not record.get("tool_calls")):
         yield "bad-content", "the content is empty" if content == "" else ""
     if record.get("timestamp") is None:
         yield "time-missing", ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.folding import Message, Step
+from clew.agents.jsonl import RecentCalls
 from clew.agents.sage_emacs.locate import AGENT
 from clew.agents.sage_emacs.tables import CALLS
 from clew.io.codec import dumps
@@ -26,8 +27,8 @@ def composed(units: Iterator[Step]) -> Iterator[Step]:
 class _Composer:
     def __init__(self) -> None:
         self._waiting: list[Message] = []
-        self._instead: dict[str, str | None] = {}
-        """The message that stands for one that was merged away."""
+        self._instead = RecentCalls()
+        """The message that stands for one that was merged away; the oldest are forgotten."""
 
     def flush(self) -> list[Message]:
         waiting, self._waiting = self._waiting, []
@@ -66,11 +67,11 @@ class _Composer:
         uuid = message.get("uuid")
         if uuid is not None:
             stand_in = self._waiting[-1].get("uuid") if settled and self._waiting else self._parent(message)
-            self._instead[uuid] = stand_in
+            self._instead[uuid] = stand_in or ""
 
     def _parent(self, message: Message) -> str | None:
         parent: str | None = message.get("parent_uuid")
-        return self._instead.get(parent, parent) if parent is not None else None
+        return self._instead.get(parent, parent) or None if parent is not None else None
 
     def _native(self, message: Message, text: str, calls: list[Message]) -> Message:
         native = {name: item for name, item in message.items() if name not in ("extensions", "content")}

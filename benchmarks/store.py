@@ -1,0 +1,139 @@
+"""The store against the bare system calls it is made of: appends, growth, and opening a long session.
+
+Appends are compared to a loop that writes (and syncs) the very same lines; opening to `json.loads` of each line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks.measure import Options
+from clew.store import Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, Usage
+from clew.store.layout import MESSAGES, Durability
+
+SYNCED, WRITTEN, LONG, EDGE = 400, 20_000, 100_000, 1_000
+_WORDS = "the tide rises twice a day and so does the question of how high it will come at the old harbour wall "
+
+_USAGE = Usage(input_tokens=1200, output_tokens=80, cache_read_tokens=900)
+
+
+def report(options: Options) -> Iterator[str]:
+    """The lines of the report."""
+    scale = 1.0 if options.session >= 1_000_000 else 0.01
+    with tempfile.TemporaryDirectory(prefix="clew-store-") as folder:
+        place = Path(folder)
+        yield f"store: means of small blocks taken in turn on one disk, {options.rounds} rounds"
+        yield from _appends(place, "disk", 1, int(SYNCED * scale) * options.rounds, 0.8)
+        yield from _appends(place, "system", 500, int(WRITTEN * scale) * options.rounds, 0.25)
+        yield from _appends(place, "system", 500, int(WRITTEN * scale) * options.rounds, 0.25, together=100)
+        yield from _long(place, int(LONG * scale), int(EDGE * scale), options.rounds)
+
+
+def _appends(folder: Path, level: Durability, block: int, count: int, goal: float, together: int = 1) -> Iterator[str]:
+    """Blocks of appends and of bare writes of the very same lines, so that a busy moment meets both."""
+    session = Store(folder, durability=level).session(f"{level}-{together}")
+    session.user("the first message makes the folder and the metadata")
+    log = session.folder / MESSAGES
+    descriptor = os.open(folder / f"bare-{level}-{together}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    bare, ours = [], []
+    for _ in range(max(1, count // block)):
+        start = log.stat().st_size
+        ours.append(_timed(lambda: _converse(session, block, together)))
+        with log.open("rb") as stream:
+            stream.seek(start)
+            lines = stream.read().splitlines(keepends=True)
+        assert len(lines) == block
+        bare.append(_timed(lambda lines=lines: _bare(descriptor, lines, level)))  # type: ignore[misc]
+    session.close()
+    os.close(descriptor)
+    # Syncing takes now a tenth of a millisecond and now several, so a median of either would be a matter of luck.
+    floor, cost = statistics.fmean(bare) / block, statistics.fmean(ours) / block
+    name = "write and fsync" if level == "disk" else "write"
+    how = f"durability {level}" + (f", {together} at once" if together > 1 else "")
+    yield f"  floor, {name:<28} {floor * 1e6:9.1f} us a record"
+    yield f"  clew, {how:<29} {cost * 1e6:9.1f} us a record"
+    yield f"  rate as a share of the floor: {floor / cost:.2f} (goal {goal})"
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def _converse(session: Session, count: int, together: int = 1) -> None:
+    """As many messages as asked for: prompt, call, result, reply."""
+    drafts: list[Draft] = []
+    for number in range(count):
+        drafts.append(_draft(number))
+        if len(drafts) == together:
+            if together == 1:
+                session.append(drafts[0])
+            else:
+                session.extend(drafts)
+            drafts = []
+    if drafts:
+        session.extend(drafts)
+
+
+def _draft(number: int) -> Draft:
+    words, call, step = _WORDS[number % 60 :], f"call_{number // 4}", number % 4
+    if step == 0:
+        return Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content=words)))
+    if step == 1:
+        calls = [ToolCall(id=call, name="bash", arguments={"command": "ls"})]
+        said = Said(role="assistant", content="I look.", tool_calls=calls)
+        return Draft(MessageRecord(type="assistant", uuid="", message=said, usage=_USAGE))
+    if step == 2:
+        results = [ToolResult(tool_call_id=call, tool_name="bash", content=_WORDS)]
+        return Draft(MessageRecord(type="tool_result", uuid="", tool_results=results))
+    said = Said(role="assistant", content=words * 2)
+    return Draft(MessageRecord(type="assistant", uuid="", message=said, usage=_USAGE))
+
+
+def _bare(descriptor: int, lines: list[bytes], level: str) -> None:
+    write, sync = os.write, os.fsync
+    if level == "disk":
+        for line in lines:
+            write(descriptor, line)
+            sync(descriptor)
+    else:
+        for line in lines:
+            write(descriptor, line)
+
+
+def _long(folder: Path, count: int, edge: int, rounds: int) -> Iterator[str]:
+    """A session that grows long: whether its last appends cost more than its first, and how it opens."""
+    session = Store(folder, durability="system").session("long")
+    session.user("the first message makes the folder and the metadata")
+    costs = [_timed(lambda: _converse(session, edge)) for _ in range(max(1, count // edge))]
+    session.close()
+    few = max(1, min(5, len(costs) // 2))
+    first, last = statistics.median(costs[:few]), statistics.median(costs[-few:])
+    path = session.folder / MESSAGES
+    size = path.stat().st_size / 1e6
+    yield f"  {count:,} messages, {size:.1f} MB: first {edge:,} in {first * 1e3:.1f} ms, last in {last * 1e3:.1f} ms"
+    yield f"  last over first: {last / first:.2f} (goal at most 1.2)"
+    floor = min(_timed(lambda: _parse(path)) for _ in range(rounds))
+    ours = min(_timed(lambda: Session(session.folder).path()) for _ in range(rounds))
+    reopened = min(_timed(lambda: _reopen(session.folder)) for _ in range(rounds))
+    yield f"  floor, json.loads of each line      {floor * 1e3:9.1f} ms"
+    yield f"  clew, opened, and its active path   {ours * 1e3:9.1f} ms, {floor / ours:.1f} times as fast (goal 3)"
+    yield f"  clew, opened and appended to        {reopened * 1e3:9.1f} ms"
+
+
+def _parse(path: Path) -> None:
+    with path.open("rb") as stream:
+        for line in stream:
+            json.loads(line)
+
+
+def _reopen(folder: Path) -> None:
+    with Session(folder) as session:
+        session.user("once more")

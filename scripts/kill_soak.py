@@ -1,0 +1,188 @@
+"""Kill `clew record` at random moments, again and again, and count what was lost or doubled.
+
+Each round starts one to eight writers on one session, feeds them messages, kills each of them at a random moment, and
+compares the log with what they acknowledged. What was not acknowledged is sent again by the next round, under the
+same ids. Meanwhile a reader looks: it must see whole records only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+ROUNDS_OF_A_SESSION = 25
+
+
+class Writer:
+    """A process that runs `clew record`, and what it was told and said."""
+
+    def __init__(self, place: Path, session: str, name: str, messages: list[bytes]) -> None:
+        self.name, self.messages, self.sent = name, messages, 0
+        inward, self._feed = os.pipe()
+        self._answers, outward = os.pipe()
+        self.process = os.fork()
+        if not self.process:
+            os.dup2(inward, 0)
+            os.dup2(outward, 1)
+            os.closerange(3, 200)
+            run(["record", "--store", str(place), "--session", session])
+        os.close(inward)
+        os.close(outward)
+
+    def feed(self, count: int) -> None:
+        """Give it its next messages."""
+        for message in self.messages[self.sent : self.sent + count]:
+            os.write(self._feed, message)
+        self.sent = min(len(self.messages), self.sent + count)
+
+    def kill(self) -> list[str]:
+        """End it at once; returns the ids that it acknowledged before, in order."""
+        os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
+        os.close(self._feed)
+        with open(self._answers, "rb") as answers:
+            whole = answers.read().split(b"\n")[:-1]
+        return [json.loads(line)["uuid"] for line in whole]
+
+
+def run(arguments: list[str]) -> None:
+    """The command line, in a process that was forked: it never returns."""
+    from clew.cli import main
+
+    try:
+        sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+        main(arguments)
+    except SystemExit as stop:
+        os._exit(stop.code if isinstance(stop.code, int) else 1)
+    finally:
+        os._exit(70)
+
+
+class Soak:
+    """The rounds, and their account."""
+
+    def __init__(self, place: Path, writers: int, chance: random.Random) -> None:
+        self._place, self._most, self._chance = place, writers, chance
+        self.kills = self.acknowledged = self.lost = self.doubled = self.disordered = self.torn_reads = self.resent = 0
+        self._account: list[str] = []
+        self._unsure: list[bytes] = []
+        self._order: dict[str, list[str]] = {}
+        self._again: set[str] = set()
+
+    def round(self, number: int) -> None:
+        """Writers, fed and killed."""
+        session = f"session-{number // ROUNDS_OF_A_SESSION}"
+        chance = self._chance
+        writers = [
+            Writer(self._place, session, f"{number}.{name}", self._messages(f"{number}.{name}"))
+            for name in range(chance.randint(1, self._most))
+        ]
+        begun = time.monotonic()
+        deadlines = {writer.name: begun + chance.uniform(0, 0.12) for writer in writers}
+        alive = list(writers)
+        while alive:
+            writer = chance.choice(alive)
+            writer.feed(chance.randint(1, 3))
+            if time.monotonic() >= deadlines[writer.name]:
+                alive.remove(writer)
+                self._settle(writer)
+            if chance.random() < 0.02:
+                self._look(session)
+            time.sleep(chance.uniform(0, 0.001))
+        if (number + 1) % ROUNDS_OF_A_SESSION == 0:
+            self.check(session)
+
+    def _messages(self, writer: str) -> list[bytes]:
+        """New messages, and before them those that an earlier round is not sure of."""
+        again, self._unsure = self._unsure[:20], self._unsure[20:]
+        self.resent += len(again)
+        self._again.update(json.loads(text)["uuid"] for text in again)
+        names = [f"{writer}.{number}" for number in range(self._chance.randint(1, 80))]
+        self._order[writer] = names
+        size = self._chance.choice((10, 200, 3000))
+        fresh = [{"role": "user", "uuid": name, "content": name + "x" * size} for name in names]
+        return [*again, *(json.dumps(message).encode() + b"\n" for message in fresh)]
+
+    def _settle(self, writer: Writer) -> None:
+        said = writer.kill()
+        self.kills += 1
+        self.acknowledged += len(said)
+        self._account += said
+        sure = set(said)
+        self._unsure += [text for text in writer.messages[: writer.sent] if json.loads(text)["uuid"] not in sure]
+
+    def _look(self, session: str) -> None:
+        """A reader beside the writers: everything up to the last line end is whole records."""
+        log = self._log(session)
+        if not log.exists():
+            return
+        raw = log.read_bytes()
+        for line in raw[: raw.rfind(b"\n") + 1].splitlines():
+            try:
+                json.loads(line)
+            except ValueError:
+                self.torn_reads += 1
+
+    def _log(self, session: str) -> Path:
+        return self._place / ".sage" / "sessions" / session / "messages.jsonl"
+
+    def check(self, session: str) -> None:
+        """Compare the log with what was acknowledged."""
+        log = self._log(session)
+        raw = log.read_bytes() if log.exists() else b""
+        names = [json.loads(line)["uuid"] for line in raw[: raw.rfind(b"\n") + 1].splitlines()]
+        counts = Counter(names)
+        self.lost += sum(1 for name in set(self._account) if not counts[name])
+        self.doubled += sum(count - 1 for count in counts.values())
+        place = {name: at for at, name in enumerate(names)}
+        for order in self._order.values():
+            # What was sent again came by way of another writer.
+            places = [place[name] for name in order if name in place and name not in self._again]
+            self.disordered += places != sorted(places)
+        self._account, self._unsure, self._order, self._again = [], [], {}, set()
+
+    def account(self) -> str:
+        """What came of it."""
+        return (
+            f"{self.kills} kills, {self.acknowledged} acknowledged, {self.resent} sent again: {self.lost} lost, "
+            f"{self.doubled} duplicate, {self.disordered} out of order, {self.torn_reads} torn reads"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run rounds until there were so many kills."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=10_000)
+    parser.add_argument("--writers", type=int, default=8, help="at most so many at once")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args(arguments)
+    import clew.cli.command_record  # noqa: F401 - loaded once, before the writers are forked
+
+    place = Path(tempfile.mkdtemp(prefix="clew-soak-"))
+    soak = Soak(place, chosen.writers, random.Random(chosen.seed))
+    number, begun = 0, time.monotonic()
+    try:
+        while soak.kills < chosen.kills:
+            soak.round(number)
+            number += 1
+            if number % 200 == 0:
+                print(f"{time.monotonic() - begun:.0f} s: {soak.account()}", file=sys.stderr, flush=True)
+        soak.check(f"session-{(number - 1) // ROUNDS_OF_A_SESSION}")
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    print(soak.account())
+    return 1 if soak.lost or soak.doubled or soak.disordered or soak.torn_reads else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

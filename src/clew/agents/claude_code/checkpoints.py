@@ -1,0 +1,111 @@
+"""The copies that Claude Code makes of files before it changes them, and which message each belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.backups import read_inside
+from clew.agents.claude_code.locate import stem
+from clew.agents.evidence import ABSENT, State, Touch, Whole, absolute
+from clew.derive.native import native_rest
+from clew.model.json import JSON
+
+_FOLDER = "file-history"
+_BACKUP = re.compile(r"([0-9a-f]{16})@v\d+")
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
+_REMEMBERED = 4096
+
+Entry = dict[str, JSON]
+
+
+class Checkpoints:
+    """Reads snapshot records. A copy is found in the folder of the session, or of one that it was forked from."""
+
+    def __init__(self, path: Path) -> None:
+        at = path.parts.index("projects") if "projects" in path.parts else 0
+        self._root = Path(*path.parts[:at]) / _FOLDER if at else None
+        self._sessions = OrderedDict({stem(path): None})
+        self._indexes: OrderedDict[str, int] = OrderedDict()
+        self._waiting: dict[str, list[tuple[str, Entry]]] = {}
+        self._tracked: dict[str, JSON] = {}
+        self._folder: str | None = None
+        """Where the session began: tracked paths are relative to it."""
+
+    def see(self, message: dict[str, JSON], folder: str | None, rest: dict[str, JSON]) -> Iterator[Touch]:
+        """Remember where a message stands; yields the copies that were noted before it."""
+        self._folder = self._folder or folder
+        forked = rest.get("forkedFrom")
+        for claim in (rest.get("sessionId"), forked.get("sessionId") if isinstance(forked, dict) else None):
+            if isinstance(claim, str) and _SESSION.fullmatch(claim):
+                self._sessions.setdefault(claim)
+        uuid = message.get("uuid")
+        if isinstance(uuid, str):
+            self._indexes[uuid] = message["index"]
+            if len(self._indexes) > _REMEMBERED:
+                self._indexes.popitem(last=False)
+            for path, entry in self._waiting.pop(uuid, ()):
+                yield self._touch(path, entry, message["index"])
+
+    def take(self, record: dict[str, JSON]) -> Iterator[Touch]:
+        """What a snapshot record shows: of an update, only what it adds."""
+        rest = native_rest(record)
+        path, backup = rest.get("trackingPath"), rest.get("backup")
+        if isinstance(path, str) and isinstance(backup, dict):
+            added = {path: backup}
+            uuid = record.get("message_uuid")
+        else:
+            files, is_update = _files(record, rest)
+            added = {name: entry for name, entry in files.items() if not is_update or name not in self._tracked}
+            uuid = record.get("message_uuid")
+        self._tracked.update(added)
+        for name, entry in added.items():
+            if isinstance(uuid, str) and uuid in self._indexes:
+                yield self._touch(name, entry, self._indexes[uuid])
+            elif isinstance(uuid, str):
+                self._waiting.setdefault(uuid, []).append((name, entry))
+
+    def _touch(self, name: str, entry: Entry, index: int) -> Touch:
+        backup = entry.get("backup", entry.get("backupFileName", ""))
+        path = self._path(name, entry, backup)
+        state = ABSENT if backup is None else self._copy(backup)
+        note = None if state is not None else "the copy of it is gone"
+        return Touch(path, "snapshot", index, index, "backup", state, state, note=note)
+
+    def _path(self, name: str, entry: Entry, backup: JSON) -> str:
+        """The file that is meant: the name of its copy begins with the digest of its path."""
+        plain = absolute(name, self._folder)
+        parent = entry.get("realParentDir")
+        found = _BACKUP.fullmatch(backup) if isinstance(backup, str) else None
+        if found is None or _digest(plain) == found[1] or not isinstance(parent, str):
+            return plain
+        other = absolute(re.split(r"[\\/]", name)[-1], parent)
+        return other if _digest(other) == found[1] else plain
+
+    def _copy(self, backup: JSON) -> State | None:
+        if self._root is None or not isinstance(backup, str) or not _BACKUP.fullmatch(backup):
+            return None
+        for session in self._sessions:
+            folder = self._root / session
+            body = None if folder.is_symlink() else read_inside(folder, backup)
+            if body is not None:
+                return Whole(body, True)
+        return None
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _files(record: dict[str, JSON], rest: dict[str, JSON]) -> tuple[dict[str, Entry], bool]:
+    stated = record.get("snapshot")
+    stated = stated if isinstance(stated, dict) else {}
+    files = stated.get("files")
+    if not isinstance(files, dict):
+        inner = rest.get("snapshot")
+        files = inner.get("trackedFileBackups") if isinstance(inner, dict) else None
+    entries = files.items() if isinstance(files, dict) else ()
+    return {name: entry for name, entry in entries if isinstance(entry, dict)}, stated.get("is_update") is True

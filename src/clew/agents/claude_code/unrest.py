@@ -1,0 +1,148 @@
+"""What runs during a session of Claude Code and can change any file: commands, sub-agents, hooks, foreign tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from clew.agents.evidence import Calm, Event, Unrest
+from clew.agents.harmless import only_reads
+from clew.model.json import JSON
+
+_HARMLESS = frozenset(
+    "Read Glob Grep LS NotebookRead TodoRead TodoWrite TaskCreate TaskUpdate TaskGet TaskList TaskOutput TaskStop "
+    "BashOutput KillShell KillBash WebFetch WebSearch ToolSearch AskUserQuestion ExitPlanMode EnterPlanMode "
+    "exit_plan_mode SendMessage ListMcpResourcesTool ReadMcpResourceTool LSP ReportFindings "
+    "ScheduleWakeup".split()
+)
+"""Tools that change no file of a project themselves. The plan that ExitPlanMode writes is the client's own."""
+_SHELLS = ("Bash", "PowerShell")
+_AGENTS = ("Task", "Agent")
+_NOTIFIED = re.compile(r"<tool-use-id>([^<]+)</tool-use-id>.*?<status>(?:completed|failed|killed|stopped)", re.DOTALL)
+_TYPED = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
+_SLASH = re.compile(
+    r"\s*(?:<command-message>.*?</command-message>\s*)?<command-name>/?([^<]*)</command-name>", re.DOTALL
+)
+_OWN_COMMANDS = frozenset(
+    "add-dir agents bug clear compact config context copy cost doctor effort exit export fast feedback help hooks ide "
+    "login logout mcp memory model output-style permissions plan plugin privacy-settings quit release-notes rename "
+    "resume rewind sandbox stats status statusline tasks terminal-setup theme todos upgrade usage vim".split()
+)
+"""Slash commands of the client itself; others may run commands."""
+_OVER = ("completed", "failed", "killed", "stopped")
+_SHOWN = 60
+
+Begun = Callable[[JSON], int | None]
+"""The message of the call that an id stands for."""
+
+
+class Watch:
+    """Tells when something begins that can change files, and when it is over."""
+
+    def __init__(self) -> None:
+        self.last_reply = 0
+        self._running: set[str] = set()
+        self._names: dict[str, str] = {}
+        """Of what runs in the background: the call that began it, by the name it was given."""
+        self._typed: str | None = None
+
+    def called(self, key: str, name: str, given: dict[str, JSON], index: int) -> Iterator[Event]:
+        command = given.get("command")
+        if name in _HARMLESS or (name in _SHELLS and isinstance(command, str) and only_reads(command)):
+            return
+        what = f"`{_short(command)}`" if isinstance(command, str) else name
+        self._running.add(key)
+        yield Unrest(key, index, what)
+
+    def returned(self, key: str, name: str, given: dict[str, JSON], result: JSON, index: int) -> Iterator[Event]:
+        told = result if isinstance(result, dict) else {}
+        if key in self._running:
+            names = [told.get(word) for word in ("backgroundTaskId", "agentId", "taskId", "shellId")]
+            if self._goes_on(name, given, told):
+                self._names.update({one: key for one in names if isinstance(one, str)})
+            else:
+                yield from self.ended(key, index)
+        yield from self._looked_after(name, given, told, index)
+
+    def ended(self, key: str, index: int) -> Iterator[Event]:
+        """What a call began is over."""
+        if key in self._running:
+            self._running.remove(key)
+            yield Calm(key, index)
+
+    def message(self, message: dict[str, JSON], rest: dict[str, JSON], begun: Begun) -> Iterator[Event]:
+        """What a message itself tells: a notice of the client, a command of the person, a hook."""
+        index = message["index"]
+        if message["role"] == "assistant":
+            self.last_reply = index
+        if self._typed is not None:
+            yield Calm(self._typed, index)
+            self._typed = None
+        for text in _texts(message, rest):
+            yield from self._notice(text, index)
+        attachment = rest.get("attachment")
+        if isinstance(attachment, dict) and str(attachment.get("type")).startswith("hook_"):
+            yield from self._hook(attachment, "toolUseID", index, begun)
+        if rest.get("subtype") == "stop_hook_summary":
+            yield from self._hook(rest, "", index, begun)
+
+    def progress(self, record: dict[str, JSON], index: int, begun: Begun) -> Iterator[Event]:
+        """A hook that an older client tells of while it runs."""
+        for own in (record.get("extensions") or {}).values():
+            rest = own.get("rest") if isinstance(own, dict) else None
+            told = rest.get("data") if isinstance(rest, dict) else None
+            if isinstance(rest, dict) and isinstance(told, dict) and told.get("type") == "hook_progress":
+                yield from self._hook(rest, "parentToolUseID", index + 1, begun)
+
+    def _hook(self, told: dict[str, JSON], name: str, index: int, begun: Begun) -> Iterator[Event]:
+        call = begun(told.get(name))
+        key = f"hook {index}"
+        yield Unrest(key, call if call is not None else min(self.last_reply, index - 1), "a hook")
+        yield Calm(key, index)
+
+    def _notice(self, text: str, index: int) -> Iterator[Event]:
+        if "<task-notification>" in text:
+            for found in _NOTIFIED.finditer(text):
+                yield from self.ended(found[1], index)
+        typed, slash = _TYPED.match(text.lstrip()), _SLASH.match(text)
+        if typed is not None and not only_reads(typed[1]):
+            yield from self._type(f"`{_short(typed[1])}`", index)
+        elif slash is not None and slash[1].strip() not in _OWN_COMMANDS:
+            yield from self._type(f"/{_short(slash[1])}", index)
+
+    def _type(self, what: str, index: int) -> Iterator[Event]:
+        """A command that the person typed: it runs about now, and is over at the next message."""
+        self._typed = f"typed {index}"
+        yield Unrest(self._typed, index - 1, what)
+
+    def _goes_on(self, name: str, given: dict[str, JSON], told: dict[str, JSON]) -> bool:
+        if name in _AGENTS:
+            return told.get("isAsync") is True or told.get("status") not in (None, "completed")
+        return given.get("run_in_background") is True or isinstance(told.get("backgroundTaskId"), str)
+
+    def _looked_after(self, name: str, given: dict[str, JSON], told: dict[str, JSON], index: int) -> Iterator[Event]:
+        """The person or the model looked after what runs, or stopped it."""
+        task = told.get("task")
+        task = task if isinstance(task, dict) else told
+        stopped = name in ("KillShell", "KillBash", "TaskStop")
+        if not stopped and task.get("status") not in _OVER:
+            return
+        for told_or_given in (told, task, given):
+            for word in ("shellId", "shell_id", "bash_id", "task_id", "taskId"):
+                key = self._names.get(str(told_or_given.get(word)))
+                if key is not None:
+                    yield from self.ended(key, index)
+
+
+def _texts(message: dict[str, JSON], rest: dict[str, JSON]) -> Iterator[str]:
+    for block in message["content"]:
+        if block["type"] == "text":
+            yield block["text"]
+    attachment = rest.get("attachment")
+    if isinstance(attachment, dict) and isinstance(attachment.get("prompt"), str):
+        yield attachment["prompt"]
+
+
+def _short(command: str) -> str:
+    line = " ".join(command.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

@@ -1,0 +1,91 @@
+"""Codex CLI: every rollout below ~/.codex, of all generations, read and written byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.codex import locate, sniff
+from clew.agents.receiving import Receiver
+from clew.derive.facts import Facts
+from clew.host import Host
+from clew.model import Problem
+from clew.model.json import JSON
+
+
+class Codex:
+    """The agent `codex`."""
+
+    id = locate.AGENT
+    title = "Codex CLI"
+    homepage = "https://github.com/openai/codex"
+
+    def roots(self, host: Host) -> Iterator[Path]:
+        return locate.roots(host)
+
+    def discover(self, root: Path) -> Iterator[SourceFile]:
+        return locate.discover(root)
+
+    def companions(self, host: Host) -> Iterator[Path]:
+        from clew.agents.codex.names import INDEX
+
+        yield from {root.parent / INDEX for root in locate.roots(host)}
+
+    def claims(self, path: Path, head: bytes) -> Claim:
+        return sniff.claims(path, head)
+
+    def locate(self, path: Path) -> SourceFile:
+        return locate.source_file(path)
+
+    def session_id(self, source: SourceFile) -> str:
+        from clew.agents.codex.header import session_id
+        from clew.agents.codex.scan import first_id
+
+        return session_id(source, first_id(source))
+
+    def scan(self, source: SourceFile) -> Facts:
+        from clew.agents.codex.scan import scan
+
+        return scan(source)
+
+    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        from clew.agents.codex.header import session_object
+        from clew.agents.codex.scan import outline_of
+
+        return session_object(source, facts, outline_of(source, facts))
+
+    def read(self, source: SourceFile, facts: Facts) -> Reading:
+        from clew.agents.codex.reading import CodexReading
+        from clew.agents.codex.scan import outline_of
+
+        return CodexReading(source, outline_of(source, facts))
+
+    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.codex import tables
+        from clew.agents.codex.compose import composed
+        from clew.agents.codex.shape import unshaped
+        from clew.agents.jsondoc import DocumentsWriter
+
+        own = header.extensions.get(self.id) or {}
+        if "orders" not in own:
+            yield from composed(header, units)
+            return
+        thread = own.get("thread")
+        lines = unshaped(units, thread if isinstance(thread, str) else str(header.session["id"]))
+        yield from DocumentsWriter(self.id, header, tables.chosen, {}).files(lines)
+
+    def receiver(self) -> Receiver:
+        from clew.agents.codex.receive import RECEIVER
+
+        return RECEIVER
+
+    def target(self, header: Header) -> str:
+        from clew.agents.codex.compose import target
+
+        return target(header)
+
+    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
+        from clew.agents.codex.check import check
+
+        return check(source)

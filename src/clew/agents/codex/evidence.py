@@ -1,0 +1,344 @@
+"""What a rollout of Codex proves about files: patches with their outcome, and files that `cat` showed.
+
+Notes of finished patches hold new and deleted files whole and changes as unified diffs, with the bytes that end lines.
+Hidden git commits that older versions made are in the project's own repository, which is not looked into.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from clew.agents.base import SourceFile, Unit
+from clew.agents.codex.outcome import outcome
+from clew.agents.codex.patches import Section, in_command, parse, updating
+from clew.agents.edits import parse_hunks, patching
+from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute, as_bytes, as_text
+from clew.agents.harmless import only_reads
+from clew.agents.tools import command_text
+from clew.derive.native import native_rest
+from clew.io.codec import NOT_JSON, loads
+from clew.model.json import JSON
+
+_HARMLESS = frozenset(
+    "update_plan view_image request_user_input wait wait_agent close_agent list_agents list_mcp_resources "
+    "list_mcp_resource_templates read_mcp_resource web_search tool_search get_context_remaining sleep".split()
+)
+_SHELLS = ("exec_command", "shell", "shell_command", "local_shell", "container.exec")
+_SPAWNS = ("spawn_agent", "resume_agent", "send_input", "followup_task", "assign_task")
+_ENDS = ("wait", "wait_agent", "close_agent")
+_IN_CODE = re.compile(r"\btools\.(exec_command|apply_patch|view_image|update_plan|sleep)\s*\(")
+_RUNNING = re.compile(r"Process running with session ID (\d+)")
+_OUTPUT = re.compile(r"(?:^|\n)Output:\n")
+_CUT = re.compile(
+    r"(?:tokens|chars|characters|bytes|lines) truncated|\[\.\.\. omitted|truncated output|output truncated"
+)
+_MOST = 256 << 10
+"""A longer output may have been cut."""
+_SHOWN = 60
+
+
+class Call(NamedTuple):
+    """A call of a tool that waits for its result."""
+
+    name: str
+    input: dict[str, JSON]
+    at: int
+    """The index of its message."""
+    folder: str | None
+
+
+def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+    """Everything a rollout proves, in its order."""
+    reader = _Reader()
+    for unit in units:
+        if unit.is_message:
+            yield from reader.message(unit.value)
+        else:
+            yield from reader.record(unit.value)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._calls: dict[str, Call] = {}
+        self._last: str | None = None
+        """The call that was made last."""
+        self._changes: dict[str, list[tuple[str, dict[str, JSON]]]] = {}
+        """By call: what its patch did, once that is noted."""
+        self._shown: dict[str, list[tuple[str, str, JSON]]] = {}
+        """By call: commands that ran in it, where, and what they printed."""
+        self._running: dict[str, str] = {}
+        """By session of a shell that goes on: the call that began it."""
+        self._spawned: dict[str, str] = {}
+        """By thread of a sub-agent: the call that began it."""
+        self._scripts: set[str] = set()
+        """Scripts that do nothing but what is noted."""
+        self._folder: str | None = None
+        self._keeps_items = False
+
+    def record(self, record: dict[str, JSON]) -> Iterator[Event]:
+        payload = native_rest(record).get("payload")
+        if not isinstance(payload, dict):
+            return
+        settings = payload.get("thread_settings")
+        folder = payload.get("cwd") or (settings.get("cwd") if isinstance(settings, dict) else None)
+        if isinstance(folder, str) and record.get("kind") == "state":
+            self._folder = absolute(folder, self._folder)
+        if payload.get("history_mode") == "paginated":
+            self._keeps_items = True
+        kind = payload.get("type")
+        if kind == "item_completed" and isinstance(payload.get("item"), dict):
+            yield from self._item(payload["item"], record["after"])
+        elif kind == "patch_apply_end":
+            self._patched(payload, payload.get("call_id"), payload.get("success") is not False)
+        elif kind == "undo_completed":
+            yield Unrest(f"undo {record['after']}", record["after"] - 1, "an undo")
+            yield Calm(f"undo {record['after']}", record["after"] + 1)
+
+    def _item(self, item: dict[str, JSON], after: int) -> Iterator[Event]:
+        key = item.get("id")
+        key = key if isinstance(key, str) and key in self._calls else self._last
+        if item.get("type") == "FileChange":
+            self._patched(item, key, item.get("status") == "completed")
+        elif item.get("type") == "CommandExecution" and key is not None:
+            command, folder = item.get("command"), item.get("cwd")
+            text = command_text({"command": command}).get("command")
+            if isinstance(text, str):
+                where = absolute(folder, None) if isinstance(folder, str) else self._folder or ""
+                output = item.get("aggregated_output") if item.get("exit_code") == 0 else None
+                self._shown.setdefault(key, []).append((text, where, output))
+                yield from self._ran_in_code(item, key, text, after)
+        elif item.get("type") == "SubAgentActivity":
+            yield from self._agent(item, key, after)
+        elif item.get("type") == "McpToolCall" and isinstance(item.get("id"), str) and item["id"] != key:
+            yield Unrest(item["id"], self._calls[key].at if key in self._calls else after, "a foreign tool")
+            yield Calm(item["id"], after + 1)
+
+    def _agent(self, item: dict[str, JSON], key: str | None, after: int) -> Iterator[Event]:
+        thread = str(item.get("agent_thread_id"))
+        if item.get("kind") in ("completed", "interrupted") and thread in self._spawned:
+            yield Calm(self._spawned.pop(thread), after + 1)
+        elif item.get("kind") in ("started", "interacted") and key is not None:
+            self._spawned.setdefault(thread, key)
+
+    def _ran_in_code(self, item: dict[str, JSON], key: str, command: str, after: int) -> Iterator[Event]:
+        """A command that a script ran; its own call is not recorded."""
+        if item.get("id") == key or only_reads(command) or key not in self._calls:
+            return
+        name = str(item.get("id"))
+        yield Unrest(name, self._calls[key].at, f"`{_short(command)}`")
+        yield Calm(name, after + 1)
+
+    def _patched(self, told: dict[str, JSON], key: JSON, is_done: bool) -> None:
+        changes = told.get("changes")
+        if is_done and isinstance(key, str) and isinstance(changes, dict):
+            found = [(path, change) for path, change in changes.items() if isinstance(change, dict)]
+            self._changes.setdefault(key, []).extend(found)
+
+    def message(self, message: dict[str, JSON]) -> Iterator[Event]:
+        is_inherited = bool((native_rest(message).get("metadata") or {}).get("inherited_user_message"))
+        for block in message["content"]:
+            if block["type"] == "tool_use":
+                yield from self._called(block, message["index"], is_inherited)
+            elif block["type"] == "tool_result":
+                yield from self._returned(block, message["index"])
+            elif block["type"] == "text" and block["text"].startswith("<user_shell_command>"):
+                yield Unrest(f"typed {message['index']}", message["index"] - 1, "a command of the person")
+                yield Calm(f"typed {message['index']}", message["index"])
+
+    def _called(self, block: dict[str, JSON], index: int, is_inherited: bool) -> Iterator[Event]:
+        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
+        if not isinstance(key, str) or not isinstance(name, str):
+            return
+        given = given if isinstance(given, dict) else {}
+        workdir = given.get("workdir", given.get("working_directory"))
+        folder = absolute(workdir, self._folder) if isinstance(workdir, str) else self._folder
+        self._calls[key] = call = Call(name, given, index, folder)
+        self._last = key
+        if name == "exec" and self._keeps_items and not is_inherited and _is_transparent(_code(call)):
+            self._scripts.add(key)
+            return
+        if name not in _HARMLESS and name != "apply_patch" and not _is_plain(call):
+            command = _command(call)
+            yield Unrest(key, index, f"`{_short(command)}`" if command is not None else name)
+            if is_inherited:
+                # It was over before this thread began.
+                yield Calm(key, index + 1)
+
+    def _returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
+        key = block.get("tool_id")
+        call = self._calls.get(key) if isinstance(key, str) else None
+        if call is None:
+            return
+        assert isinstance(key, str)
+        yield from self._ended(key, call, block, index)
+        went = outcome(block.get("output"))
+        changes = self._changes.pop(key, None)
+        if changes is not None:
+            for path, change in changes:
+                yield from _noted(absolute(path, call.folder), change, call.at, index)
+        elif went.is_error is not True and block.get("is_error") is not True:
+            yield from _said(call, index)
+        yield from self._read(key, call, block, index, went.exit_code)
+
+    def _ended(self, key: str, call: Call, block: dict[str, JSON], index: int) -> Iterator[Event]:
+        """What the call began is over, unless it says that it goes on."""
+        running = _RUNNING.search(_text(block)[:400])
+        if running is not None:
+            self._running.setdefault(running[1], key)
+            return
+        began = self._running.pop(str(call.input.get("session_id")), None)
+        if began is not None:
+            yield Calm(began, index)
+        if key in self._scripts and len(self._shown.get(key, ())) < _code(call).count("tools.exec_command("):
+            # A command that was begun and is not over yet.
+            yield Unrest(f"{key} goes on", call.at, "a command in the background")
+        yield from self._agents(key, call, block, index)
+        if key not in self._spawned.values() and call.name not in _SPAWNS:
+            yield Calm(key, index)
+
+    def _agents(self, key: str, call: Call, block: dict[str, JSON], index: int) -> Iterator[Event]:
+        """Sub-agents that a call began or saw the end of; one whose name is not told goes on for ever."""
+        text = _text(block)
+        if call.name in _SPAWNS:
+            told = call.input.get("id", call.input.get("target", _named(text).get("agent_id")))
+            if isinstance(told, str):
+                self._spawned.setdefault(told, key)
+        elif call.name in _ENDS:
+            status = _named(text).get("status")
+            over = [name for name, one in status.items() if _is_over(one)] if isinstance(status, dict) else []
+            over += [str(call.input.get("id"))] if call.name == "close_agent" else []
+            for name in over:
+                if name in self._spawned:
+                    yield Calm(self._spawned.pop(name), index)
+
+    def _read(self, key: str, call: Call, block: dict[str, JSON], index: int, code: int | None) -> Iterator[Touch]:
+        shown = self._shown.pop(key, [])
+        command = _command(call)
+        if not shown and command is not None and code == 0:
+            shown = [(command, call.folder or "", _body(block))]
+        for text, folder, output in shown:
+            path = _shown_file(text)
+            if path is not None:
+                state = None
+                if isinstance(output, str) and len(output) < _MOST and not _CUT.search(output):
+                    state = as_text(output) if call.input.get("tty") else as_bytes(output)
+                yield Touch(absolute(path, folder or None), "read", call.at, index, "read", state, state)
+
+
+def _noted(path: str, change: dict[str, JSON], call: int, done: int) -> Iterator[Touch]:
+    """What a finished patch did to one file, by the client's own account."""
+    kind, content, target = change.get("type"), change.get("content"), change.get("move_path")
+    whole = as_bytes(content) if isinstance(content, str) else None
+    if kind == "add":
+        yield Touch(path, "create", call, done, "record", after=whole)
+    elif kind == "delete":
+        yield Touch(path, "delete", call, done, "record", whole, ABSENT)
+    elif kind == "update":
+        hunks = parse_hunks(str(change.get("unified_diff", "")))
+        edit = patching(hunks) if hunks else (lambda base: base) if change.get("unified_diff") == "" else None
+        yield from _moved(path, absolute(target, None) if isinstance(target, str) else None, edit, call, done)
+
+
+def _said(call: Call, done: int) -> Iterator[Touch]:
+    """What a patch did by its own words, where the client keeps no account of it."""
+    folder, patch = call.folder, None
+    if call.name == "apply_patch":
+        patch = call.input.get("input", call.input.get("patch"))
+    command = _command(call)
+    inside = in_command(command) if command is not None else None
+    if inside is not None:
+        patch, below = inside
+        folder = absolute(below, folder) if below else folder
+    for section in parse(patch) or () if isinstance(patch, str) else ():
+        yield from _sectioned(section, folder, call.at, done)
+
+
+def _sectioned(section: Section, folder: str | None, call: int, done: int) -> Iterator[Touch]:
+    path = absolute(section.path, folder)
+    if section.content is not None:
+        yield Touch(path, "create", call, done, "record", after=as_bytes(section.content))
+    elif section.chunks is None:
+        yield Touch(path, "delete", call, done, "record", after=ABSENT)
+    else:
+        target = absolute(section.target, folder) if section.target else None
+        yield from _moved(path, target, updating(section.chunks), call, done)
+
+
+def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[Touch]:
+    if target is None or target == path:
+        yield Touch(path, "change", call, done, "edit", edit=edit)
+        return
+    yield Touch(target, "create", call, done, "edit", edit=edit, source=path)
+    yield Touch(path, "delete", call, done, "edit", after=ABSENT)
+
+
+def _is_plain(call: Call) -> bool:
+    """True for a command that only reads, or only applies a patch."""
+    command = _command(call)
+    return command is not None and (only_reads(command) or in_command(command) is not None)
+
+
+def _is_transparent(code: str) -> bool:
+    """True for a script that does nothing but call tools whose doings are noted one by one."""
+    return len(_IN_CODE.findall(code)) == len(re.findall(r"\btools\b", code))
+
+
+def _code(call: Call) -> str:
+    code = call.input.get("input")
+    return code if isinstance(code, str) else ""
+
+
+def _command(call: Call) -> str | None:
+    if call.name not in _SHELLS:
+        return None
+    given = call.input.get("cmd", call.input.get("command"))
+    command = given
+    if isinstance(given, list):
+        words = [str(word) for word in given]
+        command = shlex.join(words) if words[:1] == ["apply_patch"] else command_text({"command": words})["command"]
+    return command if isinstance(command, str) else None
+
+
+def _shown_file(command: str) -> str | None:
+    """The one file that a command prints whole."""
+    if not only_reads(command):
+        return None
+    words = shlex.split(command)
+    return words[1] if len(words) == 2 and words[0] == "cat" and not words[1].startswith("-") else None
+
+
+def _text(block: dict[str, JSON]) -> str:
+    output = block.get("output")
+    if isinstance(output, list):
+        return "\n".join(str(part.get("text", "")) for part in output if isinstance(part, dict))
+    return output if isinstance(output, str) else ""
+
+
+def _named(text: str) -> dict[str, JSON]:
+    try:
+        found = loads(text.encode())
+    except (UnicodeEncodeError, *NOT_JSON):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_over(status: JSON) -> bool:
+    return isinstance(status, dict) or status in ("shutdown", "not_found", "interrupted")
+
+
+def _body(block: dict[str, JSON]) -> str | None:
+    """What a command printed, without what the client puts before it."""
+    text = _text(block)
+    if text.startswith('{"output":'):
+        output = _named(text).get("output")
+        return output if isinstance(output, str) else None
+    head = _OUTPUT.search(text)
+    return text[head.end() :] if head is not None else None
+
+
+def _short(command: str) -> str:
+    line = " ".join(command.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

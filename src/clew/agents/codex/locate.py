@@ -1,0 +1,113 @@
+"""Where Codex keeps its rollouts, and what their names tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.agents.base import SourceFile
+from clew.host import Host
+
+AGENT = "codex"
+SESSIONS, ARCHIVED = "sessions", "archived_sessions"
+
+_NAME = re.compile(r"rollout-(\d{4}-\d\d-\d\d(?:T\d\d-\d\d-\d\d)?)-([^_]+)(?:_(.+))?")
+_PLAIN = re.compile(r"rollout-.+\.jsonl(?:\.zst|\.gz)?|rollout-\d{4}-\d\d-\d\d-.+\.json")
+
+
+class Named(NamedTuple):
+    """What a file name tells."""
+
+    stamp: str
+    thread: str
+    rollout: str | None
+
+
+def roots(host: Host) -> Iterator[Path]:
+    """The two folders below Codex's home."""
+    configured = host.env.get("CODEX_HOME")
+    home = Path(configured).expanduser() if configured else host.home / ".codex"
+    yield home / SESSIONS
+    yield home / ARCHIVED
+
+
+def discover(root: Path) -> Iterator[SourceFile]:
+    """Every rollout below the root. A packed one is hidden by its plain sibling; nothing is opened."""
+    for folder, names, files in os.walk(root):
+        names.sort()
+        for name in sorted(files):
+            if is_rollout(name) and not (name.endswith(".zst") and name.removesuffix(".zst") in files):
+                yield source_file(Path(folder) / name)
+
+
+def is_rollout(name: str) -> bool:
+    """True for the name of a rollout; staging files begin with a dot."""
+    return _PLAIN.fullmatch(name) is not None
+
+
+def source_file(path: Path) -> SourceFile:
+    """The session in a rollout."""
+    try:
+        stat = path.stat()
+        size, mtime = stat.st_size, stat.st_mtime
+    except OSError:
+        size, mtime = 0, 0.0
+    return SourceFile(AGENT, path, (), (), size, mtime)
+
+
+def stem(name: str) -> str:
+    """A file name without its suffixes."""
+    for suffix in (".zst", ".gz", ".jsonl", ".json"):
+        name = name.removesuffix(suffix)
+    return name
+
+
+def parse_name(path: Path) -> Named | None:
+    """Stamp, thread and rollout of a file name; None where it is not named like a rollout."""
+    found = _NAME.fullmatch(stem(path.name))
+    return Named(found[1], found[2], found[3]) if found else None
+
+
+def home_of(path: Path) -> Path | None:
+    """The Codex home a rollout lies in, by the folders above it."""
+    for folder in path.parents:
+        if folder.name in (SESSIONS, ARCHIVED):
+            return folder.parent
+    return None
+
+
+def filed_under(path: Path) -> str:
+    """The folder of a rollout below Codex's home, else the name of its folder."""
+    home = home_of(path)
+    return path.parent.relative_to(home).as_posix() if home is not None else path.parent.name
+
+
+def find_rollout(near: Path, name: str) -> Path | None:
+    """The file of a thread or rollout id in the home of a file; the newest where there are several."""
+    home = home_of(near)
+    if home is None:
+        return None
+    found = _INDEXES.get(home, {}).get(name)
+    if found is None or not found.exists():
+        # What is not known may have come since the folders were listed.
+        _INDEXES[home] = _list(home)
+        found = _INDEXES[home].get(name)
+    return found
+
+
+_INDEXES: dict[Path, dict[str, Path]] = {}
+"""The files of each home by thread or rollout, so that the folders are not listed for every question."""
+
+
+def _list(home: Path) -> dict[str, Path]:
+    index: dict[str, Path] = {}
+    for root in (home / ARCHIVED, home / SESSIONS):
+        for source in discover(root):
+            named = parse_name(source.path)
+            if named is not None:
+                # A replaced rollout is known by its own id; the thread's id means the first file.
+                index[named.rollout or named.thread] = source.path
+    return index

@@ -1,0 +1,189 @@
+"""Edits as functions of content: replacements, whole texts, hunks of a unified diff. What does not fit gives None."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from clew.agents.evidence import Absent, Edit, State, Whole, as_text
+
+_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_NO_NEWLINE = "\\"
+
+
+class Replacement(NamedTuple):
+    """One text for another, once or wherever it stands."""
+
+    old: str
+    new: str
+    every: bool = False
+
+
+class Hunk(NamedTuple):
+    """Lines of one place: the first old line (from 1), the lines that were there, the lines that are now."""
+
+    start: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def replacing(replacements: Sequence[Replacement]) -> Edit:
+    """The edit that makes replacements in turn, in text whose lines end as the file's do."""
+
+    def edit(base: State | None) -> State | None:
+        text = plain(base)
+        for one in replacements if text is not None else ():
+            text = _replaced(text, one) if text is not None else None
+        return restyled(text, base) if text is not None else None
+
+    return edit
+
+
+def _replaced(text: str, one: Replacement) -> str | None:
+    old, new = one.old.replace("\r\n", "\n"), one.new.replace("\r\n", "\n")
+    if not old:
+        return new if not text else None
+    count = text.count(old)
+    if count == 0 or (count > 1 and not one.every):
+        return None
+    return text.replace(old, new)
+
+
+def plain(base: State | None) -> str | None:
+    """Content as an editing tool sees it: characters, lines that end in "\\n", no byte order mark."""
+    if not isinstance(base, Whole):
+        return None
+    wide = base.body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        text = base.body.decode("utf-16" if wide else "utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        return None
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def restyled(text: str, base: State | None) -> Whole | None:
+    """New text in a file that ends its lines as the base does; exact only where that is known and the same for all."""
+    if not isinstance(base, Whole) or not base.exact or b"\0" in base.body:
+        return as_text(text)
+    returns, feeds = base.body.count(b"\r\n"), base.body.count(b"\n")
+    if "\r" in text or base.body.count(b"\r") != returns or returns not in (0, feeds):
+        return as_text(text)
+    mark = "\ufeff" if base.body.startswith(b"\xef\xbb\xbf") else ""
+    body = (text.replace("\n", "\r\n") if returns else text).encode("utf-8", "surrogatepass")
+    return Whole(mark.encode() + body, True)
+
+
+def parse_hunks(diff: str) -> list[Hunk] | None:
+    """The hunks of a unified diff; None where it is none."""
+    hunks: list[Hunk] = []
+    lines = diff.split("\n")
+    at = 0
+    while at < len(lines):
+        head = _HEAD.match(lines[at])
+        at += 1
+        if head is None:
+            if hunks and lines[at - 1 :] != [""]:
+                return None
+            continue
+        body, at = _body(lines, at, _count(head[2]), _count(head[4]))
+        hunk = make_hunk(int(head[1]), body)
+        if hunk is None:
+            return None
+        hunks.append(hunk)
+    return hunks or None
+
+
+def _count(text: str | None) -> int:
+    return 1 if text is None else int(text)
+
+
+def _body(lines: list[str], at: int, old: int, new: int) -> tuple[list[str], int]:
+    """The lines of a hunk; its head says how many, since a line may look like anything."""
+    begin = at
+    while at < len(lines) and (old > 0 or new > 0 or lines[at].startswith(_NO_NEWLINE)):
+        sign = lines[at][:1]
+        old -= sign in (" ", "-", "")
+        new -= sign in (" ", "+", "")
+        at += 1
+    return lines[begin:at], at
+
+
+def make_hunk(start: int, lines: Sequence[str]) -> Hunk | None:
+    """A hunk of signed lines; "\\" behind a line says that no newline ends it."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    last: tuple[int, ...] = ()
+    for line in lines:
+        sign, text = line[:1], line[1:]
+        if sign == _NO_NEWLINE:
+            for side in last:
+                sides[side][-1] = sides[side][-1].removesuffix("\n")
+            continue
+        last = {" ": (0, 1), "": (0, 1), "-": (0,), "+": (1,)}.get(sign, ())
+        if not last:
+            return None
+        for side in last:
+            sides[side].append(text + "\n")
+    return Hunk(start, tuple(sides[0]), tuple(sides[1]))
+
+
+def patching(hunks: Sequence[Hunk], *, translated: bool = False) -> Edit:
+    """The edit that puts hunks in their places. Translated ones are of text as an editing tool sees it."""
+
+    def edit(base: State | None) -> State | None:
+        if translated:
+            text = plain(base)
+            done = patched(text, hunks) if text is not None else None
+            return restyled(done, base) if done is not None else None
+        if not isinstance(base, Whole):
+            return None
+        try:
+            done = patched(base.body.decode(), hunks)
+        except UnicodeDecodeError:
+            return None
+        return Whole(done.encode(), base.exact) if done is not None else None
+
+    return edit
+
+
+def patched(text: str, hunks: Sequence[Hunk]) -> str | None:
+    """The text with hunks applied; every old line must stand where the hunk says."""
+    lines = text.split("\n")
+    whole = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    result: list[str] = []
+    at = 0
+    for hunk in hunks:
+        begin = hunk.start - 1 if hunk.old else hunk.start
+        begin = max(begin, 0)
+        if begin < at or tuple(whole[begin : begin + len(hunk.old)]) != hunk.old:
+            return None
+        result += whole[at:begin]
+        result += hunk.new
+        at = begin + len(hunk.old)
+    return "".join(result + whole[at:])
+
+
+def writing(text: str, *, verbatim: bool = False) -> Edit:
+    """The edit that replaces a file whole. Over content unknown, how lines end is known only of a tool that
+    writes what it is given.
+    """
+
+    def edit(base: State | None) -> State | None:
+        if isinstance(base, Absent) or (verbatim and not text.startswith("\ufeff")):
+            return _encoded(text)
+        if isinstance(base, Whole) and base.exact and b"\r" not in base.body and _is_plain(base.body):
+            return _encoded(text)
+        return as_text(text)
+
+    return edit
+
+
+def _encoded(text: str) -> Whole | None:
+    try:
+        return Whole(text.encode(), True)
+    except UnicodeEncodeError:
+        return None
+
+
+def _is_plain(body: bytes) -> bool:
+    return b"\0" not in body and not body.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"))

@@ -1,0 +1,147 @@
+"""What records prove about files. An agent that can tell has a module `evidence` in its package, with one function:
+
+    def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]
+
+It goes through a session once, in its order, and holds no content longer than it must. Messages are named by index.
+"""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+from urllib.parse import unquote
+
+from clew.agents.base import SourceFile, Unit
+
+Action = Literal["read", "create", "change", "delete", "snapshot"]
+How = Literal["backup", "record", "edit", "read"]
+"""A copy that the agent made; whole content in a record; an edit of content known before; what a tool read."""
+
+
+class Whole(NamedTuple):
+    """The content of a file. Where it is not exact, its characters are known, but not how lines end and it begins.
+
+    Inexact content is spelled in UTF-8 with "\\n", and without a byte order mark.
+    """
+
+    body: bytes
+    exact: bool
+
+
+class Absent(Enum):
+    """There is no such file: a fact, unlike not knowing."""
+
+    ABSENT = "absent"
+
+
+ABSENT = Absent.ABSENT
+State: TypeAlias = Whole | Absent
+Edit: TypeAlias = Callable[[State | None], State | None]
+"""Content from content; None is unknown. Pure."""
+
+
+class Touch(NamedTuple):
+    """What one tool did to one file, or what a copy or a reading shows of it.
+
+    Nothing had happened yet when message `call` was written; all had when message `done` was.
+    """
+
+    path: str
+    action: Action
+    call: int
+    done: int
+    how: How
+    before: State | None = None
+    after: State | None = None
+    edit: Edit | None = None
+    """Makes the content after it, where `after` does not hold it, of the content before it."""
+    source: str | None = None
+    """The file that was moved here: the edit is of its content."""
+    digest: str | None = None
+    """SHA-256 of the content after it, where the record tells no more."""
+    note: str | None = None
+    """Why there is less evidence than there could be."""
+
+
+class Unrest(NamedTuple):
+    """Something began after message `call` that can change any file: a command, a sub-agent, a foreign tool."""
+
+    key: str
+    call: int
+    what: str
+
+
+class Calm(NamedTuple):
+    """It was over when message `done` was written."""
+
+    key: str
+    done: int
+
+
+Event: TypeAlias = Touch | Unrest | Calm
+
+
+class Evidence(Protocol):
+    """The function of an agent's module `evidence`."""
+
+    def __call__(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]: ...
+
+
+_DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
+_URI = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
+
+
+def as_text(text: str) -> Whole | None:
+    """Content of which a record keeps the characters; None where some of them are lost."""
+    if "\ufffd" in text:
+        return None
+    try:
+        plain = text.replace("\r\n", "\n") if "\r" in text else text
+        return Whole(plain.removeprefix("\ufeff").encode(), False)
+    except UnicodeEncodeError:
+        return None
+
+
+def as_bytes(text: str) -> Whole | None:
+    """Content of which a record keeps every byte, as UTF-8; None where some are lost."""
+    if "\ufffd" in text:
+        return None
+    try:
+        return Whole(text.encode(), True)
+    except UnicodeEncodeError:
+        return None
+
+
+def absolute(path: str, folder: str | None) -> str:
+    """One spelling for a path in a record: absolute where it can be, with `/`; nothing is looked up on disk."""
+    uri = _URI.match(path)
+    if uri is not None:
+        path = unquote(path[uri.end() :])
+        path = path[1:] if _DRIVE.match(path, 1) else path
+    if is_windows(path):
+        return _windows(path)
+    if path.startswith(("/", "~")):
+        return _posix(path)
+    if not folder:
+        return _posix(path)
+    base = absolute(folder, None)
+    return _windows(f"{base}/{path}") if is_windows(base) else _posix(f"{base}/{path}")
+
+
+def is_windows(path: str) -> bool:
+    """True for an absolute path of Windows."""
+    return _DRIVE.match(path) is not None or path.startswith("\\\\")
+
+
+def _windows(path: str) -> str:
+    plain = ntpath.normpath(path).replace("\\", "/")
+    return plain[0].upper() + plain[1:]
+
+
+def _posix(path: str) -> str:
+    plain = posixpath.normpath(path)
+    return plain[1:] if plain.startswith("//") else plain

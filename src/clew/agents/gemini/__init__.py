@@ -1,0 +1,130 @@
+"""Gemini CLI: every chat below ~/.gemini/tmp, read and written byte for byte."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
+from clew.agents.gemini import locate
+from clew.agents.receiving import Receiver
+from clew.derive.facts import Facts
+from clew.host import Host
+from clew.model import Problem
+from clew.model.json import JSON
+
+_HEADER = re.compile(rb'"sessionId"\s*:\s*"')
+_PROJECT = re.compile(rb'"(?:projectHash|startTime|lastUpdated)"\s*:')
+_SPOKEN = re.compile(rb'"type"\s*:\s*"(?:gemini|user|info|warning|error|model)"')
+_EVENT = re.compile(rb'"\$(?:set|rewindTo)"\s*:')
+_TURN = re.compile(rb'"role"\s*:\s*"(?:user|model)"')
+_LOGGED = re.compile(rb'"messageId"\s*:\s*\d+')
+_AT_ONCE = 8 << 20
+"""What is larger is not held, not even for a moment."""
+_FOREIGN = re.compile(rb'"(?:parentUuid|isSidechain|schema_version|leafUuid)"\s*:')
+
+
+class Gemini:
+    """The agent `gemini`."""
+
+    id = locate.AGENT
+    title = "Gemini CLI"
+    homepage = "https://github.com/google-gemini/gemini-cli"
+
+    def roots(self, host: Host) -> Iterator[Path]:
+        return locate.roots(host)
+
+    def discover(self, root: Path) -> Iterator[SourceFile]:
+        return locate.discover(root)
+
+    def companions(self, host: Host) -> Iterator[Path]:
+        from clew.agents.gemini.project import REGISTRY, TRUSTED
+
+        yield from (root.parent / name for root in locate.roots(host) for name in (REGISTRY, TRUSTED))
+
+    def claims(self, path: Path, head: bytes) -> Claim:
+        name = locate.plain_name(path.name)
+        if not name.endswith((".json", ".jsonl")) or _FOREIGN.search(head):
+            return Claim.NO
+        first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if first == b"[":
+            return _claims_array(head)
+        if _HEADER.search(head) and _PROJECT.search(head) and (_SPOKEN.search(head) or b'"messages"' in head):
+            return Claim.YES
+        if (_HEADER.search(head) and b'"projectHash"' in head) or _EVENT.search(head):
+            return Claim.YES
+        if locate.saved_tag(path) is not None and b'"history"' in head and _TURN.search(head):
+            return Claim.YES
+        is_place = locate.is_chat(path) and ".gemini" in path.parts
+        return Claim.MAYBE if is_place and (not head.strip() or first == b"{") else Claim.NO
+
+    def locate(self, path: Path) -> SourceFile:
+        return locate.source_file(path)
+
+    def session_id(self, source: SourceFile) -> str:
+        return locate.session_id(source)
+
+    def scan(self, source: SourceFile) -> Facts:
+        return self.skim(source, tree=True, counts=True)
+
+    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
+        from clew.agents.gemini.scan import scan
+
+        if source.size <= _AT_ONCE:
+            from clew.agents.gemini.atonce import AtOnce
+
+            facts = AtOnce(source, counts=counts).scan()
+            if facts is not None:
+                return facts
+        return scan(source, counts)
+
+    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        from clew.agents.gemini.header import session_object
+
+        return session_object(source, facts)
+
+    def read(self, source: SourceFile, facts: Facts) -> Reading:
+        from clew.agents.gemini.replay import replay
+        from clew.agents.gemini.scan import reading_of
+        from clew.agents.gemini.steps import Steps
+
+        return reading_of(source, facts.extra.get("replay") or replay(Steps(source)))
+
+    def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
+        from clew.agents.gemini.atonce import AtOnce
+
+        return AtOnce(source)
+
+    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        own = header.extensions.get(self.id) or {}
+        if "orders" in own:
+            from clew.agents.gemini.writing import GeminiWriter, PlainWriter
+
+            is_same = own.get("session", header.session["id"]) == header.session["id"]
+            yield from (GeminiWriter if is_same else PlainWriter)(header).files(units)
+            return
+        from clew.agents.gemini.compose import composed
+
+        yield from composed(header, units)
+
+    def target(self, header: Header) -> str:
+        from clew.agents.gemini.compose import target
+
+        return target(header)
+
+    def receiver(self) -> Receiver:
+        from clew.agents.gemini.receive import RECEIVER
+
+        return RECEIVER
+
+    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
+        from clew.agents.gemini.check import check
+
+        return check(source, facts)
+
+
+def _claims_array(head: bytes) -> Claim:
+    if _LOGGED.search(head) and _HEADER.search(head):
+        return Claim.YES
+    return Claim.MAYBE if _TURN.search(head) and b'"parts"' in head else Claim.NO

@@ -1,0 +1,158 @@
+"""What a session of Gemini CLI proves about files: the diffs its tools display, what they read, and its checkpoints.
+
+A display holds a file whole before and after. `replace` shows lines that end in "\\n" whatever the file's do,
+`write_file` shows what it found as it was. A checkpoint is a commit in a repository beside the sessions, made before a
+tool ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from clew.agents.base import SourceFile, Unit
+from clew.agents.edits import restyled, writing
+from clew.agents.evidence import ABSENT, Calm, Edit, Event, State, Touch, Unrest, absolute, as_bytes, as_text
+from clew.agents.gemini.checkpoints import Checkpoints
+from clew.agents.harmless import only_reads
+from clew.derive.native import native_rest
+from clew.model.json import JSON
+
+_HARMLESS = frozenset(
+    "read_file glob search_file_content grep_search list_directory read_many_files web_fetch google_web_search "
+    "write_todos update_topic ask_user enter_plan_mode exit_plan_mode activate_skill get_internal_docs complete_task "
+    "list_background_processes read_background_output".split()
+)
+_CHANGES = ("write_file", "replace", "edit")
+_PATHS = ("file_path", "absolute_path", "path")
+_CUT = ("IMPORTANT: The file content has been truncated", "[File content truncated")
+_SHOWN = 60
+
+
+class Call(NamedTuple):
+    """A call of a tool that waits for its result."""
+
+    name: str
+    input: dict[str, JSON]
+    at: int
+    """The index of its message."""
+    display: JSON
+    is_error: bool
+
+
+def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+    """Everything a session proves, in its order."""
+    reader = _Reader(Checkpoints(source.path))
+    for unit in units:
+        if unit.is_message:
+            yield from reader.message(unit.value)
+        else:
+            reader.record(unit.value)
+
+
+class _Reader:
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._calls: dict[str, Call] = {}
+        self._checkpoints = checkpoints
+        self._displays: dict[str, tuple[JSON, bool]] = {}
+        """By call: what an earlier writing of the message displays; a later one may have lost it."""
+        self._done: set[str] = set()
+
+    def record(self, record: dict[str, JSON]) -> None:
+        calls = native_rest(record).get("toolCalls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict) and isinstance(call.get("id"), str) and "resultDisplay" in call:
+                failed = call.get("status") in ("error", "cancelled")
+                self._displays[call["id"]] = call["resultDisplay"], failed
+
+    def message(self, message: dict[str, JSON]) -> Iterator[Event]:
+        for block in message["content"]:
+            if block["type"] == "tool_use":
+                yield from self._called(block, message["index"])
+            elif block["type"] == "tool_result":
+                yield from self._returned(block, message["index"])
+
+    def _called(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
+        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
+        if not isinstance(key, str) or not isinstance(name, str) or key in self._done:
+            return
+        given = given if isinstance(given, dict) else {}
+        display, failed = native_rest(block).get("resultDisplay"), False
+        self._calls[key] = Call(name, given, index, display, failed)
+        yield from self._checkpoints.before(name, given, index)
+        command = given.get("command")
+        reads = name == "run_shell_command" and isinstance(command, str) and only_reads(command)
+        if name not in _HARMLESS and name not in _CHANGES and not reads:
+            yield Unrest(key, index, f"`{_short(command)}`" if isinstance(command, str) else name)
+
+    def _returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
+        key = block.get("tool_id")
+        call = self._calls.pop(key, None) if isinstance(key, str) else None
+        if call is None:
+            return
+        assert isinstance(key, str)
+        self._done.add(key)
+        if not _goes_on(call, block):
+            yield Calm(key, index)
+        display, failed = self._displays.pop(key, (None, False))
+        if call.display is not None:
+            display = call.display
+        path = _path(call)
+        if path is None or failed or block.get("is_error") is True:
+            return
+        if call.name == "read_file":
+            yield from _read(path, call, block, index)
+        elif call.name in _CHANGES:
+            yield _changed(path, call, display if isinstance(display, dict) else {}, index)
+
+
+def _path(call: Call) -> str | None:
+    path = next((call.input[name] for name in _PATHS if isinstance(call.input.get(name), str)), None)
+    return absolute(path, None) if path is not None else None
+
+
+def _goes_on(call: Call, block: dict[str, JSON]) -> bool:
+    return call.input.get("is_background") is True or "Background PIDs:" in str(block.get("output"))
+
+
+def _read(path: str, call: Call, block: dict[str, JSON], done: int) -> Iterator[Touch]:
+    output = block.get("output")
+    state: State | None = None
+    asked = {"offset", "limit", "start_line", "end_line"} & call.input.keys()
+    if isinstance(output, str) and not asked and not output.lstrip().startswith(_CUT):
+        is_other = output.startswith(("Cannot display content", "Binary content", "<tool_output_masked>"))
+        state = None if is_other or "Output too large" in output[:40] else as_text(output)
+    yield Touch(path, "read", call.at, done, "read", state, state)
+
+
+def _changed(path: str, call: Call, display: dict[str, JSON], done: int) -> Touch:
+    old, new = display.get("originalContent"), display.get("newContent")
+    is_new = display.get("isNewFile") is True
+    if not isinstance(new, str):
+        content = call.input.get("content")
+        edit = writing(content) if call.name == "write_file" and isinstance(content, str) else None
+        return Touch(path, "change", call.at, done, "record", edit=edit)
+    if is_new:
+        return Touch(path, "create", call.at, done, "record", ABSENT, as_bytes(new))
+    before: State | None = None
+    if isinstance(old, str):
+        # What begins with a mark may be of another encoding.
+        is_raw = call.name == "write_file" and not old.startswith("\ufeff")
+        before = as_bytes(old) if is_raw else as_text(old)
+    edit = writing(new) if call.name == "write_file" else _restyling(new)
+    return Touch(path, "change", call.at, done, "record", before, edit=edit)
+
+
+def _restyling(text: str) -> Edit:
+    """New text, in lines that end as those before it."""
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+    def edit(base: State | None) -> State | None:
+        return as_text(text) if "\ufffd" in text else restyled(plain, base)
+
+    return edit
+
+
+def _short(command: str) -> str:
+    line = " ".join(command.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

@@ -1,0 +1,112 @@
+"""The session object: identity, place, title, and links to sub-agents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import SourceFile
+from clew.agents.gemini import locate
+from clew.agents.gemini.project import workspace_of
+from clew.derive.facts import Facts
+from clew.derive.titles import short_title
+from clew.model.json import JSON
+from clew.model.time import is_canonical, is_later, parse_time, spell_time
+
+_PATH = re.compile(r"(?:/|[A-Za-z]:[\\/])[^\s\"'`<>|*?]+")
+_EXTENSIONS = {
+    "projectHash": "project_hash",
+    "directories": "directories",
+    "summary": "summary",
+    "memoryScratchpad": "memory_scratchpad",
+    "lastUpdated": "last_updated",
+    "kind": "kind",
+}
+
+
+def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
+    """The `session` of the unified document."""
+    state: dict[str, JSON] = facts.extra.get("state", {})
+    session = locate.session_id(source)
+    folder = locate.parent_folder(source.path)
+    is_agent = folder is not None or state.get("kind") == "subagent"
+    started, ended = _span(source, facts, state)
+    found: dict[str, JSON] = {
+        "id": session,
+        "workspace": _workspace(source, facts, state),
+        "workspace_encoded": locate.project_folder(source.path).name,
+        "started_at": started,
+        "ended_at": ended,
+        "source": {"type": "local", "host": None, "path": str(source.path)},
+        "is_agent_session": is_agent,
+        "parent_session_id": _parent(source.path, session) if is_agent else None,
+        "agent_id": session if is_agent else None,
+    }
+    tag = locate.saved_tag(source.path)
+    title = facts.titles.get("summary") or tag or short_title(facts.first_prompt)
+    if title:
+        found["title"] = title
+    if subagents := list(_subagents(source.path, session, facts)):
+        found["subagents"] = subagents
+    extensions = {name: state[key] for key, name in _EXTENSIONS.items() if key in state}
+    if tag is not None:
+        extensions |= {"saved_as": tag, "times": "of the file"}
+    if extensions:
+        found["extensions"] = {locate.AGENT: extensions}
+    return found
+
+
+def _workspace(source: SourceFile, facts: Facts, state: dict[str, JSON]) -> str:
+    project_hash = state.get("projectHash")
+    directories = state.get("directories")
+    hints = [each for each in directories if isinstance(each, str)] if isinstance(directories, list) else []
+    hints += _PATH.findall(facts.extra.get("context") or "")
+    hints += facts.extra.get("hints", [])
+    return workspace_of(
+        locate.project_folder(source.path), project_hash if isinstance(project_hash, str) else None, hints
+    )
+
+
+def _span(source: SourceFile, facts: Facts, state: dict[str, JSON]) -> tuple[str | None, str | None]:
+    """When the session began and ended; late notes move the time of the last update, early ends leave it behind."""
+    updated = _canonical(state.get("lastUpdated"))
+    started = _canonical(state.get("startTime")) or facts.first_time or locate.file_time(source.path)
+    ended = facts.last_time or updated
+    if ended is not None and updated is not None and is_later(updated, ended):
+        ended = updated
+    if started is None and source.mtime and not state:
+        # A saved chat knows no times.
+        started = ended = _canonical(source.mtime)
+    return started, ended or started
+
+
+def _canonical(time: JSON) -> str | None:
+    if isinstance(time, str) and is_canonical(time):
+        return time
+    stamp = parse_time(time)
+    return spell_time(stamp) if stamp is not None else None
+
+
+def _parent(path: Path, session: str) -> str | None:
+    """The session that started a sub-agent: the one whose id the folder spells, else the one that names it."""
+    folder = locate.parent_folder(path)
+    if folder is None:
+        return locate.caller(path, session)
+    for name in sorted(locate.known_names(path.parent.parent, folder[:8])):
+        claimed = locate.claimed_id(path.parent.parent / name)
+        if claimed is not None and locate.safe_id(claimed) == folder:
+            return claimed
+    return folder
+
+
+def _subagents(path: Path, session: str, facts: Facts) -> Iterator[dict[str, JSON]]:
+    calls: dict[str, str] = facts.extra.get("agents", {})
+    seen: set[str] = set()
+    for file in locate.subagent_files(path, session):
+        agent = locate.claimed_id(file) or locate.stem(file)
+        seen.add(agent)
+        yield {"session_id": agent, "agent_id": agent, "tool_id": calls.get(agent)}
+    for agent, call in calls.items():
+        if agent not in seen and any(locate.claimed_id(file) == agent for file in locate.beside(path, agent)):
+            yield {"session_id": agent, "agent_id": agent, "tool_id": call}

@@ -1,0 +1,292 @@
+"""Where Gemini CLI keeps chats, which files are one session, and what else lies beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote
+
+from clew.agents.base import SourceFile
+from clew.agents.folding import derived_id
+from clew.agents.gemini.project import copies_of
+from clew.errors import SourceUnreadable
+from clew.host import Host
+from clew.io.compress import open_source
+from clew.model.json import JSON
+
+AGENT = "gemini"
+CHATS, LOG = "chats", "logs.json"
+_SESSION = re.compile(r"session-(\d{4}-\d\d-\d\dT\d\d-\d\d)-(.+)\.jsonl?")
+_SAVED = re.compile(r"checkpoint-?(.*)\.json", re.DOTALL)
+_FIRST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"([^"\\]+)"')
+_LOGGED = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
+_HEAD = 1 << 12
+_MAX_LOG = 16 << 20
+_FIRST_STEPS = 20
+
+
+def roots(host: Host) -> Iterator[Path]:
+    """The folder of all projects."""
+    configured = host.env.get("GEMINI_CLI_HOME")
+    yield (Path(configured) if configured else host.home) / ".gemini" / "tmp"
+
+
+def discover(root: Path) -> Iterator[SourceFile]:
+    """Every chat, sub-agents included, every saved chat, and logs of prompts whose chats are gone."""
+    copies = copies_of(root)
+    for project in _folders(root):
+        newer = copies.get(project.name)
+        for folder in _chat_folders(project):
+            kept = [
+                name for name in _chat_names(folder) if newer is None or not _is_copied(folder / name, project, newer)
+            ]
+            yield from (source_of(folder, group) for group in _sessions(folder, kept))
+        for name in _files(project):
+            if _SAVED.fullmatch(plain_name(name)) or (plain_name(name) == LOG and gone_sessions(project / name)):
+                yield source_of(project, [name])
+
+
+def _chat_folders(project: Path) -> Iterator[Path]:
+    yield project / CHATS
+    yield from _folders(project / CHATS)
+
+
+def _is_copied(path: Path, project: Path, newer: Path) -> bool:
+    """True when the project's newer folder has the same chat, no shorter: it was copied there, not moved."""
+    try:
+        return (newer / path.relative_to(project)).stat().st_size >= path.stat().st_size
+    except OSError:
+        return False
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _files(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _chat_names(folder: Path) -> list[str]:
+    """The chats in a folder. Sub-agents are named by their ids; what recovery left behind ends in other ways."""
+    is_main = folder.name == CHATS
+    names = [name for name in _files(folder) if plain_name(name).endswith((".json", ".jsonl"))]
+    return [name for name in names if not is_main or _SESSION.fullmatch(plain_name(name))]
+
+
+def plain_name(name: str) -> str:
+    """A file name without compression suffixes."""
+    return name.removesuffix(".gz").removesuffix(".zst")
+
+
+def stem(path: Path) -> str:
+    """The file name without suffixes."""
+    return plain_name(path.name).removesuffix(".jsonl").removesuffix(".json")
+
+
+def short_id(name: str) -> str:
+    """The beginning of the session's id, which the name of a chat ends in; a sub-agent's is whole."""
+    match = _SESSION.fullmatch(plain_name(name))
+    return match.group(2) if match else stem(Path(name))
+
+
+def _sessions(folder: Path, names: list[str]) -> Iterator[list[str]]:
+    """The files of each session, in order of time. Only names that may belong together are looked into."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(short_id(name), []).append(name)
+    for group in alike.values():
+        if len(group) == 1:
+            yield group
+            continue
+        of: dict[str, list[str]] = {}
+        for name in group:
+            of.setdefault(claimed_id(folder / name) or name, []).append(name)
+        yield from (sorted(each, key=_order) for each in of.values())
+
+
+def _order(name: str) -> tuple[str, bool, str]:
+    match = _SESSION.fullmatch(plain_name(name))
+    return match.group(1) if match else "", plain_name(name).endswith(".jsonl"), name
+
+
+def source_of(folder: Path, names: list[str]) -> SourceFile:
+    """The session in some files of a folder."""
+    path = folder / names[0]
+    try:
+        stat = path.stat()
+        size, mtime = stat.st_size, stat.st_mtime
+    except OSError:
+        size, mtime = 0, 0.0
+    for name in names[1:]:
+        try:
+            mtime = max(mtime, (folder / name).stat().st_mtime)
+        except OSError:
+            continue
+    return SourceFile(AGENT, path, tuple(names[1:]), (), size, mtime)
+
+
+def source_file(path: Path) -> SourceFile:
+    """The session a file belongs to, with the other files of it beside."""
+    if is_chat(path):
+        alike = [name for name in _chat_names(path.parent) if short_id(name) == short_id(path.name)]
+        for group in _sessions(path.parent, alike):
+            if path.name in group:
+                return source_of(path.parent, group)
+    return source_of(path.parent, [path.name])
+
+
+def is_chat(path: Path) -> bool:
+    """True for a file in the place of a chat or of a sub-agent."""
+    return path.parent.name == CHATS or path.parent.parent.name == CHATS
+
+
+def is_log(path: Path) -> bool:
+    """True for a log of prompts."""
+    return plain_name(path.name).endswith(LOG)
+
+
+def parent_folder(path: Path) -> str | None:
+    """The name of the folder between chats/ and a sub-agent."""
+    return path.parent.name if path.parent.parent.name == CHATS else None
+
+
+def project_folder(path: Path) -> Path:
+    """The project's folder, which holds chats/ and saved chats."""
+    if path.parent.name == CHATS:
+        return path.parent.parent
+    return path.parent.parent.parent if path.parent.parent.name == CHATS else path.parent
+
+
+def relative_name(path: Path) -> str:
+    """The file's name in its project's folder."""
+    name = plain_name(path.name)
+    if path.parent.name == CHATS:
+        return f"{CHATS}/{name}"
+    return f"{CHATS}/{path.parent.name}/{name}" if path.parent.parent.name == CHATS else name
+
+
+def saved_tag(path: Path) -> str | None:
+    """The name a chat was saved under; a percent sign that escapes nothing stands for itself."""
+    match = _SAVED.fullmatch(plain_name(path.name))
+    return unquote(match.group(1)) if match else None
+
+
+def file_time(path: Path) -> str | None:
+    """The minute a chat began, by its name."""
+    match = _SESSION.fullmatch(plain_name(path.name))
+    return f"{match.group(1)[:13]}:{match.group(1)[14:]}:00Z" if match else None
+
+
+def session_id(source: SourceFile) -> str:
+    """The id that the session claims; saved chats and logs have none, and get one from their place."""
+    path = source.path
+    if saved_tag(path) is not None:
+        return derived_id(AGENT, project_folder(path).name, "saved", saved_tag(path))
+    if is_log(path):
+        return derived_id(AGENT, project_folder(path).name, "log")
+    return claimed_id(path) or stem(path)
+
+
+def claimed_id(path: Path) -> str | None:
+    """The session id that the first header claims."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return _read_claim(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(512)
+def _read_claim(path: Path, _changed: int, _size: int) -> str | None:
+    try:
+        with open_source(path) as stream:
+            match = _FIRST.match(stream.read(_HEAD))
+        if match:
+            return match.group(1).decode("utf-8", "replace")
+        claimed = first_header(path).get("sessionId")
+    except (OSError, SourceUnreadable):
+        return None
+    return claimed if isinstance(claimed, str) else None
+
+
+def first_header(path: Path) -> dict[str, JSON]:
+    """The first record that says whose session this is; empty where none of the first ones does."""
+    from clew.agents.gemini.steps import Steps
+
+    source = SourceFile(AGENT, path)
+    for step in islice(Steps(source), _FIRST_STEPS):
+        value = step.record.value
+        if value is not None and "id" not in value and isinstance(value.get("sessionId"), str):
+            return value
+    return {}
+
+
+def known_chats(project: Path) -> frozenset[str]:
+    """The first characters of the ids of all chats that are there."""
+    return frozenset(short_id(name) for name in _chat_names(project / CHATS))
+
+
+def gone_sessions(log: Path) -> set[str]:
+    """The sessions of a log of prompts that have no chat any more."""
+    try:
+        with open_source(log) as stream:
+            found = {name.decode("utf-8", "replace") for name in _LOGGED.findall(stream.read(_MAX_LOG))}
+    except (OSError, SourceUnreadable):
+        return set()
+    return found - set(still_there(found, known_chats(log.parent)))
+
+
+def still_there(sessions: Iterable[str], chats: frozenset[str]) -> Iterator[str]:
+    """Those of the sessions that have a chat; names of chats hold eight characters of the id."""
+    return (session for session in sessions if session[:8] in chats)
+
+
+def safe_id(session: str) -> str:
+    """An id as it is spelled in names of folders and files."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", session)
+
+
+def subagent_files(path: Path, session: str) -> Iterator[Path]:
+    """The sub-agents that a session started, by their place."""
+    if path.parent.name == CHATS:
+        folder = path.parent / safe_id(session)
+        for group in _sessions(folder, _chat_names(folder)):
+            yield folder / group[0]
+
+
+def beside(path: Path, agent: str) -> Iterator[Path]:
+    """Chats in the same folder whose names fit an agent's id: for some time sub-agents lay there."""
+    for name in _chat_names(path.parent) if path.parent.name == CHATS else ():
+        if short_id(name) == agent[:8] and name != path.name:
+            yield path.parent / name
+
+
+def caller(path: Path, agent: str) -> str | None:
+    """The session beside whose calls name this agent; for sub-agents that lie among the chats."""
+    pattern = re.compile(rb'"agentId"\s*:\s*' + re.escape(f'"{agent}"'.encode()))
+    for name in _chat_names(path.parent) if path.parent.name == CHATS else ():
+        if name == path.name:
+            continue
+        try:
+            with open_source(path.parent / name) as stream:
+                if pattern.search(stream.read()):
+                    return claimed_id(path.parent / name)
+        except (OSError, SourceUnreadable):
+            continue
+    return None
+
+
+def known_names(chats: Path, short: str) -> list[str]:
+    """The chats in a folder whose names end in the beginning of an id."""
+    return [name for name in _chat_names(chats) if safe_id(short_id(name)) == short]

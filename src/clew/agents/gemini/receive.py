@@ -1,0 +1,86 @@
+"""What Gemini CLI can hold of other agents' sessions, and how it is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from clew.agents.gemini.compose import folder_of
+from clew.agents.gemini.locate import is_chat
+from clew.agents.gemini.project import MARKER, REGISTRY, registered
+from clew.agents.receiving import Capacity, Header, Read, Receiver
+from clew.agents.tools import (
+    EDIT,
+    FETCH,
+    GLOB,
+    GREP,
+    LIST,
+    READ,
+    SEARCH,
+    SHELL,
+    TODOS,
+    WRITE,
+    Tool,
+    todos_from,
+    todos_into,
+)
+
+_PATH = {"path": "file_path"}
+_FOLDER = {"path": "dir_path"}
+TOOLS = (
+    Tool(SHELL, "run_shell_command", {"cwd": "dir_path"}),
+    Tool(READ, "read_file", _PATH),
+    Tool(WRITE, "write_file", _PATH),
+    Tool(EDIT, "replace", {**_PATH, "old": "old_string", "new": "new_string"}),
+    Tool(GLOB, "glob", _FOLDER),
+    Tool(GREP, "grep_search", {**_FOLDER, "glob": "include"}),
+    Tool(GREP, "search_file_content", {**_FOLDER, "glob": "include"}),
+    Tool(LIST, "list_directory", _FOLDER),
+    Tool(FETCH, "web_fetch"),
+    Tool(SEARCH, "google_web_search"),
+    Tool(
+        TODOS,
+        "write_todos",
+        read=todos_from({"description": "content"}),
+        write=todos_into({"content": "description", "status": "status"}),
+    ),
+)
+
+
+def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
+    """The list of projects, and the mark beside the chats: without both the client passes over the folder."""
+    workspace = header.session["workspace"]
+    name = f".gemini/{REGISTRY}"
+    before = read(name)
+    _, text = registered(before, workspace)
+    if text != before:
+        yield name, text
+    for store in ("tmp", "history"):
+        mark = f".gemini/{store}/{folder_of(header.session)}/{MARKER}"
+        if read(mark) is None:
+            yield mark, workspace.encode()
+
+
+def _goes_on(path: Path, parts: Sequence[str]) -> bool:
+    """True for a chat in one file: of several the client reads one alone."""
+    return is_chat(path) and not parts
+
+
+RECEIVER = Receiver(
+    Capacity(
+        images=True,
+        documents=True,
+        pictured_results=True,
+        thinking=True,
+        failures=True,
+        titles=True,
+        foreign_lines=True,
+    ),
+    TOOLS,
+    ("sessionId",),
+    lambda session: ["gemini", "--resume", str(session["id"])],
+    _goes_on,
+    ("<session_context>", "<hook_context>"),
+    lambda workspace, read: registered(read(f".gemini/{REGISTRY}"), workspace)[0],
+    _register,
+)

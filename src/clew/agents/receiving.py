@@ -1,0 +1,78 @@
+"""What is to be known of an agent before another agent's session is written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew.agents.tools import Tool
+from clew.model.json import JSON
+
+
+class Header(NamedTuple):
+    """The parts of a unified document that are not messages or records."""
+
+    schema_version: str
+    export_timestamp: str
+    agent: str
+    session: dict[str, JSON]
+    extensions: dict[str, JSON]
+
+
+class Capacity(msgspec.Struct, frozen=True):
+    """What the sessions of an agent can hold of a conversation beside texts, calls and results."""
+
+    images: bool = False
+    documents: bool = False
+    pictured_results: bool = False
+    """Tool results may hold pictures."""
+    thinking: bool = False
+    """Another agent's thoughts can be kept; an agent's own always can."""
+    failures: bool = False
+    """A result says whether the call failed."""
+    titles: bool = False
+    todos: tuple[str, ...] = ()
+    """The roles whose messages can carry the todo list as it stood."""
+    foreign_lines: bool = False
+    """Lines of a type the agent does not know may stand in its file: it passes over them."""
+
+
+Read = Callable[[str], bytes | None]
+"""Gives what a file below the home folder holds, None where there is none."""
+
+
+def _nothing(_header: Header, _read: Read) -> Iterator[tuple[str, bytes]]:
+    return iter(())
+
+
+def _always(_path: Path, _parts: Sequence[str]) -> bool:
+    return True
+
+
+def _unnamed(_workspace: str, _read: Read) -> str:
+    return ""
+
+
+class Receiver(msgspec.Struct, frozen=True):
+    """An agent as the one that goes on."""
+
+    capacity: Capacity
+    tools: tuple[Tool, ...]
+    id_keys: tuple[str, ...]
+    """The keys under which records name their own session."""
+    resume: Callable[[Mapping[str, JSON]], list[str]]
+    """The command that goes on with a session, to be run in the session's folder."""
+    goes_on: Callable[[Path, Sequence[str]], bool] = _always
+    """Whether the agent of today goes on with a file, and with its further parts, as they are.
+
+    If not, the session is written anew in today's form.
+    """
+    injected: tuple[str, ...] = ()
+    """How texts begin in which the agent tells its model of the surroundings; the next one tells of its own."""
+    filed_under: Callable[[str, Read], str] = _unnamed
+    """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
+    register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing
+    """Files below the home that must name the session so that the agent sees it, as they should be."""

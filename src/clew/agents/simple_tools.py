@@ -1,0 +1,101 @@
+"""Tools for files and commands under the names that small agents give them, and what a call of one proves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clew.agents.edits import Replacement, replacing, writing
+from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute
+from clew.agents.harmless import only_reads
+from clew.model.json import JSON
+
+_WRITES = ("write", "write_file", "create_file")
+_EDITS = ("edit", "edit_file", "str_replace", "replace")
+_READS = ("read", "read_file", "view", "view_file")
+_DELETES = ("delete_file", "remove_file")
+_SHELLS = ("bash", "shell", "run_shell", "run_command", "run_shell_command")
+_BY_COMMAND = "str_replace_based_edit_tool"
+_COMMANDS = {"create": "write", "str_replace": "edit", "view": "read"}
+_HARMLESS = frozenset(
+    "glob grep ls list list_files list_directory search search_files code_search find_files todo_write todowrite "
+    "todo_read web_fetch web_search webfetch websearch git_status git_log git_diff git_branch git_blame "
+    "sequential_thinking sequentialthinking task_done ask_user askuserquestion lsp".split()
+)
+_PATHS = ("file_path", "path", "filename", "file")
+_SHOWN = 60
+
+
+class Work:
+    """Calls and their results, as they come. `exact`: files are written as they are given, byte for byte."""
+
+    def __init__(self, exact: bool) -> None:
+        self._exact = exact
+        self._calls: dict[str, tuple[str, dict[str, JSON], int, str | None]] = {}
+
+    def called(self, block: dict[str, JSON], index: int, folder: str | None) -> Iterator[Event]:
+        """A call was made."""
+        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
+        if not isinstance(key, str) or not isinstance(name, str):
+            return
+        given = given if isinstance(given, dict) else {}
+        name = _kind(name, given)
+        self._calls[key] = name, given, index, folder
+        if _can_change_anything(name, given):
+            command = given.get("command")
+            yield Unrest(key, index, f"`{_short(command)}`" if isinstance(command, str) else name)
+
+    def returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
+        """A result came."""
+        key = block.get("tool_id")
+        call = self._calls.pop(key, None) if isinstance(key, str) else None
+        if call is None:
+            return
+        assert isinstance(key, str)
+        name, given, at, folder = call
+        if _can_change_anything(name, given):
+            yield Calm(key, index)
+        path = next((given[word] for word in _PATHS if isinstance(given.get(word), str)), None)
+        if path is not None and block.get("is_error") is not True:
+            yield from self._touches(name, given, absolute(path, folder), at, index)
+
+    def _touches(self, name: str, given: dict[str, JSON], path: str, at: int, done: int) -> Iterator[Touch]:
+        if name in _READS:
+            yield Touch(path, "read", at, done, "read")
+        elif name in _DELETES:
+            yield Touch(path, "delete", at, done, "record", after=ABSENT)
+        elif name in _WRITES:
+            yield Touch(path, "change", at, done, "record", edit=self._writing(given))
+        elif name in _EDITS:
+            yield Touch(path, "change", at, done, "edit", edit=_replacing(given))
+
+    def _writing(self, given: dict[str, JSON]) -> Edit | None:
+        text = _text(given, "content", "file_text", "text")
+        return writing(text, verbatim=self._exact) if text is not None else None
+
+
+def _kind(name: str, given: dict[str, JSON]) -> str:
+    name = name.lower()
+    return _COMMANDS.get(str(given.get("command")), name) if name == _BY_COMMAND else name
+
+
+def _can_change_anything(name: str, given: dict[str, JSON]) -> bool:
+    if name in _SHELLS:
+        command = given.get("command", given.get("cmd"))
+        return not (isinstance(command, str) and only_reads(command))
+    return name not in (*_WRITES, *_EDITS, *_READS, *_DELETES) and name not in _HARMLESS
+
+
+def _replacing(given: dict[str, JSON]) -> Edit | None:
+    old, new = _text(given, "old_string", "old_str", "old"), _text(given, "new_string", "new_str", "new")
+    if old is None or new is None:
+        return None
+    return replacing([Replacement(old, new, given.get("replace_all") is True)])
+
+
+def _text(given: dict[str, JSON], *names: str) -> str | None:
+    return next((given[name] for name in names if isinstance(given.get(name), str)), None)
+
+
+def _short(command: str) -> str:
+    line = " ".join(command.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

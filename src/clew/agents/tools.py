@@ -1,0 +1,106 @@
+"""Tools that several agents have under names of their own, in words that belong to none of them.
+
+An agent lists its tools; where two agents have a tool for the same work, a call of one can be spelled as a call of
+the other. Arguments without an equal keep their own names.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from clew.model.json import JSON
+
+Arguments: TypeAlias = dict[str, JSON]
+
+SHELL = "shell"  # command, description, cwd
+READ = "read"  # path, offset, limit
+WRITE = "write"  # path, content
+EDIT = "edit"  # path, old, new, all
+GLOB = "glob"  # pattern, path
+GREP = "grep"  # pattern, path, glob
+LIST = "list"  # path
+FETCH = "fetch"  # url, prompt
+SEARCH = "search"  # query
+TODOS = "todos"  # todos: a list of {content, status, active_form?}
+
+_SHELLS = ("bash", "sh", "zsh")
+
+
+class Tool(NamedTuple):
+    """One tool of an agent: what it is for, its name, and the agent's own words for its arguments."""
+
+    kind: str
+    name: str
+    arguments: Mapping[str, str] = {}
+    read: Callable[[Arguments], Arguments] | None = None
+    """Reshapes values once the arguments have their common names."""
+    write: Callable[[Arguments], Arguments] | None = None
+    """Reshapes them back."""
+
+
+class Translator:
+    """Spells the calls of one agent as another would."""
+
+    def __init__(self, source: Sequence[Tool], target: Sequence[Tool]) -> None:
+        self._known = {tool.name: tool for tool in reversed(source)}
+        # Where an agent has several tools of a kind, the first is the one to be written.
+        self._equal = {tool.kind: tool for tool in reversed(target)}
+        self._own = {tool.name for tool in target}
+
+    def kind(self, name: str | None) -> str | None:
+        """What a tool of the source is for; None where nobody else has the like."""
+        tool = self._known.get(name or "")
+        return tool.kind if tool is not None else None
+
+    def name(self, name: str | None) -> str | None:
+        """The target's name for a tool of the source."""
+        equal = self._equal.get(self.kind(name) or "")
+        return equal.name if equal is not None else name
+
+    def arguments(self, name: str | None, arguments: JSON) -> JSON:
+        """The target's arguments for a call of the source."""
+        tool = self._known.get(name or "")
+        equal = self._equal.get(tool.kind) if tool is not None else None
+        if tool is None or equal is None or type(arguments) is not dict:
+            return arguments
+        common = _renamed(arguments, {own: word for word, own in tool.arguments.items()})
+        if tool.read is not None:
+            common = tool.read(common)
+        if equal.write is not None:
+            common = equal.write(common)
+        return _renamed(common, equal.arguments)
+
+
+def _renamed(arguments: Arguments, names: Mapping[str, str]) -> Arguments:
+    return {names.get(name, name): value for name, value in arguments.items()}
+
+
+def command_text(arguments: Arguments) -> Arguments:
+    """A command given as a list of words, as the one text a shell reads."""
+    command = arguments.get("command")
+    if type(command) is not list or not all(type(word) is str for word in command):
+        return arguments
+    is_script = len(command) == 3 and command[1] in ("-lc", "-c") and command[0].rpartition("/")[2] in _SHELLS
+    return {**arguments, "command": command[2] if is_script else shlex.join(command)}
+
+
+def todos_from(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
+    """Put the entries of an agent's todo list into the common words: content, status, active_form."""
+    return _each_todo(lambda entry: _renamed(entry, words))
+
+
+def todos_into(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
+    """Put the entries of a todo list into an agent's own words; it has no others."""
+    return _each_todo(lambda entry: {own: entry[word] for word, own in words.items() if word in entry})
+
+
+def _each_todo(reshape: Callable[[Arguments], Arguments]) -> Callable[[Arguments], Arguments]:
+    def reshaped(arguments: Arguments) -> Arguments:
+        entries = arguments.get("todos")
+        if type(entries) is not list or not all(type(entry) is dict for entry in entries):
+            return arguments
+        return {**arguments, "todos": [reshape(entry) for entry in entries]}
+
+    return reshaped

@@ -1,0 +1,107 @@
+"""clew blame: which session, message and prompt wrote each line of a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from clew.agents.evidence import absolute
+from clew.cli.options import common, library, wants_json
+from clew.cli.output import print_json, say
+from clew.errors import SourceUnreadable, UnknownReference
+from clew.files.blame import Line, Version, blame
+from clew.files.finding import mentions, spellings, versions
+from clew.files.history import FileHistory, tells
+from clew.library import Library
+from clew.model.json import JSON
+
+_LINE = re.compile(r":(\d{1,9})$")
+_SHOWN = 40
+
+
+@click.command("blame")
+@click.argument("file", metavar="FILE[:LINE]")
+@click.option("--as", "recorded", metavar="PATH", help="The path by which records know the file, if it is elsewhere.")
+@common
+@click.pass_context
+def command(context: click.Context, /, file: str, recorded: str | None, homes: tuple[str, ...], as_json: bool) -> int:
+    """Print for each line of a file the session, message and prompt that wrote it, or only for one line.
+
+    Every session that speaks of the file is read. A line is put down to a message only if the records prove it; others
+    are unknown. Exit code 1 where no line is known.
+    """
+    path, number = _taken_apart(file)
+    try:
+        now = path.read_bytes()
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror}") from None
+    names = spellings(path) if recorded is None else {absolute(recorded, None)}
+    lines = _blamed(library(context, homes), names, now)
+    if number is not None:
+        if not 0 < number <= len(lines):
+            raise UnknownReference(f"{path} has {len(lines)} lines")
+        lines = [lines[number - 1]]
+    if wants_json(context, as_json):
+        print_json([_row(line) for line in lines])
+    else:
+        _print(lines)
+    return 0 if any(line.origin is not None for line in lines) else 1
+
+
+def _taken_apart(file: str) -> tuple[Path, int | None]:
+    found = _LINE.search(file)
+    if found is None or Path(file).exists():
+        return Path(file), None
+    return Path(file[: found.start()]), int(found[1])
+
+
+def _blamed(shelf: Library, names: set[str], now: bytes) -> list[Line]:
+    found: list[tuple[str, Version]] = []
+    for session in shelf.sources():
+        if not tells(session.agent) or not any(mentions(session.source, name) for name in names):
+            continue
+        try:
+            found += versions(FileHistory(session.agent, session.source), session.id, names)
+        except SourceUnreadable as error:
+            say(f"clew: {error}")
+    found.sort(key=lambda pair: pair[0])
+    return blame(now, [version for _, version in found])
+
+
+def _row(line: Line) -> dict[str, JSON]:
+    row: dict[str, JSON] = {"line": line.number, "text": line.text.rstrip("\r\n"), "session": None}
+    if line.origin is not None:
+        prompt = line.origin.prompt
+        row |= {
+            "session": line.origin.session,
+            "agent": line.origin.agent,
+            "message": line.origin.message,
+            "time": line.origin.time,
+            "prompt": {"message": prompt[0], "text": prompt[1]} if prompt is not None else None,
+            "certainty": line.origin.certainty,
+        }
+    return row
+
+
+def _print(lines: list[Line]) -> None:
+    from clew.render.safe import one_line, visible
+
+    names = [_name(line) for line in lines]
+    width = max(map(len, names), default=0)
+    said: set[str] = set()
+    for line, name in zip(lines, names, strict=True):
+        click.echo(f"{name:<{width}}  {line.number:>4}  {visible(line.text).rstrip()}")
+    for line, name in zip(lines, names, strict=True):
+        if line.origin is not None and name not in said and line.origin.prompt is not None:
+            said.add(name)
+            text = one_line(line.origin.prompt[1])
+            say(f"{name}: {text if len(text) <= _SHOWN * 2 else text[: _SHOWN * 2] + '…'}")
+
+
+def _name(line: Line) -> str:
+    if line.origin is None:
+        return "unknown"
+    mark = "?" if line.origin.certainty == "unproved" else ""
+    return f"{line.origin.agent}:{line.origin.session[:8]}#{line.origin.message}{mark}"

@@ -1,0 +1,92 @@
+"""clew convert: a session written for another agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from clew.cli.options import library, wants_json
+from clew.cli.output import print_json, say
+from clew.convert.choosing import prepare
+from clew.convert.writing import Converted
+from clew.errors import UnknownReference, WouldLose
+from clew.host import Host
+from clew.library import Library, StoredSession
+
+_SHOWN = 20
+
+
+@click.command("convert")
+@click.argument("reference", metavar="PATH|REF")
+@click.option(
+    "--to", "target", metavar="AGENT", required=True, help="The agent to write for; `clew agents` lists them."
+)
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    required=True,
+    help="Home folder to write the session below.",
+)
+@click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
+@click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
+@click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    reference: str,
+    target: str,
+    home: Path,
+    branch: str | None,
+    allow_loss: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Write a session so that another agent lists it and goes on with it, under an id of its own.
+
+    The original travels along: converting back gives its bytes again. The session is looked for in your own home,
+    or in the one named before the command: clew --home FROM convert REF --to AGENT --home TO.
+    """
+    session = find(library(context, ()), reference, home)
+    prepared = prepare(session.agent, session.source, target, branch)
+    outcome = prepared.describe(home)
+    refused = bool(outcome.losses) and not allow_loss and not dry_run
+    if not dry_run and not refused:
+        outcome = prepared.write(home, allow_loss=allow_loss)
+    if wants_json(context, as_json):
+        print_json(msgspec.to_builtins(outcome if not refused else msgspec.structs.replace(outcome, files=[])))
+    else:
+        _report(outcome, refused)
+    return WouldLose.exit_code if refused else 0
+
+
+def find(shelf: Library, reference: str, home: Path) -> StoredSession:
+    """The session a reference means; one that lies in the target's own home is found too."""
+    try:
+        return shelf.get(reference)
+    except UnknownReference:
+        if not home.is_dir():
+            raise
+        return Library(Host.at(home)).get(reference)
+
+
+def _report(outcome: Converted, refused: bool) -> None:
+    for loss in outcome.losses[:_SHOWN]:
+        place = f"#{loss.message}: " if loss.message is not None else ""
+        say(f"  {place}{loss.what}: {loss.why}")
+    if len(outcome.losses) > _SHOWN:
+        say(f"  and {len(outcome.losses) - _SHOWN} more; --json lists them all")
+    if refused:
+        say(f"clew: {_count(outcome)} would be lost, so nothing was written; --allow-loss converts all the same")
+        return
+    for file in outcome.files:
+        click.echo(file)
+    say(f"go on with: {' '.join(outcome.resume)}")
+
+
+def _count(outcome: Converted) -> str:
+    return "1 thing" if len(outcome.losses) == 1 else f"{len(outcome.losses)} things"

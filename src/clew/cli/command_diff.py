@@ -1,0 +1,121 @@
+"""clew diff: how files changed between two messages, or by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from clew.agents.evidence import State
+from clew.cli.filing import in_words, opened, range_in, row
+from clew.cli.options import common, wants_json
+from clew.cli.output import print_json, say
+from clew.files.differing import unified
+from clew.files.history import FileHistory
+from clew.files.timeline import LOOKS, Answer, Mark
+from clew.model.json import JSON
+
+
+class Pair(NamedTuple):
+    """A file at two times."""
+
+    before: Answer
+    after: Answer
+
+
+@click.command("diff")
+@click.argument("reference", metavar="REF#A[..B]")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--unproved", is_flag=True, help="Also compare content that nothing proves.")
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    reference: str,
+    paths: tuple[str, ...],
+    unproved: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Print how files differ between two messages (REF#3..12), or what one message did to them (REF#12).
+
+    Message 12 did what its calls did, or the calls whose results it holds. Files that are not known at both ends are
+    named on stderr. Exit code 1 where nothing is known to differ.
+    """
+    reference, first, last = range_in(reference)
+    _, history = opened(context, homes, reference)
+    pairs = _by_one(history, first) if last is None else _between(history, first, last)
+    if paths:
+        wanted = {history.named(path) for path in paths}
+        pairs = [pair for pair in pairs if pair.before.path in wanted]
+    diffs, unknown = _compare(history, pairs, unproved)
+    if wants_json(context, as_json):
+        print_json([*diffs, *({"diff": None, **_ends(pair)} for pair in unknown)])
+    else:
+        _print(diffs, unknown)
+    return 0 if diffs else 1
+
+
+def _between(history: FileHistory, first: int, last: int) -> list[Pair]:
+    return [Pair(before, after) for before, after in zip(history.all_at(first), history.all_at(last), strict=True)]
+
+
+def _by_one(history: FileHistory, message: int) -> list[Pair]:
+    """What a message did: for each file the state before the first of its doings, and after the last."""
+    history.require(message)
+    doings: dict[str, list[Mark]] = {}
+    for mark in history.marks():
+        if mark.action not in LOOKS and message in (mark.call, mark.done):
+            doings.setdefault(mark.path, []).append(mark)
+    return [Pair(_end(marks[0], False), _end(marks[-1], True)) for _, marks in sorted(doings.items())]
+
+
+def _end(mark: Mark, is_after: bool) -> Answer:
+    found = mark.after if is_after else mark.before
+    if found is None:
+        return Answer(mark.path, "unknown", None, mark=mark, is_after=is_after, reason=mark.note or "no record tells")
+    return Answer(mark.path, found.certainty, found, mark.how, mark, is_after)
+
+
+def _compare(history: FileHistory, pairs: Sequence[Pair], unproved: bool) -> tuple[list[dict[str, JSON]], list[Pair]]:
+    allowed = ("exact", "text", "unproved") if unproved else ("exact", "text")
+    known = [pair for pair in pairs if all(end.certainty in allowed for end in pair)]
+    differing = [pair for pair in known if not _is_same(pair)]
+    contents = history.contents([end for pair in differing for end in pair])
+    diffs = []
+    for pair, before, after in zip(differing, contents[::2], contents[1::2], strict=True):
+        text = _diff(history, pair, before, after)
+        if text:
+            diffs.append({"diff": text, **_ends(pair)})
+    return diffs, [pair for pair in pairs if pair not in known]
+
+
+def _is_same(pair: Pair) -> bool:
+    """True where both ends are equal as far as both are known."""
+    one, other = pair.before.print, pair.after.print
+    if one is None or other is None or pair.before.certainty == pair.after.certainty == "exact":
+        return one == other
+    return one.text == other.text
+
+
+def _diff(history: FileHistory, pair: Pair, before: State | None, after: State | None) -> str:
+    if before is None or after is None:
+        return ""
+    base = history.workspace + "/" if history.workspace else ""
+    return unified(pair.before.path.removeprefix(base), before, after)
+
+
+def _ends(pair: Pair) -> dict[str, JSON]:
+    return {"path": pair.before.path, "before": row(pair.before), "after": row(pair.after)}
+
+
+def _print(diffs: list[dict[str, JSON]], unknown: list[Pair]) -> None:
+    from clew.render.safe import visible
+
+    for one in diffs:
+        click.echo(visible(one["diff"]), nl=False)
+    for pair in unknown:
+        end = pair.before if pair.before.certainty in ("unknown", "unproved") else pair.after
+        say(f"{end.path}: {in_words(end)}")

@@ -1,0 +1,57 @@
+"""clew doctor: what is wrong with a store on disk, and mending it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from clew.cli.command_validate import line
+from clew.cli.options import common, wants_json
+from clew.cli.output import print_json, say
+from clew.errors import ClewError, SourceUnreadable
+from clew.store.doctor import Finding, examine
+from clew.store.layout import root_of
+
+
+@click.command("doctor")
+@click.argument("places", nargs=-1, type=click.Path(path_type=Path), metavar="[DIR]...")
+@click.option("--fix", is_flag=True, help="Mend what can be mended; without it nothing is changed.")
+@common
+@click.pass_context
+def command(
+    context: click.Context, /, places: tuple[Path, ...], fix: bool, homes: tuple[str, ...], as_json: bool
+) -> int:
+    """Look at the store of each DIR, which holds `.sage` (default: your home), and say what is wrong.
+
+    Looked at are modes that let others in, torn ends of logs, metadata that disagree with the log, temporary files that
+    were left behind, and locks. The locks are the system's own, so a dead process leaves none. Exit code 1 where
+    something is wrong that was not mended; notes do not count.
+    """
+    named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
+    for place in named:
+        if not root_of(place).is_dir():
+            raise SourceUnreadable(f"{root_of(place)}: no such folder")
+    rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
+    if wants_json(context, as_json):
+        print_json([{**msgspec.to_builtins(finding.problem), "mended": mended} for finding, mended in rows])
+    else:
+        for finding, mended in rows:
+            click.echo(("mended: " if mended else "") + line(finding.problem))
+    return 1 if any(_counts(finding, mended) for finding, mended in rows) else 0
+
+
+def _counts(finding: Finding, mended: bool) -> bool:
+    return not mended and (finding.problem.severity != "note" or finding.mend is not None)
+
+
+def _treat(finding: Finding, fix: bool) -> tuple[Finding, bool]:
+    if not fix or finding.mend is None:
+        return finding, False
+    try:
+        finding.mend()
+    except (OSError, ClewError) as error:
+        say(f"clew: {finding.problem.file}: cannot be mended: {error}")
+        return finding, False
+    return finding, True

@@ -1,0 +1,75 @@
+"""clew files: what a session did to which files."""
+
+from __future__ import annotations
+
+import click
+
+from clew.cli.filing import opened, printed
+from clew.cli.options import common, wants_json
+from clew.cli.output import print_json, print_table
+from clew.files.history import FileHistory
+from clew.files.timeline import Mark
+from clew.model.json import JSON
+from clew.references import message_of
+
+
+@click.command("files")
+@click.argument("reference", metavar="REF")
+@click.option("--changes", is_flag=True, help="Only what was created, changed or deleted.")
+@click.option("--copies", is_flag=True, help="Also the copies that the agent made of files.")
+@common
+@click.pass_context
+def command(
+    context: click.Context, /, reference: str, changes: bool, copies: bool, homes: tuple[str, ...], as_json: bool
+) -> int:
+    """Print which files each message of a session read, created, changed or deleted; REF#12 for one message.
+
+    `known` says how well the content after it is known: exact (every byte), text (every character, but not how lines
+    end), unproved (nothing proves that it was still so), unknown. Exit code 1 where no file was touched.
+    """
+    _, history = opened(context, homes, reference)
+    wanted = message_of(reference)
+    if wanted is not None:
+        history.require(wanted)
+    hidden = [action for action, hide in (("snapshot", not copies), ("read", changes)) if hide]
+    marks = [mark for mark in history.marks() if mark.action not in hidden and wanted in (None, mark.call, mark.done)]
+    if wants_json(context, as_json):
+        print_json([_row(mark, history) for mark in marks])
+    elif marks:
+        _print(marks, history)
+    return 0 if marks else 1
+
+
+def _row(mark: Mark, history: FileHistory) -> dict[str, JSON]:
+    states = {
+        name: {"certainty": found.certainty, **printed(found)} if found is not None else None
+        for name, found in (("before", mark.before), ("after", mark.after))
+    }
+    return {
+        "message": mark.call,
+        "result": mark.done,
+        "time": history.times.get(mark.call),
+        "action": mark.action,
+        "path": mark.path,
+        "how": mark.how,
+        **states,
+        "note": mark.note,
+    }
+
+
+def _print(marks: list[Mark], history: FileHistory) -> None:
+    from clew.render.safe import one_line
+    from clew.render.tables import Column
+
+    base = history.workspace + "/" if history.workspace else ""
+    columns = [Column("message", right=True), Column("action"), Column("known"), Column("file", flexible=True)]
+    cells = [
+        [
+            f"#{mark.call}",
+            mark.action,
+            mark.after.certainty if mark.after is not None else "unknown",
+            one_line(mark.path.removeprefix(base)),
+        ]
+        for mark in marks
+    ]
+    print_table(columns, cells)

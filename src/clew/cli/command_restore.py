@@ -1,0 +1,133 @@
+"""clew restore: files put back as they were at a message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clew.agents.evidence import absolute
+from clew.cli.filing import in_words, message_in, opened, row
+from clew.cli.options import common, library, wants_json
+from clew.cli.output import print_json, print_table, refuse_stores, say
+from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
+from clew.files.history import FileHistory
+from clew.files.restoring import Step, carry_out, plan
+from clew.host import data_dir
+from clew.model.json import JSON
+
+
+@click.command("restore")
+@click.argument("reference", metavar="REF#MESSAGE")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--into", metavar="DIR", help="The folder to put them into; it must exist.")
+@click.option("--in-place", is_flag=True, help="Put them back into the session's own project folder.")
+@click.option("--from", "base", metavar="FOLDER", help="Recorded folder that DIR stands for; default: the project's.")
+@click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
+@click.option("--known", is_flag=True, help="Leave out files that are not known, instead of refusing.")
+@click.option("--unproved", is_flag=True, help="Take content that nothing proves, too.")
+@click.option("--force", is_flag=True, help="Replace and remove files that differ; a copy of each is kept.")
+@click.option("--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc.")
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    reference: str,
+    paths: tuple[str, ...],
+    into: str | None,
+    in_place: bool,
+    base: str | None,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Put files back as they were at a message (REF#12): all that the session touched, or those named.
+
+    Without --write it only prints what would be done, and how each file is known. Nothing is written unless all of it
+    can be; if something fails half-way, what was there is there again.
+    """
+    message = message_in(reference)
+    session, history = opened(context, homes, reference)
+    base = absolute(base, None) if base is not None else history.workspace
+    folder = _folder(into, in_place, history)
+    refuse_stores(library(context, homes), folder)
+    steps = _plan(history, message, paths, folder, base, options)
+    json = wants_json(context, as_json)
+    kept: list[str] = []
+    rescue = data_dir() / "rescue" / f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}"
+    if not json:
+        _print(steps)
+    if options["write"]:
+        _refuse(steps, options["force"])
+        kept = carry_out(steps, folder, rescue)
+    if json:
+        print_json({"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)})
+    elif not options["write"]:
+        say("nothing was written; --write does it")
+    elif kept:
+        say(f"kept a copy of {len(kept)} below {rescue}")
+    return 0
+
+
+def _now(context: click.Context, homes: tuple[str, ...]) -> str:
+    """Now, as part of a name."""
+    return library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
+
+
+def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:
+    if (into is None) == (not in_place):
+        raise UsageError("say where: --into DIR, or --in-place for the session's own folder")
+    folder = Path(into) if into is not None else Path(history.workspace or "/nowhere")
+    if not folder.is_dir():
+        raise SourceUnreadable(f"{folder}: no such folder")
+    return folder
+
+
+def _plan(
+    history: FileHistory, message: int, paths: tuple[str, ...], folder: Path, base: str, options: dict[str, Any]
+) -> list[Step]:
+    answers = [history.at(message, history.named(path)) for path in paths] or history.all_at(message)
+    if not answers:
+        raise UnknownReference("no record of the session tells of any file")
+    contents = history.contents(answers)
+    steps = plan(list(zip(answers, contents, strict=True)), folder, base, allow_protected=options["allow_protected"])
+    if options["unproved"]:
+        steps = [step._replace(verdict="conflict") if step.verdict == "unproved" else step for step in steps]
+    if options["known"]:
+        steps = [step for step in steps if step.verdict not in ("unknown", "unproved")]
+    return steps
+
+
+def _refuse(steps: list[Step], force: bool) -> None:
+    """Stop before anything is written, if something must not be."""
+    refused = [step for step in steps if step.verdict == "refused"]
+    if refused:
+        raise PathRefused(f"nothing was written: {refused[0].path}: {refused[0].reason}")
+    protected = [step for step in steps if step.verdict == "protected"]
+    if protected:
+        raise PathRefused(f"nothing was written: {protected[0].path}: {protected[0].reason}; --allow-protected does")
+    unknown = [step for step in steps if step.verdict in ("unknown", "unproved")]
+    if unknown:
+        raise WouldLose(f"nothing was written: {unknown[0].path} is not known; name others, or say --known or --unproved")
+    differing = [step for step in steps if step.verdict in ("conflict", "remove")]
+    if differing and not force:
+        raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it, and keeps a copy")
+
+
+def _rows(steps: list[Step]) -> list[dict[str, JSON]]:
+    return [{"file": step.path, "verdict": step.verdict, "why": step.reason, **row(step.answer)} for step in steps]
+
+
+def _print(steps: list[Step]) -> None:
+    from clew.render.tables import Column
+
+    columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
+    print_table(columns, [[step.verdict, step.path, _known(step)] for step in steps])
+
+
+def _known(step: Step) -> str:
+    if step.verdict in ("refused", "protected"):
+        return f"{in_words(step.answer)}; {step.reason}"
+    return in_words(step.answer)

@@ -1,0 +1,239 @@
+"""clew sources: where sessions come from, beside your own home."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import click
+import msgspec
+
+from clew.cli.options import as_json_option, wants_json
+from clew.cli.output import print_json, print_table, say
+from clew.cli.visits import configured_sources, fetch_one, look_at_one, visit
+from clew.errors import RemoteFailed, SourceUnreadable, UsageError
+from clew.model.json import JSON
+from clew.sources import configured, known
+from clew.sources.fetch import Visit
+from clew.sources.known import Source
+from clew.sources.local import in_homes
+
+_UNREADABLE = 3
+
+
+@click.group("sources", invoke_without_command=True)
+@as_json_option
+@click.pass_context
+def command(context: click.Context, /, as_json: bool) -> None:
+    """Where sessions come from: your own home, and whatever you add.
+
+    Windows users seen from WSL and WSL distributions seen from Windows are found by themselves. Other machines are
+    read over ssh, with your own ssh configuration, and only when you say so: what was fetched stays at hand.
+    """
+    if as_json:
+        context.find_root().obj["json"] = True
+    if context.invoked_subcommand is None:
+        context.exit(_list(context, False))
+
+
+@command.command("list")
+@as_json_option
+@click.pass_context
+def list_command(context: click.Context, /, as_json: bool) -> int:
+    """List the sources. Asks no other machine."""
+    return _list(context, as_json)
+
+
+def _list(context: click.Context, as_json: bool) -> int:
+    rows = [_row(source) for source in configured_sources()]
+    if wants_json(context, as_json):
+        print_json(rows)
+        return 0
+    from clew.host import Host
+    from clew.model.time import parse_time
+    from clew.render.tables import Column, ago, count, size
+
+    now = Host.local().now()
+    hosts = any(row["kind"] == "ssh" for row in rows)
+    lines = []
+    for row in rows:
+        copied = row["files"] is not None
+        note = "" if row["enabled"] else "switched off"
+        if row["kind"] == "ssh":
+            note = f"fetched {ago(parse_time(row['fetched_at']), now)}" if row["fetched_at"] else "not fetched yet"
+        if row["gone"]:
+            note += f", {row['gone']} gone over there"
+        figures = [count(row["files"]), size(row["bytes"])] if copied else ["", ""]
+        lines.append([row["name"], row["kind"], row["where"], *(figures if hosts else []), note])
+    columns = [Column("name"), Column("kind"), Column("where", flexible=True, least=20)]
+    columns += [Column("files", right=True), Column("size", right=True)] if hosts else []
+    print_table([*columns, Column("")], lines)
+    return 0
+
+
+def _row(source: Source) -> dict[str, JSON]:
+    state = source.mirror.state() if source.mirror is not None else None
+    files, size = source.mirror.extent() if source.mirror is not None else (None, None)
+    return {
+        "name": source.name,
+        "kind": source.kind,
+        "where": source.where,
+        "type": source.type,
+        "host": source.host_name,
+        "enabled": source.enabled,
+        "fetched_at": state.fetched_at if state is not None else None,
+        "files": files,
+        "bytes": size,
+        "gone": len(state.gone) if state is not None else None,
+    }
+
+
+@command.command("add")
+@click.argument("where", metavar="HOST|DIR|NAME")
+@click.option("--name", metavar="NAME", help="What to call it; else a name is made of the host or folder.")
+@click.option("--no-fetch", is_flag=True, help="Do not visit the host now.")
+@as_json_option
+@click.pass_context
+def add_command(context: click.Context, /, where: str, name: str | None, no_fetch: bool, as_json: bool) -> None:
+    """Add a host or a home folder.
+
+    A host is what ssh reaches: box, ada@box, ssh://ada@box:2222. It is visited at once, and not added if it does not
+    answer. A folder has a slash in it: ./backup. The NAME of a home that was found by itself and switched off switches
+    it on again.
+    """
+    source = _switched_on(where) or _added(where, name)
+    result = _first_visit(source) if source.mirror is not None and not no_fetch else None
+    if wants_json(context, as_json):
+        print_json(_row(source) | {"visit": _plain(result) if result is not None else None})
+    else:
+        say(_fetched(source, result) if result is not None else f"{source.name}: added")
+
+
+def _first_visit(source: Source) -> Visit:
+    try:
+        return fetch_one(source)
+    except RemoteFailed as error:
+        known.remove(source, allow_loss=True)
+        raise RemoteFailed(f"{error} Nothing was added; --no-fetch adds it all the same.") from None
+    except BaseException:
+        known.remove(source, allow_loss=True)
+        raise
+
+
+def _switched_on(where: str) -> Source | None:
+    for source in configured_sources():
+        if source.name.casefold() == where.casefold() and not source.enabled:
+            configured.remove(source.name)
+            return known.chosen(known.sources(), [source.name])[0]
+    return None
+
+
+def _added(where: str, name: str | None) -> Source:
+    entry = known.entry_for(where, name)
+    if entry.kind == "home" and not Path(entry.where).is_dir():
+        raise SourceUnreadable(f"{entry.where}: no such folder")
+    known.add(entry)
+    return known.chosen(known.sources(), [entry.name])[0]
+
+
+@command.command("fetch")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@as_json_option
+@click.pass_context
+def fetch_command(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> int:
+    """Fetch what is new on hosts: all of them, or those that are named.
+
+    Files that a host has no more stay here. Exit code 7 where a host did not answer.
+    """
+    chosen = known.chosen(configured_sources(), names)
+    if names and any(source.mirror is None for source in chosen):
+        raise UsageError("only hosts are fetched from; homes on this machine are read where they are")
+    results = visit(context, chosen, fetch_one)
+    if wants_json(context, as_json):
+        print_json([{"name": source.name, **_plain(result)} for source, result in results])
+        return 0
+    for source, result in results:
+        if not isinstance(result, RemoteFailed):
+            say(_fetched(source, result))
+    if not results:
+        say("no host is among the sources; `clew sources add HOST` adds one")
+    return 0
+
+
+def _plain(result: Visit | RemoteFailed) -> dict[str, JSON]:
+    if isinstance(result, RemoteFailed):
+        return {"reached": False, "error": str(result)}
+    values: dict[str, JSON] = msgspec.to_builtins(result)
+    return {"reached": True, "error": None, **values}
+
+
+def _fetched(source: Source, result: Visit | RemoteFailed) -> str:
+    from clew.render.tables import count, size
+
+    assert isinstance(result, Visit)
+    lines = [f"{source.name}: {count(result.files)} files, {size(result.received)} fetched"]
+    return "\n".join([*lines, *(f"  {problem}" for problem in result.problems)])
+
+
+@command.command("remove")
+@click.argument("name", metavar="NAME")
+@click.option("--allow-loss", is_flag=True, help="Even where the host has no more what was fetched from it.")
+@as_json_option
+@click.pass_context
+def remove_command(context: click.Context, /, name: str, allow_loss: bool, as_json: bool) -> int:
+    """Remove a source, and what was fetched from it. A home that was found by itself is switched off."""
+    (source,) = known.chosen(configured_sources(), [name])
+    known.remove(source, allow_loss=allow_loss)
+    if wants_json(context, as_json):
+        print_json({"name": source.name, "removed": True})
+    return 0
+
+
+@command.command("check")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@as_json_option
+@click.pass_context
+def check_command(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> int:
+    """Check that sources can be read, and say what they hold. Hosts are asked, but nothing is fetched.
+
+    Exit code 7 where a host did not answer, 3 where a folder cannot be read.
+    """
+    chosen = known.chosen(configured_sources(), names)
+    visits = {source.name: result for source, result in visit(context, chosen, look_at_one)}
+    rows = [_checked(source, visits.get(source.name)) for source in chosen]
+    if wants_json(context, as_json):
+        print_json(rows)
+    else:
+        _print_checks(rows)
+    return _UNREADABLE if any(not row["reached"] and row["kind"] != "ssh" for row in rows) else 0
+
+
+def _checked(source: Source, result: Visit | RemoteFailed | None) -> dict[str, JSON]:
+    found = Counter(found.agent.id for found in in_homes([source.host])) if source.host is not None else Counter()
+    row = _row(source)
+    row |= {"sessions": sum(found.values()), "agents": dict(sorted(found.items()))}
+    if result is None:
+        reached = os.access(source.where, os.R_OK | os.X_OK)
+        row |= {"reached": reached, "error": None if reached else f"{source.where}: cannot be read"}
+        return row | {"waiting": None, "waiting_bytes": None, "problems": []}
+    plain = _plain(result)
+    kept = ("reached", "error", "waiting", "waiting_bytes", "problems")
+    return row | {name: plain.get(name, [] if name == "problems" else None) for name in kept}
+
+
+def _print_checks(rows: list[dict[str, JSON]]) -> None:
+    from clew.render.tables import Column, count, size
+
+    lines = []
+    for row in rows:
+        agents = ", ".join(f"{agent} {count(number)}" for agent, number in row["agents"].items())
+        state = "fine" if row["reached"] else "no answer" if row["kind"] == "ssh" else "cannot be read"
+        if row["waiting"]:
+            state = f"{count(row['waiting'])} files to fetch, {size(row['waiting_bytes'])}"
+        lines.append([row["name"], row["kind"], count(row["sessions"]), agents, state])
+    columns = [Column("name"), Column("kind"), Column("sessions", right=True), Column("agents", flexible=True)]
+    print_table([*columns, Column("")], lines)
+    for row in rows:
+        for problem in row["problems"]:
+            say(f"clew: {row['name']}: {problem}")

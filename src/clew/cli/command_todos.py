@@ -1,0 +1,120 @@
+"""clew todos: the task list of a session, as it changed, or as it stood at a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import msgspec
+from msgspec import UNSET
+
+from clew.cli.options import common, library, wants_json
+from clew.cli.output import print_json
+from clew.derive.todos import TodoChange, TodoState, progression
+from clew.errors import UnknownReference
+from clew.library import StoredSession
+from clew.model import Todo
+from clew.model.json import JSON
+from clew.references import message_of
+
+_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
+
+
+@click.command("todos")
+@click.argument("reference", metavar="REF")
+@common
+@click.pass_context
+def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> int:
+    """Print how the task list of a session changed, message by message, or how it stood at one (REF#12).
+
+    The messages that led there are followed, so that the list of another branch does not mix in. Where the model was
+    told how much to think, the level stands beside the message. Exit code 1 where there never was a list.
+    """
+    session = library(context, homes).get(reference)
+    wanted = message_of(reference)
+    messages = list(_path(session, wanted))
+    if wanted is not None and (not messages or messages[-1]["index"] != wanted):
+        raise UnknownReference(f"session {session.id} has no message {wanted}")
+    states = progression(messages)
+    levels = dict(_levels(messages))
+    if wants_json(context, as_json):
+        print_json(_at(states, levels, wanted) if wanted is not None else [_row(one, levels) for one in states])
+    elif wanted is not None:
+        _print_list(states[-1].todos if states else [], levels.get(wanted))
+    else:
+        for state in states:
+            _print_change(state, levels.get(state.index))
+    return 0 if states else 1
+
+
+def _path(session: StoredSession, wanted: int | None) -> Iterator[dict[str, JSON]]:
+    """The messages that led to the one wanted, or to where the conversation stands."""
+    tree = session.facts.tree
+    indexes = tree.links.messages
+    node = tree.leaf if wanted is None else next((n for n, index in enumerate(indexes) if index == wanted), -1)
+    on_path = {indexes[step] for step in tree.links.ancestors(node) if indexes[step]}
+    if wanted is None:
+        on_path.update(indexes[step] for step in tree.path)
+    for unit in session.units():
+        if unit.is_message and unit.value["index"] in on_path:
+            yield _without_lane(unit.value)
+
+
+def _without_lane(message: dict[str, JSON]) -> dict[str, JSON]:
+    """What led here is one conversation, also where it went over to a branch."""
+    metadata = message.get("metadata") or {}
+    return {**message, "metadata": {name: item for name, item in metadata.items() if name != "is_sidechain"}}
+
+
+def _levels(messages: list[dict[str, JSON]]) -> Iterator[tuple[int, str]]:
+    """For each message the thinking level that held when it was written."""
+    level: str | None = None
+    for message in messages:
+        thinking = (message.get("metadata") or {}).get("thinking") or {}
+        if thinking.get("disabled") is True:
+            level = "off"
+        elif thinking.get("level"):
+            level = str(thinking["level"])
+        if level is not None:
+            yield message["index"], level
+
+
+def _row(state: TodoState, levels: dict[int, str]) -> dict[str, JSON]:
+    row: dict[str, JSON] = msgspec.to_builtins(state)
+    return {**row, "thinking": levels.get(state.index)}
+
+
+def _at(states: list[TodoState], levels: dict[int, str], index: int) -> dict[str, JSON]:
+    todos = states[-1].todos if states else []
+    return {"index": index, "todos": msgspec.to_builtins(todos), "thinking": levels.get(index)}
+
+
+def _print_list(todos: list[Todo], level: str | None) -> None:
+    if level is not None:
+        click.echo(f"thinking: {level}")
+    for todo in todos:
+        click.echo(_line(todo))
+
+
+def _print_change(state: TodoState, level: str | None) -> None:
+    done = sum(todo.status == "completed" for todo in state.todos)
+    thinking = f", thinking {level}" if level is not None else ""
+    click.echo(f"message {state.index}: {done} of {len(state.todos)} done{thinking}")
+    for change in state.changes:
+        click.echo(f"  {_changed(change)}")
+
+
+def _changed(change: TodoChange) -> str:
+    if change.after is not None:
+        return _line(change.after)
+    assert change.before is not None
+    return f"removed: {_line(change.before)[4:]}"
+
+
+def _line(todo: Todo) -> str:
+    from clew.render.safe import one_line
+
+    status = todo.status if todo.status is not UNSET else ""
+    doing = todo.active_form if status == "in_progress" and isinstance(todo.active_form, str) else None
+    words = todo.content if todo.content is not UNSET else doing or ""
+    return one_line(f"{_MARKS.get(status, f'[{status}]')} {words}")

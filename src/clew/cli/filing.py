@@ -1,0 +1,94 @@
+"""What the commands of the time machine share: sessions by reference, and answers in words and in JSON."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from clew.agents.evidence import State, Whole
+from clew.cli.options import library
+from clew.errors import UsageError
+from clew.files.content import Print
+from clew.files.history import FileHistory
+from clew.files.timeline import Answer
+from clew.library import StoredSession
+from clew.model.json import JSON
+from clew.references import message_of
+
+_RANGE = re.compile(r"#(\d{1,18})\.\.(\d{1,18})$")
+_HOW = {
+    "backup": "by a copy",
+    "record": "whole in the record",
+    "edit": "by edits",
+    "read": "as it was read",
+    None: "",
+}
+
+
+def opened(context: click.Context, homes: tuple[str, ...], reference: str) -> tuple[StoredSession, FileHistory]:
+    """The session that a reference means, and its files."""
+    session = library(context, homes).get(reference)
+    return session, FileHistory(session.agent, session.source)
+
+
+def message_in(reference: str) -> int:
+    """The message that a reference must name."""
+    message = message_of(reference)
+    if message is None:
+        raise UsageError(f"{reference} names no message; add one, as in {reference}#12")
+    return message
+
+
+def range_in(reference: str) -> tuple[str, int, int | None]:
+    """A reference to one message or to two, `REF#3..12`: the reference to the first, and both indexes."""
+    found = _RANGE.search(reference)
+    if found is None:
+        return reference, message_in(reference), None
+    first, last = int(found[1]), int(found[2])
+    return f"{reference[: found.start()]}#{first}", first, last
+
+
+def in_words(answer: Answer) -> str:
+    """How a file is known, in words."""
+    if answer.certainty == "unknown":
+        return f"unknown: {answer.reason}" if answer.reason else "unknown"
+    known = f"{answer.certainty}, not there" if answer.is_absent else answer.certainty
+    how = f", {_HOW[answer.how]}" if not answer.is_absent else ""
+    seen = f" (message {answer.seen})" if answer.seen is not None else ""
+    why = f": {answer.reason}" if answer.reason and answer.certainty == "unproved" else ""
+    return f"{known}{how}{seen}{why}"
+
+
+def row(answer: Answer) -> dict[str, JSON]:
+    """An answer as JSON."""
+    return {
+        "path": answer.path,
+        "certainty": answer.certainty,
+        "how": answer.how,
+        "message": answer.seen,
+        "reason": answer.reason,
+        **printed(answer.print),
+    }
+
+
+def printed(found: Print | None) -> dict[str, JSON]:
+    """What is kept of a version, as JSON; nothing where it is not known."""
+    if found is None:
+        return {}
+    if found.is_absent:
+        return {"exists": False}
+    # Of text that may be spelled otherwise in the file, neither holds.
+    return {"exists": True, **({"size": found.size, "sha256": found.digest} if found.certainty == "exact" else {})}
+
+
+def content(state: State | None) -> dict[str, JSON]:
+    """Content as JSON: text where it is text."""
+    if not isinstance(state, Whole):
+        return {}
+    try:
+        return {"content": state.body.decode()}
+    except UnicodeDecodeError:
+        import base64
+
+        return {"content_base64": base64.b64encode(state.body).decode()}

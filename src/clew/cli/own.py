@@ -1,0 +1,21 @@
+"""Sessions of clew's own store, as commands get at them."""
+
+from __future__ import annotations
+
+import click
+
+from clew.agents.sage_agent.locate import AGENT
+from clew.cli.options import library
+from clew.errors import UsageError
+from clew.references import message_of
+from clew.store.session import Session
+
+
+def own_session(context: click.Context, homes: tuple[str, ...], reference: str) -> Session:
+    """The session that a reference means, which must be one that the store can hold."""
+    if message_of(reference) is not None:
+        raise UsageError(f"{reference} names a message; name it behind the session, as #12")
+    session = library(context, homes).get(reference)
+    if session.agent.id != AGENT or session.path.name != "messages.jsonl":
+        raise UsageError(f"{reference} is a session of {session.agent.title}; branches belong to clew's own store")
+    return Session(session.path.parent)

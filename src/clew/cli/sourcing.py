@@ -1,0 +1,45 @@
+"""The options that choose sources; light, because the help of the whole command needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SOURCES = "clew.sources"
+REFRESH = "clew.refresh"
+FAILED = "clew.failed"
+"""Keys of what the contexts of one run share; `FAILED`: a host that was asked for did not answer."""
+
+
+def _note_sources(context: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
+    context.meta[SOURCES] = [*context.meta.get(SOURCES, ()), *value]
+
+
+def _note_refresh(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[REFRESH] = value or context.meta.get(REFRESH, False)
+
+
+def sourcing(function: F) -> F:
+    """--source and --refresh, before or behind the command; no command needs to know of them."""
+    source = click.option(
+        "--source",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=_note_sources,
+        help="Only this source, as `clew sources` names it; repeatable.",
+    )
+    refresh = click.option(
+        "--refresh", is_flag=True, expose_value=False, callback=_note_refresh, help="Fetch what is new on hosts first."
+    )
+    return source(refresh(function))
+
+
+def wanted_sources(context: click.Context) -> list[str]:
+    """The sources that were named."""
+    names: list[str] = context.meta.get(SOURCES, [])
+    return names

@@ -1,0 +1,188 @@
+"""A path of a session in words that any agent's writer understands, and the list of what the target cannot hold."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import msgspec
+
+from clew.agents.base import Unit
+from clew.agents.folding import derived_id
+from clew.agents.jsonl import RecentCalls
+from clew.agents.receiving import Capacity
+from clew.agents.tools import TODOS, Translator
+from clew.convert.path import Chosen
+from clew.io.codec import dumps
+from clew.model.json import JSON
+
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_METADATA = ("cwd", "git_branch", "model", "is_meta")
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Something the target cannot hold."""
+
+    message: int | None
+    """Index of the message in the session; None: it concerns the whole."""
+    what: str
+    why: str
+
+
+class Conversation:
+    """The messages of a path, one at a time. The losses are complete once it was iterated."""
+
+    def __init__(
+        self,
+        path: Chosen,
+        capacity: Capacity,
+        translator: Translator,
+        injected: tuple[str, ...],
+        *,
+        new_id: str,
+        title: str,
+    ) -> None:
+        self._path, self._capacity, self._translator, self._title = path, capacity, translator, title
+        self._injected = injected
+        self._new_id = new_id
+        self._calls = RecentCalls()
+        self._listed: JSON = None
+        self._waiting: tuple[int, JSON] | None = None
+        self._calls_todos = False
+        self._last: str | None = None
+        self.losses: list[Loss] = []
+        self.messages = 0
+
+    def of(self, units: Iterable[Unit]) -> Iterator[tuple[bool, dict[str, JSON]]]:
+        """The messages that go over, numbered anew."""
+        for unit in units:
+            value = unit.value
+            if not unit.is_message or not self._path.holds(value["index"]) or self._is_note(value):
+                continue
+            message = self._message(value)
+            if message is not None:
+                yield True, message
+        # A list that a call set went over with the call.
+        if self._waiting is not None and not self._calls_todos:
+            self._lose(self._waiting[0], "the todo list", f"{self._title} has no place for one")
+
+    def _is_note(self, value: dict[str, JSON]) -> bool:
+        """True for what the agent itself noted or told its model: the target has notes of its own."""
+        if value["role"] == "system":
+            return True
+        if not self._injected or not (value.get("metadata") or {}).get("is_meta"):
+            return False
+        text = next((block["text"] for block in value["content"] if block["type"] == "text"), "")
+        return text.lstrip().startswith(self._injected)
+
+    def _message(self, value: dict[str, JSON]) -> dict[str, JSON] | None:
+        content = list(chain.from_iterable(self._block(block, value["index"]) for block in value["content"]))
+        metadata = value.get("metadata") or {}
+        if not content:
+            return None
+        self.messages += 1
+        uuid = derived_id(self._new_id, self.messages)
+        message = {"index": self.messages, "uuid": uuid, "parent_uuid": self._last, "role": value["role"]}
+        self._last = uuid
+        if value.get("timestamp") is not None:
+            message["timestamp"] = value["timestamp"]
+        kept = {name: metadata[name] for name in _METADATA if metadata.get(name)}
+        kept |= self._todos(value["role"], metadata, value["index"])
+        return {**message, "content": content, **({"metadata": kept} if kept else {})}
+
+    def _todos(self, role: str, metadata: dict[str, JSON], index: int) -> dict[str, JSON]:
+        """The list that stands on a message itself, when it has changed; it waits for a message that can carry it."""
+        todos = metadata.get("todos")
+        if todos and todos != self._listed:
+            self._listed = todos
+            self._waiting = (index, todos)
+        if self._waiting is None or role not in self._capacity.todos:
+            return {}
+        (_, todos), self._waiting = self._waiting, None
+        return {"todos": todos}
+
+    def _block(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
+        match block["type"]:
+            case "text":
+                return [{"type": "text", "text": block["text"]}] if block["text"] else []
+            case "thinking":
+                return self._thinking(block, index)
+            case "tool_use":
+                return [self._call(block)]
+            case "tool_result":
+                return [self._result(block, index)]
+            case "image":
+                return self._attachment(block, index, self._capacity.images, "a picture")
+            case "document":
+                return self._attachment(block, index, self._capacity.documents, "an attached document")
+        kind = block.get("value")
+        name = kind.get("type") if isinstance(kind, dict) else None
+        self._lose(index, f"a block of the kind {name!r}", "clew does not know it")
+        return []
+
+    def _thinking(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
+        if not block["thinking"]:
+            return []
+        if self._capacity.thinking:
+            return [{"type": "thinking", "thinking": block["thinking"]}]
+        self._lose(index, "thinking", f"{self._title} cannot hold what another model thought")
+        return []
+
+    def _call(self, block: dict[str, JSON]) -> dict[str, JSON]:
+        name = block["tool_name"]
+        identity = safe_id(block["tool_id"])
+        self._calls[identity] = self._translator.name(name) or "unknown"
+        self._calls_todos = self._calls_todos or self._translator.kind(name) == TODOS
+        arguments = self._translator.arguments(name, block["input"])
+        return {"type": "tool_use", "tool_id": identity, "tool_name": self._calls[identity], "input": arguments}
+
+    def _result(self, block: dict[str, JSON], index: int) -> dict[str, JSON]:
+        identity = safe_id(block["tool_id"])
+        output = self._output(block.get("output"), index)
+        if identity not in self._calls:
+            # A result without its call is refused by the models; its text is still part of the conversation.
+            return {"type": "text", "text": output if isinstance(output, str) else text_of(output)}
+        result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
+        if block.get("is_error") and self._capacity.failures:
+            result["is_error"] = True
+        return result
+
+    def _output(self, output: JSON, index: int) -> JSON:
+        if not isinstance(output, list):
+            return "" if output is None else output
+        kept: list[JSON] = []
+        for block in output:
+            kind = block.get("type") if isinstance(block, dict) else None
+            if kind == "text":
+                kept.append({"type": "text", "text": block["text"]})
+            elif kind == "image":
+                kept += self._attachment(block, index, self._capacity.pictured_results, "a picture in a tool's result")
+            else:
+                # What a tool gave back in a form of its agent's own can still be read as text.
+                kept.append({"type": "text", "text": dumps(block.get("value", block) if kind else block).decode()})
+        return kept if any(block["type"] != "text" for block in kept) else text_of(kept)
+
+    def _attachment(self, block: dict[str, JSON], index: int, held: bool, what: str) -> list[dict[str, JSON]]:
+        if held and block.get(block["type"]):
+            return [{name: item for name, item in block.items() if name != "extensions"}]
+        why = f"{self._title} cannot hold it" if block.get(block["type"]) else "the session names it without its bytes"
+        self._lose(index, what, why)
+        return []
+
+    def _lose(self, index: int | None, what: str, why: str) -> None:
+        self.losses.append(Loss(index, what, why))
+
+
+def text_of(blocks: Iterable[JSON]) -> str:
+    """The texts of a tool's result."""
+    return "\n".join(block["text"] for block in blocks if block["type"] == "text")
+
+
+def safe_id(identity: str | None) -> str:
+    """The id of a call as every model's interface accepts it."""
+    text = identity or ""
+    if _SAFE_ID.fullmatch(text):
+        return text
+    return "call_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -1,0 +1,188 @@
+"""The original files of a converted session, which travel along so that converting back gives the same bytes.
+
+They are packed with zstd and spelled as lines of JSON, each of a size that every reader of lines can bear.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+import msgspec
+import zstandard
+
+from clew.agents.base import SourceFile
+from clew.errors import InvalidDocument
+from clew.io.codec import dumps
+
+TYPE = "clew-origin"
+MARK = b'{"type":"clew-origin",'
+"""How every such line begins: as we spell it, so that no line need be decoded to tell."""
+BESIDE = ".clew"
+"""Suffix of the file that holds the lines where they cannot stand in the session's own file."""
+_PIECE = 512 << 10
+
+
+class OriginalFile(msgspec.Struct, frozen=True):
+    """One file of the original: its name beside the main file, its size and its hash."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What the first line says of the whole."""
+
+    agent: str
+    session: str
+    target: str
+    """Where the main file lives below a home folder."""
+    size: int
+    """Bytes of the converted session's main file, without these lines."""
+    files: list[OriginalFile]
+
+
+class _Line(msgspec.Struct):
+    type: str
+    data: str
+    origin: Origin | None = None
+
+
+def lines(origin: Origin, source: SourceFile) -> Iterator[bytes]:
+    """The original as lines; the first describes it."""
+    yield dumps({"type": TYPE, "data": "", "origin": msgspec.to_builtins(origin)}) + b"\n"
+    packer = zstandard.ZstdCompressor(level=9).compressobj()
+    waiting = b""
+    for file in origin.files:
+        for piece in _read_file(place(source, file.name), file.size):
+            waiting += packer.compress(piece)
+            while len(waiting) >= _PIECE:
+                yield _line(waiting[:_PIECE])
+                waiting = waiting[_PIECE:]
+    waiting += packer.flush()
+    for at in range(0, len(waiting), _PIECE):
+        yield _line(waiting[at : at + _PIECE])
+
+
+def _read_file(path: Path, size: int) -> Iterator[bytes]:
+    """The beginning of a file, which may have grown since."""
+    with path.open("rb") as stream:
+        while size and (piece := stream.read(min(size, _PIECE))):
+            size -= len(piece)
+            yield piece
+
+
+def _line(packed: bytes) -> bytes:
+    return dumps({"type": TYPE, "data": base64.b64encode(packed).decode()}) + b"\n"
+
+
+def names(source: SourceFile) -> list[str]:
+    """The files of a session: "" is the main one."""
+    return ["", *source.parts, *source.sides]
+
+
+def describe(source: SourceFile) -> list[OriginalFile]:
+    """Size and hash of each file of a session."""
+    found = []
+    for name in names(source):
+        digest, size = hashlib.sha256(), 0
+        for piece in _read_file(place(source, name), place(source, name).stat().st_size):
+            digest.update(piece)
+            size += len(piece)
+        found.append(OriginalFile(name, size, digest.hexdigest()))
+    return found
+
+
+def place(source: SourceFile, name: str) -> Path:
+    """Where a file of a session lies."""
+    return source.path.parent / name if name else source.path
+
+
+class Kept(NamedTuple):
+    """An original that was found, and the file its lines stand in."""
+
+    origin: Origin
+    path: Path
+    is_current: bool
+    """False when the session went on after it was converted: then there is more than the original."""
+
+
+def find(source: SourceFile) -> Kept | None:
+    """The original that a converted session was made from."""
+    beside = source.path.with_name(source.path.name + BESIDE)
+    if beside.is_file():
+        found, _ = _last(beside)
+        return Kept(found, beside, found.size == source.path.stat().st_size) if found else None
+    found, end = _last(source.path)
+    return Kept(found, source.path, end and not source.parts) if found else None
+
+
+def _last(path: Path) -> tuple[Origin | None, bool]:
+    """The last description in a file, and whether its lines are the last of the file."""
+    found, at_end = None, False
+    with path.open("rb") as stream:
+        for line in stream:
+            at_end = line.startswith(MARK)
+            if at_end:
+                found = _read(line).origin or found
+    return found, at_end
+
+
+def _read(line: bytes) -> _Line:
+    try:
+        return msgspec.json.decode(line, type=_Line)
+    except msgspec.MsgspecError as error:
+        raise InvalidDocument(f"the original inside the session is damaged: {error}") from error
+
+
+def unpack(stream: IO[bytes], origin: Origin, write: Mapping[str, IO[bytes]]) -> None:
+    """Write the original's files, checked against their hashes."""
+    reader = zstandard.ZstdDecompressor().stream_reader(cast(IO[bytes], _Packed(stream, origin)))
+    try:
+        for file in origin.files:
+            _unpack(reader, file, write[file.name])
+    except zstandard.ZstdError as error:
+        raise InvalidDocument(f"the original inside the session is damaged: {error}") from error
+
+
+def _unpack(reader: IO[bytes], file: OriginalFile, out: IO[bytes]) -> None:
+    digest, missing = hashlib.sha256(), file.size
+    while missing:
+        piece = reader.read(min(missing, _PIECE))
+        if not piece:
+            raise InvalidDocument("the original inside the session is incomplete")
+        digest.update(piece)
+        out.write(piece)
+        missing -= len(piece)
+    if digest.hexdigest() != file.sha256:
+        raise InvalidDocument(f"the original inside the session is damaged: {file.name or 'its main file'}")
+
+
+class _Packed:
+    """The packed bytes behind the line that describes an original, as a stream."""
+
+    def __init__(self, stream: IO[bytes], origin: Origin) -> None:
+        self._pieces = _pieces(stream, origin)
+        self._left = b""
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        self._left = self._left or next(self._pieces, b"")
+        piece, self._left = self._left[:size], self._left[size:]
+        return piece
+
+
+def _pieces(stream: IO[bytes], origin: Origin) -> Iterator[bytes]:
+    within = False
+    for line in stream:
+        if not line.startswith(MARK):
+            continue
+        read = _read(line)
+        if read.origin is not None:
+            within = read.origin == origin
+        elif within and read.data:
+            yield base64.b64decode(read.data)

@@ -1,0 +1,224 @@
+"""One session written anew for an agent, below a home folder, or brought back to the files it once was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from clew.agents.base import Agent, Header, Receives, SourceFile, freeze, skim
+from clew.agents.receiving import Read
+from clew.agents.tools import Translator
+from clew.convert import origin
+from clew.convert.conversation import Conversation, Loss
+from clew.convert.origin import BESIDE, Origin
+from clew.convert.path import Chosen
+from clew.convert.same import SameAgent
+from clew.errors import UsageError, WouldLose
+from clew.io.atomic import replacing, write_atomic
+from clew.io.paths import safe_below
+from clew.model import SCHEMA_VERSION
+from clew.model.json import JSON
+
+_KEPT = ("workspace", "started_at", "ended_at", "source", "title")
+_PACKED = (".gz", ".zst")
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """What a conversion wrote, or would write."""
+
+    session_id: str
+    files: list[str]
+    resume: list[str]
+    losses: list[Loss]
+
+
+class Conversion:
+    """A session on its way to an agent: surveyed first, then written."""
+
+    def __init__(
+        self, agent: Agent, source: SourceFile, target: Agent, *, new_id: str, branch: str | None = None
+    ) -> None:
+        if not isinstance(target, Receives):
+            raise UsageError(f"{target.title} does not go on with sessions that were written for it")
+        self._agent, self._source, self._target, self._new_id = agent, freeze(source), target, new_id
+        self._receiver = target.receiver()
+        self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
+        self._branch = branch
+        self._facts = skim(agent, self._source, tree=True, counts=False)
+        self._original = agent.session(self._source, self._facts)
+        self._path = Chosen(self._facts, branch)
+        self.session = self._session()
+        self.losses = list(self._survey())
+
+    def _session(self) -> dict[str, JSON]:
+        if self._is_same:
+            return {**self._original, "id": self._new_id}
+        kept = {name: self._original[name] for name in _KEPT if name in self._original}
+        alone = {"is_agent_session": False, "parent_session_id": None, "agent_id": None}
+        return {"id": self._new_id, "workspace_encoded": "", **kept, **alone}
+
+    def _conversation(self) -> Conversation | SameAgent:
+        if self._is_same:
+            return SameAgent(self._path, self._agent.id, whole=self._branch is None)
+        own = self._agent.receiver() if isinstance(self._agent, Receives) else None
+        translator = Translator(own.tools if own else (), self._receiver.tools)
+        return Conversation(
+            self._path,
+            self._receiver.capacity,
+            translator,
+            own.injected if own else (),
+            new_id=self._new_id,
+            title=self._target.title,
+        )
+
+    def _survey(self) -> Iterator[Loss]:
+        """What would be lost; reads the session once and writes nothing."""
+        conversation = self._conversation()
+        reading = self._agent.read(self._source, self._facts)
+        for _ in conversation.of(reading):
+            pass
+        self._extensions = reading.extensions()
+        yield from conversation.losses
+        if not self._is_same and self._facts.titles and not self._receiver.capacity.titles:
+            yield Loss(None, "the title", f"{self._target.title} has no place for one")
+        if self._path.left_out and not (self._is_same and self._branch is None):
+            what = f"{self._path.left_out} messages on other branches"
+            yield Loss(None, what, "one path goes over; --branch chooses another")
+        for link in () if self._is_same else self._original.get("subagents") or ():
+            name = link.get("agent_id") or link.get("session_id") or link.get("root_uuid")
+            yield Loss(None, f"the sub-agent {name}", "only what it answered goes over, with the call that started it")
+
+    def describe(self, home: Path) -> Converted:
+        """What `write` would do."""
+        return self._converted([home / self._target.target(self._header(home))])
+
+    def _converted(self, files: Iterable[Path]) -> Converted:
+        resume = self._receiver.resume(self.session)
+        return Converted(self._new_id, [str(path) for path in files], resume, self.losses)
+
+    def _header(self, home: Path) -> Header:
+        folder = self._receiver.filed_under(self.session["workspace"], _reader(home))
+        session = {**self.session, "workspace_encoded": folder} if folder else self.session
+        return Header(SCHEMA_VERSION, "", self._target.id, session, self._extensions if self._is_same else {})
+
+    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
+        """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
+        if self.losses and not allow_loss:
+            raise WouldLose(f"{len(self.losses)} losses; --allow-loss converts all the same")
+        header = self._header(home)
+        main = home / self._target.target(header)
+        pieces = self._renamed(self._target.write(header, self._units()))
+        files = _Files(main)
+        with files:
+            for name, piece in chain([("", b"")], pieces):
+                files.write(name, piece)
+            self._write_origin(files)
+        return self._converted([*files.paths, *self._register(header, home)])
+
+    def _units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
+        return self._conversation().of(self._agent.read(self._source, self._facts))
+
+    def _renamed(self, pieces: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+        """The pieces with the new id where an agent's own records name the old one."""
+        if not self._is_same:
+            yield from pieces
+            return
+        old, new = self._original["id"].encode(), self._new_id.encode()
+        keys = [key.encode() for key in self._receiver.id_keys]
+        # Inside a text quotation marks are escaped, so this meets keys and no words.
+        spellings = [b'"%b":%b"' % (key, space) for key in keys for space in (b"", b" ")]
+        for name, piece in pieces:
+            for spelling in spellings if old in piece else ():
+                piece = piece.replace(spelling + old + b'"', spelling + new + b'"')
+            yield name, piece
+
+    def _write_origin(self, files: _Files) -> None:
+        suffix = self._source.path.suffix
+        target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, self._extensions))
+        described = Origin(
+            agent=self._agent.id,
+            session=self._original["id"],
+            target=target + (suffix if suffix in _PACKED else ""),
+            size=files.sizes[""],
+            files=origin.describe(self._source),
+        )
+        name = "" if self._receiver.capacity.foreign_lines else files.main.name + BESIDE
+        for line in origin.lines(described, self._source):
+            files.write(name, line)
+
+    def _register(self, header: Header, home: Path) -> Iterator[Path]:
+        for name, content in self._receiver.register(header, _reader(home)):
+            path = home / safe_below(name)
+            write_atomic(path, content)
+            yield path
+
+
+def _reader(home: Path) -> Read:
+    def read(name: str) -> bytes | None:
+        path = home / safe_below(name)
+        return path.read_bytes() if path.is_file() else None
+
+    return read
+
+
+class _Files:
+    """New files that appear together when all are written."""
+
+    def __init__(self, main: Path) -> None:
+        self.main = main
+        self.paths: list[Path] = []
+        self.sizes: dict[str, int] = {}
+        self._open: dict[str, IO[bytes]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)  # type: ignore[arg-type]
+
+    def write(self, name: str, piece: bytes) -> None:
+        """Add to a file, named as it lies beside the main one; "" is the main one."""
+        if name not in self._open:
+            path = self.main.parent / safe_below(name) if name else self.main
+            if path.exists():
+                raise WouldLose(f"{path} exists already")
+            self._open[name] = self._stack.enter_context(replacing(path))
+            self.paths.append(path)
+            self.sizes[name] = 0
+        self._open[name].write(piece)
+        self.sizes[name] += len(piece)
+
+
+class Return:
+    """The way back: the original of a converted session, byte for byte."""
+
+    def __init__(self, kept: origin.Kept, target: Agent) -> None:
+        self._kept, self._target = kept, target
+
+    def _paths(self, home: Path) -> dict[str, Path]:
+        main = home / safe_below(self._kept.origin.target)
+        names = [file.name for file in self._kept.origin.files]
+        return {name: main.parent / safe_below(name) if name else main for name in names}
+
+    def describe(self, home: Path) -> Converted:
+        """What `write` would do."""
+        session: dict[str, JSON] = {"id": self._kept.origin.session}
+        resume = self._target.receiver().resume(session) if isinstance(self._target, Receives) else []
+        return Converted(self._kept.origin.session, [str(path) for path in self._paths(home).values()], resume, [])
+
+    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
+        """Write the files of the original; each is checked against its hash."""
+        paths = self._paths(home)
+        for path in paths.values():
+            if path.exists():
+                raise WouldLose(f"{path} exists already")
+        with ExitStack() as stack, self._kept.path.open("rb") as stream:
+            files = {name: stack.enter_context(replacing(path)) for name, path in paths.items()}
+            origin.unpack(stream, self._kept.origin, files)
+        return self.describe(home)

@@ -1,0 +1,71 @@
+"""Which message wrote each line of a file, from the versions that records prove. Pure; contents come from outside."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from clew.files.content import Certainty
+from clew.files.differing import lines_of
+
+
+class Origin(NamedTuple):
+    """The message that wrote a line."""
+
+    session: str
+    agent: str
+    message: int
+    time: str | None
+    prompt: tuple[int, str] | None
+    certainty: Certainty
+
+
+class Version(NamedTuple):
+    """What the file was before a message, and what the message made of it. None is unknown; no file has no lines."""
+
+    origin: Origin | None
+    """None where the message only looked at it."""
+    before: bytes | None
+    after: bytes | None
+
+
+class Line(NamedTuple):
+    """A line of the file as it is now."""
+
+    number: int
+    text: str
+    origin: Origin | None
+
+
+def blame(now: bytes, versions: Iterable[Version]) -> list[Line]:
+    """For each line the message that wrote it. Versions come in the order of time."""
+    lines: list[str] = []
+    origins: list[Origin | None] = []
+    for version in versions:
+        if version.before is not None:
+            lines, origins = _carried(lines, origins, _lines(version.before), None)
+        if version.after is not None:
+            lines, origins = _carried(lines, origins, _lines(version.after), version.origin)
+    current = lines_of(now)
+    _, origins = _carried(lines, origins, [_plain(line) for line in current], None)
+    return [Line(number, text, origin) for number, (text, origin) in enumerate(zip(current, origins, strict=True), 1)]
+
+
+def _lines(body: bytes) -> list[str]:
+    return [_plain(line) for line in lines_of(body)]
+
+
+def _plain(line: str) -> str:
+    """What ends a line is not what was written."""
+    return line.rstrip("\r\n")
+
+
+def _carried(
+    old: Sequence[str], origins: Sequence[Origin | None], new: list[str], origin: Origin | None
+) -> tuple[list[str], list[Origin | None]]:
+    """New lines with the origins of those that were there before; all others are of the given one."""
+    result: list[Origin | None] = [origin] * len(new)
+    for start, other, size in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+        result[other : other + size] = origins[start : start + size]
+    return new, result

@@ -1,0 +1,69 @@
+"""Content by its digests, so that any number of versions can be compared without being held."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal, NamedTuple
+
+from clew.agents.evidence import Absent, State, Whole
+
+Certainty = Literal["exact", "text", "unproved", "unknown"]
+"""Every byte is proved; every character is, but not how lines end; it was so once, and nothing proves that it still
+was; nothing is known.
+"""
+RANK: dict[Certainty, int] = {"exact": 3, "text": 2, "unproved": 1, "unknown": 0}
+
+
+class Print(NamedTuple):
+    """What is kept of one version of a file."""
+
+    digest: str
+    """SHA-256 of its bytes, in hex; "" where there was no file."""
+    text: str
+    """The same of its characters, whatever ends its lines."""
+    size: int
+    certainty: Certainty
+
+    @property
+    def is_absent(self) -> bool:
+        return not self.digest
+
+
+def print_of(state: State, certainty: Certainty = "exact") -> Print:
+    """The print of a state; content that is not exact is known as text at best."""
+    if isinstance(state, Absent):
+        return Print("", "", 0, certainty)
+    if not state.exact and RANK[certainty] > RANK["text"]:
+        certainty = "text"
+    digest, characters = _hex(state.body), _characters(state.body)
+    return Print(digest, digest if characters is state.body else _hex(characters), len(state.body), certainty)
+
+
+def _hex(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _characters(body: bytes) -> bytes:
+    """The text of a file, of which agents keep no more: without a mark at its beginning, lines ended alike."""
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            body = body.decode("utf-16").encode()
+        except UnicodeError:
+            return body
+    if body.startswith(b"\xef\xbb\xbf"):
+        body = body[3:]
+    return body.replace(b"\r\n", b"\n") if b"\r" in body else body
+
+
+def agree(one: Print, other: Print) -> bool:
+    """True where both can be of the same file at the same time."""
+    if one.certainty == other.certainty == "exact":
+        return one.digest == other.digest
+    return one.text == other.text
+
+
+def weakened(state: State, certainty: Certainty) -> State:
+    """The state as it is held on to when it is no more than so certain."""
+    if isinstance(state, Whole) and certainty != "exact":
+        return Whole(state.body, False)
+    return state

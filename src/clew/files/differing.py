@@ -1,0 +1,47 @@
+"""Unified diffs between two states of files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from clew.agents.evidence import Absent, State, Whole
+
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def unified(path: str, before: State, after: State) -> str:
+    """The diff of one file; empty where it is the same."""
+    if before == after or (isinstance(before, Whole) and isinstance(after, Whole) and before.body == after.body):
+        return ""
+    one, other = _name("a", path, before), _name("b", path, after)
+    if _is_binary(before) or _is_binary(after):
+        return f"Binary files {one} and {other} differ\n"
+    lines = difflib.unified_diff(_lines(before), _lines(after), one, other)
+    # An empty file that came or went has no lines to show.
+    return "".join(_ended(lines)) or f"--- {one}\n+++ {other}\n"
+
+
+def _name(side: str, path: str, state: State) -> str:
+    return "/dev/null" if isinstance(state, Absent) else f"{side}/{path.lstrip('/')}"
+
+
+def _is_binary(state: State) -> bool:
+    return isinstance(state, Whole) and b"\0" in state.body[:8000]
+
+
+def lines_of(body: bytes) -> list[str]:
+    """The lines of a file with what ends them; bytes that are no text are kept."""
+    text = body.decode("utf-8", "surrogateescape")
+    return [line + "\n" for line in text.split("\n")[:-1]] + ([last] if (last := text.rpartition("\n")[2]) else [])
+
+
+def _lines(state: State) -> list[str]:
+    return [] if isinstance(state, Absent) else lines_of(state.body)
+
+
+def _ended(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if not line.endswith("\n"):
+            yield "\n" + _NO_NEWLINE

@@ -1,0 +1,69 @@
+"""Which sessions speak of a file at all, by a look at their bytes that costs next to nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.agents.base import SourceFile
+from clew.agents.evidence import State, Whole, absolute
+from clew.errors import SourceUnreadable
+from clew.files.blame import Origin, Version
+from clew.files.history import FileHistory
+from clew.files.timeline import LOOKS, Mark
+from clew.io.compress import open_source
+
+_CHUNK = 1 << 20
+_PLAIN = re.compile(r"[A-Za-z0-9_.,+=@-]{2,}")
+"""What every spelling of JSON leaves as it is."""
+
+
+def mentions(source: SourceFile, path: str) -> bool:
+    """True where a session may speak of the file: the longest plain piece of its name occurs."""
+    pieces = sorted(_PLAIN.findall(path.rpartition("/")[2]), key=len)
+    if not pieces:
+        return True
+    wanted = pieces[-1].encode()
+    return any(_holds(source.path.parent / name, wanted) for name in (source.path.name, *source.parts))
+
+
+def _holds(path: Path, wanted: bytes) -> bool:
+    try:
+        with open_source(path) as stream:
+            kept = b""
+            while chunk := stream.read(_CHUNK):
+                if wanted in kept + chunk:
+                    return True
+                kept = chunk[-len(wanted) :]
+    except (OSError, SourceUnreadable):
+        return False
+    return False
+
+
+def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tuple[str, Version]]:
+    """What a session did to a file, under any of its spellings, with the time of each."""
+    marks = [mark for path in paths if path in history.timelines for mark in history.timelines[path].marks]
+    marks.sort(key=lambda mark: (mark.done, mark.number))
+    keys = [(mark.number, is_after) for mark in marks for is_after in (False, True)]
+    contents = history.contents_of(keys) if marks else {}
+    for mark in marks:
+        before, after = (_body(contents.get((mark.number, is_after))) for is_after in (False, True))
+        origin = None if mark.action in LOOKS else _origin(history, session, mark)
+        time = history.times.get(mark.done) or history.times.get(mark.call) or ""
+        yield time, Version(origin, after if origin is None else before, None if origin is None else after)
+
+
+def _body(state: State | None) -> bytes | None:
+    return None if state is None else state.body if isinstance(state, Whole) else b""
+
+
+def _origin(history: FileHistory, session: str, mark: Mark) -> Origin:
+    certainty = mark.after.certainty if mark.after is not None else "unknown"
+    time = history.times.get(mark.call)
+    return Origin(session, history.agent.id, mark.call, time, history.prompt(mark.call), certainty)
+
+
+def spellings(path: Path) -> set[str]:
+    """How records may spell the file: as it was named, and where links lead."""
+    return {absolute(str(path.absolute()), None), absolute(str(path.resolve()), None)}

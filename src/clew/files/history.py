@@ -1,0 +1,160 @@
+"""The files of one session over time: found in one pass, contents read again when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+
+from clew.agents.base import Agent, SourceFile, Unit, freeze, session_object
+from clew.agents.evidence import Evidence, State, absolute
+from clew.derive.facts import Facts
+from clew.derive.prompts import is_prompt
+from clew.errors import UnknownReference, UsageError
+from clew.files.lineage import Lineage
+from clew.files.replay import Replay, Wanted
+from clew.files.timeline import Answer, Mark, Timeline
+
+_PROMPT = 200
+"""So much of a prompt is kept."""
+
+
+class FileHistory:
+    """What the records of a session prove about files. Each pass over them costs as much as reading the session."""
+
+    def __init__(self, agent: Agent, source: SourceFile) -> None:
+        self.agent = agent
+        self.source = freeze(source)
+        self.times: dict[int, str] = {}
+        """When each message was written."""
+        self._prompts: dict[int, str] = {}
+        self._said: list[int] = []
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        return Lineage(self._facts.tree)
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return self.agent.scan(self.source)
+
+    @cached_property
+    def workspace(self) -> str:
+        """The folder of the project as the agent recorded it; empty where it did not."""
+        workspace: str = session_object(self.agent, self.source, self._facts)["workspace"]
+        return absolute(workspace, None) if workspace else ""
+
+    @cached_property
+    def _replay(self) -> Replay:
+        return Replay(self.lineage).run(_evidence_of(self.agent)(self.source, self._noted()))
+
+    @property
+    def timelines(self) -> dict[str, Timeline]:
+        """By path."""
+        return self._replay.timelines
+
+    def marks(self) -> list[Mark]:
+        """All evidence, in the order of the session."""
+        found = [mark for timeline in self.timelines.values() for mark in (*timeline.marks, *timeline.notes)]
+        return sorted(found, key=lambda mark: (mark.call, mark.number))
+
+    def at(self, message: int, path: str) -> Answer:
+        """A file as it was when the message was written."""
+        self.require(message)
+        return self.timelines[path].at(message) if path in self.timelines else _nothing(path)
+
+    def all_at(self, message: int) -> list[Answer]:
+        """Every file that the session touches, as it was when the message was written."""
+        self.require(message)
+        return [self.timelines[path].at(message) for path in sorted(self.timelines)]
+
+    def contents(self, answers: Iterable[Answer]) -> list[State | None]:
+        """The contents that answers are about, by one more pass; None where there is none."""
+        keys = [_key(answer) for answer in answers]
+        found = self.contents_of(key for key in keys if key is not None)
+        return [found.get(key) if key is not None else None for key in keys]
+
+    def contents_of(self, wanted: Iterable[Wanted]) -> dict[Wanted, State]:
+        """The contents that marks left or found, by one more pass that ends when it has them all."""
+        wanted = set(wanted)
+        if not wanted:
+            return {}
+        units = iter(self.agent.read(self.source, self._facts))
+        return Replay(self.lineage, wanted).run(_evidence_of(self.agent)(self.source, units)).contents
+
+    def named(self, name: str) -> str:
+        """The path that is meant: absolute, in the project's folder, or the end of just one."""
+        paths = self.timelines
+        for path in (absolute(name, None), absolute(name, self.workspace or None)):
+            if path in paths:
+                return path
+        ending = "/" + name.replace("\\", "/").strip("/")
+        found = [path for path in paths if path.endswith(ending)]
+        if len(found) > 1:
+            raise UsageError(f"{name} can be any of: {', '.join(sorted(found)[:5])}")
+        if not found:
+            raise UnknownReference(f"no record of the session tells of {name}; `clew files` lists what there is")
+        return found[0]
+
+    def require(self, message: int) -> None:
+        """Refuse a message that the session does not have."""
+        if message not in self.all_messages:
+            raise UnknownReference(f"the session has no message {message}")
+
+    @property
+    def all_messages(self) -> range:
+        """The indexes of all messages."""
+        self._replay  # noqa: B018
+        return range(1, self._last + 1)
+
+    def prompt(self, message: int) -> tuple[int, str] | None:
+        """The prompt that led to a message: its index and how it begins."""
+        for index in reversed(self._said):
+            if index <= message and self.lineage.leads(index, message):
+                return index, self._prompts[index]
+        return None
+
+    def _noted(self) -> Iterator[Unit]:
+        """The units, with prompts and times noted on the way."""
+        self._last = 0
+        for unit in self.agent.read(self.source, self._facts):
+            if unit.is_message:
+                self._note(unit)
+            yield unit
+
+    def _note(self, unit: Unit) -> None:
+        index = self._last = unit.value["index"]
+        time = unit.value.get("timestamp")
+        if isinstance(time, str):
+            self.times[index] = time
+        if is_prompt(unit.value):
+            texts = [block["text"] for block in unit.value["content"] if block["type"] == "text"]
+            self._prompts[index] = " ".join(" ".join(texts).split())[:_PROMPT]
+            self._said.append(index)
+
+
+def _key(answer: Answer) -> Wanted | None:
+    if answer.mark is None or answer.print is None:
+        return None
+    return answer.mark.number, answer.is_after
+
+
+def _nothing(path: str) -> Answer:
+    return Answer(path, "unknown", None, reason="no record tells")
+
+
+def tells(agent: Agent) -> bool:
+    """True for an agent whose records can be asked about files."""
+    return hasattr(agent, "evidence") or find_spec(f"{type(agent).__module__}.evidence") is not None
+
+
+def _evidence_of(agent: Agent) -> Evidence:
+    """The function `evidence` of an agent: of the object, or of the module beside its class."""
+    own: Evidence | None = getattr(agent, "evidence", None)
+    if own is not None:
+        return own
+    if not tells(agent):
+        raise UsageError(f"clew cannot tell yet what {agent.title} did to files")
+    found: Evidence = import_module(f"{type(agent).__module__}.evidence").evidence
+    return found

@@ -1,0 +1,181 @@
+"""Evidence turned into timelines, in one pass. Of each file the newest content is held, of all others the prints."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right, insort_right
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from clew.agents.evidence import Calm, Edit, Event, State, Touch, Unrest, Whole
+from clew.files.content import RANK, Print, agree, print_of, weakened
+from clew.files.lineage import Lineage
+from clew.files.timeline import LOOKS, NEVER, Mark, Span, Timeline
+
+Wanted = tuple[int, bool]
+"""The number of a mark, and whether the content it left is meant or the one it found."""
+
+
+class Found(NamedTuple):
+    """Content at hand, and its print."""
+
+    state: State
+    print: Print
+
+
+class Replay:
+    """All timelines of a session."""
+
+    def __init__(self, lineage: Lineage, wanted: Iterable[Wanted] = ()) -> None:
+        self.timelines: dict[str, Timeline] = {}
+        self.spans: list[Span] = []
+        self.contents: dict[Wanted, State] = {}
+        """The contents that were wanted."""
+        self._lineage = lineage
+        self._wanted = set(wanted)
+        self._open: dict[str, int] = {}
+        """By key: the number of a span that is not over."""
+        self._over: list[tuple[int, int]] = []
+        """End and beginning of those that are, by end."""
+        self._held: dict[str, tuple[Mark, State]] = {}
+        self._number = 0
+
+    @property
+    def is_satisfied(self) -> bool:
+        """True once every content that was wanted is found."""
+        return bool(self._wanted) and len(self.contents) == len(self._wanted)
+
+    def run(self, events: Iterable[Event]) -> Replay:
+        """Go through all evidence, or until all that was wanted is found."""
+        for event in events:
+            self.add(event)
+            if self.is_satisfied:
+                break
+        return self
+
+    def add(self, event: Event) -> None:
+        """Take up one piece of evidence."""
+        if isinstance(event, Unrest):
+            self._open[event.key] = len(self.spans)
+            self.spans.append(Span(event.call, NEVER, event.what))
+        elif isinstance(event, Calm):
+            at = self._open.pop(event.key, None)
+            if at is not None:
+                self.spans[at] = self.spans[at]._replace(done=event.done)
+                insort_right(self._over, (event.done, self.spans[at].call))
+        else:
+            self._touch(event)
+
+    def _touch(self, touch: Touch) -> None:
+        before = self._before(touch)
+        after, reason = self._after(touch, before)
+        found = before.print if before is not None else None
+        left = after.print if after is not None else None
+        about = (touch.path, touch.action, touch.how, touch.call, touch.done)
+        mark = Mark(self._number, *about, found, left, touch.note or reason)
+        self._number += 1
+        if after is None and mark.action in LOOKS:
+            self._timeline(mark.path).notes.append(mark)
+            return
+        self._keep(mark, before, after)
+        self._place(mark, after)
+
+    def _before(self, touch: Touch) -> Found | None:
+        """What the tool found: what the record says, spelled exactly where what is held is the same."""
+        held = self._known(touch.path, touch.call)
+        if touch.before is None:
+            return held
+        said = Found(touch.before, print_of(touch.before))
+        return held if held is not None and _is_better(held, said) else said
+
+    def _known(self, path: str, call: int) -> Found | None:
+        """What is held of a file, and how certain it is when message `call` is written."""
+        if path not in self._held:
+            return None
+        mark, state = self._held[path]
+        if mark.after is None:
+            return None
+        if self._is_calm(mark, call):
+            return Found(state, mark.after)
+        return Found(weakened(state, "unproved"), mark.after._replace(certainty="unproved"))
+
+    def _is_calm(self, mark: Mark, call: int) -> bool:
+        if not self._lineage.leads(mark.call, call):
+            return False
+        if any(self.spans[at].call < call for at in self._open.values()):
+            return False
+        since = bisect_right(self._over, mark.call, key=lambda span: span[0])
+        return all(begun >= call for _, begun in self._over[since:])
+
+    def _after(self, touch: Touch, before: Found | None) -> tuple[Found | None, str | None]:
+        """What the tool left, and why that is not for sure."""
+        if touch.after is not None:
+            shown = Found(touch.after, print_of(touch.after))
+            same = _is_look(touch) and before is not None and _is_better(before, shown)
+            return before if same else shown, None
+        if touch.edit is not None:
+            before, reason = self._edited(touch, touch.edit, before)
+            if touch.digest is None:
+                return before, reason
+        return _hashed(touch.digest, before)
+
+    def _edited(self, touch: Touch, edit: Edit, before: Found | None) -> tuple[Found | None, str | None]:
+        base = self._known(touch.source, touch.call) if touch.source is not None else before
+        doubtful = base is not None and base.print.certainty == "unproved"
+        if doubtful and edit(None) is not None:
+            # It needs nothing of what was there.
+            base, doubtful = None, False
+        state = edit(base.state if base is not None else None)
+        if state is None:
+            return None, "what it was changed from is not known"
+        if doubtful:
+            found = Found(weakened(state, "unproved"), print_of(state, "unproved"))
+            return found, "what it was changed from is not proved"
+        return Found(state, print_of(state)), None
+
+    def _keep(self, mark: Mark, before: Found | None, after: Found | None) -> None:
+        for is_after, found in ((False, before), (True, after)):
+            if found is not None and (mark.number, is_after) in self._wanted:
+                self.contents[mark.number, is_after] = found.state
+
+    def _place(self, mark: Mark, after: Found | None) -> None:
+        timeline = self._timeline(mark.path)
+        insort_right(timeline.marks, mark, key=lambda one: one.done)
+        held = self._held.get(mark.path)
+        if timeline.marks[-1] is mark:
+            self._held.pop(mark.path, None)
+            if after is not None:
+                self._held[mark.path] = (mark, after.state)
+        elif after is not None and held is not None and self._is_known_better(timeline, mark, after, held):
+            self._held[mark.path] = (mark, after.state)
+
+    def _timeline(self, path: str) -> Timeline:
+        if path not in self.timelines:
+            self.timelines[path] = Timeline(path, self.spans, self._lineage)
+        return self.timelines[path]
+
+    def _is_known_better(self, timeline: Timeline, mark: Mark, after: Found, held: tuple[Mark, State]) -> bool:
+        """True for a copy that was noted late, of a file that was only looked at since."""
+        if held[0].after is None or not _is_better(after, Found(held[1], held[0].after)):
+            return False
+        return all(one.action in LOOKS for one in timeline.marks if one.done > mark.done)
+
+
+def _is_look(touch: Touch) -> bool:
+    return touch.action in LOOKS
+
+
+def _is_better(one: Found, other: Found) -> bool:
+    """True where both are the same, and the first is known more exactly."""
+    return agree(one.print, other.print) and RANK[one.print.certainty] > RANK[other.print.certainty]
+
+
+def _hashed(digest: str | None, found: Found | None) -> tuple[Found | None, str | None]:
+    """Content that the record knows by its digest: exactly right, or not known."""
+    if digest is None:
+        return None, "the record does not hold it"
+    body = found.state.body if found is not None and isinstance(found.state, Whole) else None
+    if body is not None and hashlib.sha256(body).hexdigest() == digest:
+        state = Whole(body, True)
+        return Found(state, print_of(state)), None
+    return None, "only the digest of it is recorded"

@@ -1,0 +1,112 @@
+"""Files put back below a folder as they were at a message: first a plan, then all of it or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from clew.agents.evidence import State, Whole
+from clew.errors import PathRefused
+from clew.files.timeline import Answer
+from clew.io.within import Change, Within, parts_of, refuse_twins
+
+Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
+"""What putting it back comes to. A conflict is a file that is there and differs."""
+
+_PROTECTED_FOLDERS = frozenset({".git", ".hg", ".svn", ".ssh", ".gnupg", ".husky", ".aws", ".kube", ".docker"})
+_SETTINGS_FOLDERS = frozenset(
+    {".claude", ".codex", ".gemini", ".sage", ".cursor", ".vscode", ".idea", ".github", ".devcontainer", ".zed"}
+)
+_PROTECTED_NAMES = re.compile(
+    r"\.(?:bash|zsh|k|c|tc)?(?:rc|shrc|env|profile|login|logout)|\.bash_\w+|\.zsh\w+|\.profile|\.envrc|\.netrc|\.npmrc"
+    r"|\.pypirc|\.gitconfig|\.gitmodules|\.gitattributes|\.mcp\.json|\.claude\.json|\.pre-commit-config\.yaml"
+    r"|config\.fish|authorized_keys|\.vimrc|\.emacs|init\.el|\.tmux\.conf|\.inputrc|\.xprofile|\.xinitrc",
+    re.IGNORECASE,
+)
+
+
+class Step(NamedTuple):
+    """One file of a plan."""
+
+    answer: Answer
+    path: str
+    """Below the folder, or as recorded where it cannot be."""
+    verdict: Verdict
+    state: State | None = None
+    reason: str | None = None
+
+
+def relative(path: str, base: str) -> str | None:
+    """A recorded path below the folder it is taken from; None where it is elsewhere."""
+    base = base.rstrip("/")
+    return path[len(base) + 1 :] if base and path.startswith(base + "/") else None
+
+
+def is_protected(path: str) -> bool:
+    """True for what programs run or trust without asking: hooks, settings, keys, what shells read."""
+    parts = path.split("/")
+    folders = {part.casefold() for part in parts[:-1]}
+    if folders & _PROTECTED_FOLDERS or folders & _SETTINGS_FOLDERS:
+        return True
+    return _PROTECTED_NAMES.fullmatch(parts[-1]) is not None
+
+
+def plan(
+    answers: Sequence[tuple[Answer, State | None]], folder: Path, base: str, *, allow_protected: bool
+) -> list[Step]:
+    """What putting files back below the folder comes to; changes nothing."""
+    with Within(folder) as within:
+        steps = [_step(within, answer, state, base, allow_protected) for answer, state in answers]
+    try:
+        refuse_twins([step.path for step in steps if step.verdict in ("write", "conflict", "same", "remove")])
+    except PathRefused as error:
+        return [step._replace(verdict="refused", reason=str(error)) for step in steps]
+    return steps
+
+
+def _step(within: Within, answer: Answer, state: State | None, base: str, allow_protected: bool) -> Step:
+    path = relative(answer.path, base)
+    if path is None:
+        where = f"outside of {base}" if base else "the session does not say which folder it worked in"
+        return Step(answer, answer.path, "refused", reason=where)
+    try:
+        parts_of(path)
+        there = within.read(path)
+    except PathRefused as error:
+        return Step(answer, path, "refused", reason=str(error))
+    if answer.certainty == "unknown" or state is None:
+        return Step(answer, path, "unknown", reason=answer.reason)
+    verdict = _verdict(there, state)
+    if verdict != "same" and not allow_protected and is_protected(path):
+        return Step(answer, path, "protected", state, "programs trust this file without asking")
+    if answer.certainty == "unproved" and verdict != "same":
+        return Step(answer, path, "unproved", state, answer.reason)
+    return Step(answer, path, verdict, state)
+
+
+def _verdict(there: bytes | None, state: State) -> Verdict:
+    if isinstance(state, Whole):
+        return "write" if there is None else "same" if there == state.body else "conflict"
+    return "same" if there is None else "remove"
+
+
+def carry_out(steps: Sequence[Step], folder: Path, rescue: Path) -> list[str]:
+    """Write what the steps say. Files that are replaced or removed are first copied below `rescue`.
+
+    Returns the paths that were copied.
+    """
+    changes = [
+        Change(step.path, step.state.body if isinstance(step.state, Whole) else None)
+        for step in steps
+        if step.verdict != "same" and step.state is not None
+    ]
+    with Within(folder) as within:
+        kept = [(change.path, body) for change in changes if (body := within.read(change.path)) is not None]
+        if kept:
+            rescue.mkdir(parents=True, mode=0o700)
+            with Within(rescue) as copies:
+                copies.apply([Change(path, body, 0o600) for path, body in kept])
+        within.apply(changes)
+    return [path for path, _ in kept]

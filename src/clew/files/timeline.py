@@ -1,0 +1,185 @@
+"""What is known of one file over a session, and what that proves at any message. Pure; holds prints, no content.
+
+Between two pieces of evidence a file is known as long as nothing ran that could have changed it: from the earlier one
+on until the first such thing, and back from the later one until the last. Where nothing ran and both disagree,
+something that left no record changed it, and nothing is proved in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from clew.agents.evidence import Action, How
+from clew.files.content import RANK, Certainty, Print, agree
+from clew.files.lineage import Lineage
+
+LOOKS = ("read", "snapshot")
+"""Evidence that changes nothing."""
+NEVER = 1 << 62
+"""The end of what was never seen to end."""
+
+
+class Mark(NamedTuple):
+    """One piece of evidence on one file."""
+
+    number: int
+    """Its place among all evidence of the session: with it, the content is found again."""
+    path: str
+    action: Action
+    how: How
+    call: int
+    done: int
+    before: Print | None
+    after: Print | None
+    note: str | None = None
+
+
+class Span(NamedTuple):
+    """Something that could change any file; it ran after message `call` and was over at `done`."""
+
+    call: int
+    done: int
+    what: str
+
+
+class Answer(NamedTuple):
+    """A file at a message: what it was, how that is known, and by which message."""
+
+    path: str
+    certainty: Certainty
+    print: Print | None
+    how: How | None = None
+    mark: Mark | None = None
+    is_after: bool = True
+    """Whether it is what the mark left, or what it found."""
+    reason: str | None = None
+    """Why it is not known, or not for sure."""
+
+    @property
+    def is_absent(self) -> bool:
+        return self.print is not None and self.print.is_absent
+
+    @property
+    def seen(self) -> int | None:
+        """The message that it is known by."""
+        if self.mark is None:
+            return None
+        return self.mark.done if self.is_after else self.mark.call
+
+
+class Timeline:
+    """The marks of one file, in order, and all that ran meanwhile."""
+
+    def __init__(self, path: str, spans: Sequence[Span], lineage: Lineage) -> None:
+        self.path = path
+        self.marks: list[Mark] = []
+        self.notes: list[Mark] = []
+        """Looks that show nothing, such as copies that are gone; they say why something is not known."""
+        self._spans = spans
+        self._lineage = lineage
+
+    def at(self, message: int) -> Answer:
+        """The file as it was when the message was written."""
+        changing = next((mark for mark in self._on_path(message) if _is_changing(mark, message)), None)
+        if changing is not None:
+            return self._unknown(f"message {changing.call} was changing it")
+        first, cause = self._forward(message)
+        last = self._backward(message)
+        if first is not None and first.print is not None and last is not None and cause is None:
+            return self._both(first, last)
+        if cause is None and first is not None and last is None:
+            return first
+        if last is not None:
+            return last
+        return self._unproved(first, cause)
+
+    def _forward(self, message: int) -> tuple[Answer | None, str | None]:
+        """What the file was after the last evidence, and what could have changed it since."""
+        best: Answer | None = None
+        for mark in reversed([mark for mark in self._on_path(message) if mark.done <= message]):
+            cause = self._cause(message, mark.call, message)
+            found = self._known(mark, True)
+            if best is None:
+                best = found
+                if cause is not None:
+                    return best, cause
+            elif cause is None and _is_better(found, best):
+                best = found
+            if mark.action not in LOOKS or cause is not None:
+                break
+        return best, None
+
+    def _backward(self, message: int) -> Answer | None:
+        """What the file was before the next evidence, if nothing could have changed it until then."""
+        best: Answer | None = None
+        for mark in self.marks:
+            if not self._is_later(mark, message):
+                continue
+            if self._cause(message, message, mark.done) is not None:
+                break
+            found = self._known(mark, False)
+            if found.print is not None and (best is None or _is_better(found, best)):
+                best = found
+            if mark.action not in LOOKS:
+                break
+        return best
+
+    def _both(self, first: Answer, last: Answer) -> Answer:
+        assert first.print is not None and last.print is not None and first.mark is not None and last.mark is not None
+        if agree(first.print, last.print):
+            return first if RANK[first.certainty] >= RANK[last.certainty] else last
+        # It may have been changed at once, as by a program that tidies what is written.
+        reason = f"something changed it between messages {first.mark.call} and {last.mark.done}"
+        return first._replace(certainty="unproved", reason=reason)
+
+    def _known(self, mark: Mark, is_after: bool) -> Answer:
+        found = mark.after if is_after else mark.before
+        if found is None:
+            return Answer(self.path, "unknown", None, mark=mark, reason=mark.note or f"message {mark.call} changed it")
+        reason = mark.note if found.certainty == "unproved" else None
+        return Answer(self.path, found.certainty, found, mark.how, mark, is_after, reason)
+
+    def _unproved(self, last: Answer | None, cause: str | None) -> Answer:
+        """Nothing proves it; what was known last may be of use."""
+        if last is None or last.print is None:
+            return self._unknown((last.reason if last is not None else None) or cause or self._noted())
+        return last._replace(certainty="unproved", reason=cause)
+
+    def _noted(self) -> str:
+        return next((note.note for note in reversed(self.notes) if note.note), "no record tells")
+
+    def _unknown(self, reason: str) -> Answer:
+        return Answer(self.path, "unknown", None, reason=reason)
+
+    def _on_path(self, message: int) -> Iterator[Mark]:
+        return (mark for mark in self.marks if self._lineage.leads(mark.call, message))
+
+    def _is_later(self, mark: Mark, message: int) -> bool:
+        if mark.call == mark.done == message:
+            return True
+        return mark.call >= message and mark.done > message and self._lineage.leads(message, mark.call)
+
+    def _cause(self, message: int, begin: int, end: int) -> str | None:
+        """What could have changed the file between two messages."""
+        for span in self._spans:
+            if span.done > begin and span.call < end:
+                return f"{span.what} ran after message {span.call}"
+        for mark in self.marks:
+            if mark.done > begin and mark.call < end and mark.action not in LOOKS and self._is_elsewhere(mark, message):
+                return f"message {mark.call}, on another branch, changed it"
+        return None
+
+    def _is_elsewhere(self, mark: Mark, message: int) -> bool:
+        return not self._lineage.leads(mark.call, message) and not self._lineage.leads(message, mark.call)
+
+
+def _is_changing(mark: Mark, message: int) -> bool:
+    return mark.call < message < mark.done and mark.action not in LOOKS
+
+
+def _is_better(one: Answer, other: Answer) -> bool:
+    """True where both are the same, and the first is known more exactly."""
+    if one.print is None or other.print is None:
+        return False
+    return agree(one.print, other.print) and RANK[one.certainty] > RANK[other.certainty]

@@ -1,0 +1,278 @@
+"""Files written below one folder and nowhere else, all of them or none.
+
+Names come from records, which nobody vouches for. A name must be plain on every system. Each folder on its way is
+opened from the one above it, links are never followed, and a file is written beside its place and then renamed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from clew.errors import PathRefused, UsageError
+
+_RESERVED = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE | re.DOTALL
+)
+_MEANT = re.compile(r"~|\$|%[^%]+%")
+"""How a name begins that some program would take for a folder elsewhere."""
+_LONGEST = 255
+WIDEST = 0o755
+_NEW = 0o644
+_FOLDER = 0o755
+
+Parts = tuple[str, ...]
+
+
+class Change(NamedTuple):
+    """A file to write, or to remove where there is no body."""
+
+    path: str
+    body: bytes | None
+    mode: int | None = None
+    """None: as the file that is there, else as new ones are."""
+
+
+def parts_of(path: str) -> Parts:
+    """A relative path from untrusted text, taken apart; refuses what could lead elsewhere on any system."""
+    parts = tuple(path.split("/"))
+    for part in parts:
+        if part in ("", ".", "..") or "\0" in part or "\\" in part or ":" in part:
+            raise PathRefused(f"{path!r} is no plain path below a folder")
+        if part[-1] in ". " or _RESERVED.fullmatch(part):
+            raise PathRefused(f"{path!r} means something else on Windows")
+        if len(os.fsencode(_encodable(part, path))) > _LONGEST:
+            raise PathRefused(f"{path!r} has a part that is too long")
+    if _MEANT.match(parts[0]):
+        raise PathRefused(f"{path!r} begins like a folder elsewhere")
+    return parts
+
+
+def _encodable(part: str, path: str) -> str:
+    try:
+        os.fsencode(part)
+    except UnicodeEncodeError:
+        raise PathRefused(f"{path!r} cannot be a file name") from None
+    return part
+
+
+def refuse_twins(paths: Sequence[str]) -> None:
+    """Refuse names that some file systems hold for the same."""
+    seen: dict[Parts, Parts] = {}
+    for path in paths:
+        parts = parts_of(path)
+        for end in range(1, len(parts) + 1):
+            part = parts[:end]
+            other = seen.setdefault(tuple(fold(one) for one in part), part)
+            if other != part:
+                raise PathRefused(f"{'/'.join(other)!r} and {'/'.join(part)!r} are the same file on some systems")
+
+
+def fold(name: str) -> str:
+    """The same for names that differ in case or in how letters are composed."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+class _Placed(NamedTuple):
+    folder: int
+    name: str
+    new: str | None
+    """The file that takes the place, under its name for now."""
+    aside: str | None
+    """What was in the place, under another name."""
+
+
+class Within:
+    """One folder that was chosen by a person; a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+            raise UsageError("files cannot be put back safely on this system")
+        self._root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._folders: dict[Parts, int] = {(): self._root}
+        self._names: dict[Parts, dict[str, set[str]]] = {}
+        self._made: list[tuple[int, str]] = []
+
+    def __enter__(self) -> Within:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for descriptor in self._folders.values():
+            os.close(descriptor)
+        self._folders.clear()
+
+    def read(self, path: str) -> bytes | None:
+        """The file as it is; None where there is none. Refuses anything that is no regular file."""
+        found = self._look(path)
+        if found is None:
+            return None
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(found[1], flags, dir_fd=found[0]), "rb") as handle:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise PathRefused(f"{path!r} is no regular file")
+            return handle.read()
+
+    def mode(self, path: str) -> int | None:
+        """The mode of a file; None where there is none."""
+        found = self._look(path)
+        return stat.S_IMODE(os.stat(found[1], dir_fd=found[0], follow_symlinks=False).st_mode) if found else None
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Make all changes. If one fails, none is made: what was there is there again."""
+        refuse_twins([change.path for change in changes])
+        placed: list[_Placed] = []
+        begun: list[_Placed] = []
+        try:
+            for change in changes:
+                placed.append(self._prepare(change))  # noqa: PERF401 - what is prepared must be known if one fails
+            for number, one in enumerate(placed):
+                begun.append(_set_aside(one))
+                placed[number] = begun[-1]
+                _put(begun[-1])
+        except BaseException:
+            self._roll_back(placed, begun)
+            raise
+        for one in begun:
+            if one.aside is not None:
+                with suppress(OSError):
+                    os.unlink(one.aside, dir_fd=one.folder)
+        for descriptor in {one.folder for one in begun}:
+            os.fsync(descriptor)
+        self._made.clear()
+
+    def _prepare(self, change: Change) -> _Placed:
+        """Write the new file beside its place."""
+        *above, name = parts_of(change.path)
+        folder = self._open(tuple(above), change.path, make=change.body is not None)
+        if folder is None:
+            raise PathRefused(f"{change.path!r} is not there")
+        known = self._check(tuple(above), folder, name, change.path)
+        if change.body is None:
+            return _Placed(folder, name, None, None)
+        mode = change.mode if change.mode is not None else known if known is not None else _NEW
+        return _Placed(folder, name, _write(folder, change.body, mode & WIDEST), None)
+
+    def _look(self, path: str) -> tuple[int, str] | None:
+        *above, name = parts_of(path)
+        folder = self._open(tuple(above), path, make=False)
+        if folder is None:
+            return None
+        return (folder, name) if self._check(tuple(above), folder, name, path) is not None else None
+
+    def _check(self, above: Parts, folder: int, name: str, path: str) -> int | None:
+        """The mode of what is in the place, which must be a regular file; None where there is nothing."""
+        self._refuse_twin(above, folder, name, path)
+        try:
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            raise PathRefused(f"{path!r} is no regular file")
+        return stat.S_IMODE(found.st_mode)
+
+    def _open(self, parts: Parts, path: str, make: bool) -> int | None:
+        """The folder, opened step by step; made where it is missing, if wanted."""
+        for end in range(1, len(parts) + 1):
+            if parts[:end] in self._folders:
+                continue
+            above, name = self._folders[parts[: end - 1]], parts[end - 1]
+            self._refuse_twin(parts[: end - 1], above, name, path)
+            try:
+                self._folders[parts[:end]] = _open_folder(above, name)
+            except FileNotFoundError:
+                if not make:
+                    return None
+                os.mkdir(name, _FOLDER, dir_fd=above)
+                self._made.append((above, name))
+                self._folders[parts[:end]] = _open_folder(above, name)
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                    raise PathRefused(f"{path!r} leads through a link, or through a file") from None
+                raise
+        return self._folders[parts]
+
+    def _refuse_twin(self, above: Parts, folder: int, name: str, path: str) -> None:
+        if above not in self._names:
+            names = self._names[above] = {}
+            for one in os.listdir(folder):
+                names.setdefault(fold(one), set()).add(one)
+        there = self._names[above].get(fold(name))
+        if there and name not in there:
+            raise PathRefused(f"{path!r}: {min(there)!r} is there, which is the same file on some systems")
+
+    def _roll_back(self, placed: list[_Placed], begun: list[_Placed]) -> None:
+        for one in reversed(begun):
+            _take_back(one)
+        for one in placed:
+            if one.new is not None:
+                with suppress(OSError):
+                    os.unlink(one.new, dir_fd=one.folder)
+        for above, name in reversed(self._made):
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=above)
+        self._made.clear()
+
+
+def _open_folder(above: int, name: str) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+
+
+def _write(folder: int, body: bytes, mode: int) -> str:
+    """A new file in the folder, durable; returns its name."""
+    name = f".clew-{secrets.token_hex(8)}.tmp"
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as handle:
+            handle.write(body)
+            handle.flush()
+            os.fchmod(handle.fileno(), mode)
+            os.fsync(handle.fileno())
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+    return name
+
+
+def _set_aside(one: _Placed) -> _Placed:
+    """Keep what is in the place under another name too."""
+    aside = f".clew-{secrets.token_hex(8)}.old"
+    try:
+        os.link(one.name, aside, src_dir_fd=one.folder, dst_dir_fd=one.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return one
+    return one._replace(aside=aside)
+
+
+def _put(one: _Placed) -> None:
+    if one.new is not None:
+        os.rename(one.new, one.name, src_dir_fd=one.folder, dst_dir_fd=one.folder)
+    elif one.aside is not None:
+        os.unlink(one.name, dir_fd=one.folder)
+
+
+def _take_back(one: _Placed) -> None:
+    with suppress(OSError):
+        if one.aside is not None:
+            os.rename(one.aside, one.name, src_dir_fd=one.folder, dst_dir_fd=one.folder)
+            # Two names of one file: a rename of one onto the other leaves both.
+            os.unlink(one.aside, dir_fd=one.folder)
+        elif one.new is not None and not _is_there(one.folder, one.new):
+            os.unlink(one.name, dir_fd=one.folder)
+
+
+def _is_there(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

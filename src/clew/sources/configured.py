@@ -1,0 +1,97 @@
+"""The sources a person has named: one line each in one small file of clew's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from clew.errors import UsageError
+from clew.host import data_dir
+from clew.io.atomic import write_atomic
+
+FILE = "sources.jsonl"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
+_ODD = re.compile(r"[^A-Za-z0-9_.@-]+")
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A line of the file. `off`: a home that is found by itself, and is not wanted."""
+
+    name: str
+    kind: Literal["home", "ssh", "off"]
+    where: str = ""
+
+
+class Configuration(NamedTuple):
+    """The lines of the file, understood or not, and what is wrong with them."""
+
+    lines: tuple[bytes, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def load(env: Mapping[str, str] | None = None) -> Configuration:
+    """The file as it is; no file is no sources. A line that is not understood stops none of the others."""
+    path = data_dir(env) / FILE
+    try:
+        lines = [line for line in path.read_bytes().splitlines() if line.strip()]
+    except FileNotFoundError:
+        return Configuration()
+    entries, problems, taken = [], [], set()
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = checked(msgspec.json.decode(line, type=Entry))
+        except (msgspec.DecodeError, UnicodeDecodeError, UsageError) as error:
+            problems.append(f"{path}:{number}: {error}")
+            continue
+        if entry.name.casefold() in taken:
+            problems.append(f"{path}:{number}: {entry.name} is there twice")
+            continue
+        taken.add(entry.name.casefold())
+        entries.append(entry)
+    return Configuration(tuple(lines), tuple(entries), tuple(problems))
+
+
+def checked(entry: Entry) -> Entry:
+    """The entry, if its name can be the name of a folder and its place is one that its kind can have."""
+    if not _NAME.fullmatch(entry.name) or entry.name == "local":
+        raise UsageError(f"{entry.name!r} cannot be the name of a source: letters, digits and ._@- only")
+    if entry.kind == "ssh":
+        from clew.sources.target import Target
+
+        Target.parse(entry.where)
+    if entry.kind == "home" and not Path(entry.where).is_absolute():
+        raise UsageError(f"{entry.where!r} is no absolute path")
+    return entry
+
+
+def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
+    """One more line."""
+    now = load(env)
+    _write((*now.lines, msgspec.json.encode(checked(entry))), env)
+
+
+def remove(name: str, env: Mapping[str, str] | None = None) -> None:
+    """The line of this name goes; lines that are not understood stay."""
+    kept = []
+    for line in load(env).lines:
+        try:
+            if msgspec.json.decode(line, type=Entry).name == name:
+                continue
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass
+        kept.append(line)
+    _write(tuple(kept), env)
+
+
+def _write(lines: tuple[bytes, ...], env: Mapping[str, str] | None) -> None:
+    write_atomic(data_dir(env) / FILE, b"".join(line + b"\n" for line in lines))
+
+
+def default_name(text: str) -> str:
+    """A name made of a host or of a folder's name."""
+    return _ODD.sub("-", text).strip("-.")[:64]

@@ -1,0 +1,162 @@
+"""A visit to another machine: what there is, what is new, and the new bytes, all in one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from clew.errors import RemoteFailed, UsageError
+from clew.host import Host
+from clew.model.time import spell_time
+from clew.sources.mirror import Listed, Mirror, State, Wanted, places
+from clew.sources.ssh import IDLE_SECONDS, Connection
+from clew.sources.target import Target
+
+LISTING_LIMIT = 256 << 20
+_VALUE_LIMIT = 1 << 16
+_SETTLED_SECONDS = 2
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a visit found and brought."""
+
+    files: int
+    """Session files over there."""
+    waiting: int
+    """How many of them are new here, or have changed."""
+    waiting_bytes: int
+    """What those hold beyond what is here."""
+    received: int = 0
+    """Bytes that came."""
+    gone: int = 0
+    """Copies whose originals are no more."""
+    problems: tuple[str, ...] = ()
+
+
+Progress = Callable[[int, int], None]
+
+
+def look(target: Target, mirror: Mirror, idle: float = IDLE_SECONDS) -> Visit:
+    """See what there is without bringing anything."""
+    with Connection(target, idle) as line:
+        _, files, problems, wanted, _ = _survey(line, mirror)
+        return _visit(len(files), wanted, problems)
+
+
+def fetch(
+    target: Target, mirror: Mirror, now: datetime, progress: Progress | None = None, idle: float = IDLE_SECONDS
+) -> Visit:
+    """Bring what is new. What came before a connection broke is kept, and is not asked for again."""
+    mirror.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with Connection(target, idle) as line:
+        state, files, problems, wanted, clock = _survey(line, mirror)
+        received = 0
+        line.send([*(word for want in wanted for word in _request(want)), ""])
+        for number, want in enumerate(wanted, 1):
+            received += _receive(line, mirror, want, clock, problems)
+            if progress is not None:
+                progress(number, len(wanted))
+    gone = mirror.gone({file.path for file in files})
+    known = State(
+        home=state.home, env=state.env, fetched_at=spell_time(now), gone=tuple(gone), problems=tuple(problems)
+    )
+    mirror.remember(known)
+    visit = _visit(len(files), wanted, problems)
+    return msgspec.structs.replace(visit, received=received, gone=len(gone), problems=tuple(problems))
+
+
+def _survey(line: Connection, mirror: Mirror) -> tuple[State, list[Listed], list[str], list[Wanted], int]:
+    """The home and the files over there, those that are wanted, and the time of its clock."""
+    state = _greet(line)
+    roots = mirror.roots(_host(mirror, state))
+    line.send([*roots, ""])
+    clock = line.number("list")
+    listed = list(_listing(line.payload(LISTING_LIMIT)))
+    complete = line.frame("listed") == ["0"]
+    files, problems = mirror.admit(listed, roots)
+    if not complete:
+        problems.append("some folders could not be read")
+    return state, files, problems, list(mirror.wanted(files)), clock
+
+
+def _greet(line: Connection) -> State:
+    names = variables()
+    line.send([" ".join(names)])
+    line.frame("home")
+    home = _text(line.payload(_VALUE_LIMIT))
+    env = {}
+    for name in names:
+        line.frame("variable")
+        env[name] = _text(line.payload(_VALUE_LIMIT))
+    line.frame("ready")
+    return State(home=home, env={name: value for name, value in env.items() if value}, fetched_at="")
+
+
+def _host(mirror: Mirror, state: State) -> Host:
+    try:
+        return mirror.host(state.home, state.env)
+    except UsageError as error:
+        raise RemoteFailed(f"{mirror.host_name}: its home is {error}") from None
+
+
+def variables() -> list[str]:
+    """The variables that agents ask for when they say where their sessions are."""
+    asked = _Asked()
+    for _ in places(Host(Path("/"), asked)):
+        pass
+    return sorted(name for name in asked.names if name.isascii() and name.isidentifier())
+
+
+class _Asked(dict[str, str]):
+    """An empty environment that notes what is looked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]
+        self.names.add(name)
+        return default
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(str(name))
+        return False
+
+
+def _listing(pieces: Iterator[bytes]) -> Iterator[Listed]:
+    """Lines of size, time and path; one that is something else is passed over."""
+    for line in b"".join(pieces).split(b"\n"):
+        size, _, rest = line.partition(b" ")
+        mtime, _, path = rest.partition(b" ")
+        if size.isdigit() and mtime.isdigit() and len(size) < 19 and len(mtime) < 12:
+            yield Listed(path.decode("utf-8", "surrogateescape"), int(size), int(mtime))
+
+
+def _request(want: Wanted) -> Iterator[str]:
+    yield f"{want.begin} {want.file.size} {want.digest}"
+    yield want.file.path
+
+
+def _receive(line: Connection, mirror: Mirror, want: Wanted, clock: int, problems: list[str]) -> int:
+    begin = line.number("file")
+    pieces = line.payload(max(want.file.size - begin, 0))
+    settled = want.file.mtime + _SETTLED_SECONDS <= clock
+    try:
+        return mirror.store(want, begin, pieces, settled)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        for _ in pieces:
+            pass
+        problems.append(f"{want.file.path}: a file and a folder have the same name")
+        return 0
+
+
+def _visit(files: int, wanted: list[Wanted], problems: list[str]) -> Visit:
+    waiting = [want.file.size - want.begin for want in wanted if want.file.size > want.begin]
+    return Visit(files=files, waiting=len(waiting), waiting_bytes=sum(waiting), problems=tuple(problems))
+
+
+def _text(pieces: Iterator[bytes]) -> str:
+    return b"".join(pieces).decode("utf-8", "surrogateescape")

@@ -1,0 +1,154 @@
+"""Every source there is: the user's own home, homes of another system on this machine, and those that were named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from clew.errors import UsageError, WouldLose
+from clew.host import Host, Kind, data_dir
+from clew.sources import configured
+from clew.sources.beside import Machine, host_at
+from clew.sources.configured import Entry, default_name
+
+if TYPE_CHECKING:
+    # Most people have no hosts among their sources: they need not wait for what reads them.
+    from clew.sources.mirror import Mirror
+    from clew.sources.target import Target
+
+REMOTES = "remotes"
+
+
+class Source(NamedTuple):
+    """A place that sessions come from."""
+
+    name: str
+    kind: Literal["local", "home", "wsl", "windows", "ssh"]
+    where: str
+    host: Host | None
+    """None for another machine that was not visited yet."""
+    enabled: bool = True
+    mirror: Mirror | None = None
+
+    @property
+    def type(self) -> Kind:
+        """What documents call it."""
+        return "remote" if self.mirror is not None else self.host.kind if self.host is not None else "local"
+
+    @property
+    def host_name(self) -> str | None:
+        """What documents call its host."""
+        return self.mirror.host_name if self.mirror is not None else self.host.name if self.host is not None else None
+
+    @property
+    def target(self) -> Target:
+        """The host to connect to."""
+        from clew.sources.target import Target
+
+        return Target.parse(self.where)
+
+
+def sources(env: Mapping[str, str] | None = None, machine: Machine | None = None) -> list[Source]:
+    """All sources, the user's own home first; those that are switched off too."""
+    env = os.environ if env is None else env
+    entries = configured.load(env).entries
+    off = {entry.name.casefold() for entry in entries if entry.kind == "off"}
+    own = Host.local()
+    found = [source._replace(enabled=source.name.casefold() not in off) for source in _found(machine or Machine())]
+    named = [_named(entry, env) for entry in entries if entry.kind != "off"]
+    return [Source("local", "local", str(own.home), own), *found, *named]
+
+
+def _found(machine: Machine) -> Iterator[Source]:
+    taken: set[str] = set()
+    for text, host in machine.homes():
+        name = default_name(text)
+        while name.casefold() in taken:
+            name += "-2"
+        taken.add(name.casefold())
+        yield Source(name, "windows" if host.kind == "windows" else "wsl", str(host.home), host)
+
+
+def _named(entry: Entry, env: Mapping[str, str]) -> Source:
+    if entry.kind == "home":
+        return Source(entry.name, "home", entry.where, host_at(Path(entry.where)))
+    from clew.sources.mirror import Mirror
+    from clew.sources.target import Target
+
+    mirror = Mirror(data_dir(env) / REMOTES / entry.name, Target.parse(entry.where).host)
+    state = mirror.state()
+    host = None
+    if state is not None:
+        try:
+            host = mirror.host(state.home, state.env)
+        except UsageError:
+            host = None
+    return Source(entry.name, "ssh", entry.where, host, mirror=mirror)
+
+
+def chosen(every: Iterable[Source], names: Iterable[str]) -> list[Source]:
+    """The sources of these names; without a name all that are switched on."""
+    every, names = list(every), list(names)
+    if not names:
+        return [source for source in every if source.enabled]
+    by_name = {source.name.casefold(): source for source in every}
+    for name in names:
+        if name.casefold() not in by_name:
+            raise UsageError(f"there is no source {name!r}; there are {', '.join(source.name for source in every)}")
+    return list({name.casefold(): by_name[name.casefold()] for name in names}.values())
+
+
+def hosts(every: Iterable[Source]) -> tuple[Host, ...]:
+    """The homes that can be read now."""
+    return tuple(source.host for source in every if source.host is not None)
+
+
+def entry_for(where: str, name: str | None) -> Entry:
+    """The line for a host or a folder: what holds a slash, or begins like a path, is a folder."""
+    if is_path(where):
+        folder = Path(where).expanduser().absolute()
+        return Entry(name=name or default_name(folder.name), kind="home", where=str(folder))
+    from clew.sources.target import Target
+
+    target = Target.parse(where)
+    plain = f"{target.user}@{target.host}" if target.user else target.host
+    return Entry(name=name or default_name(plain), kind="ssh", where=where)
+
+
+def is_path(text: str) -> bool:
+    """True for what can only mean a folder."""
+    return not text.startswith("ssh://") and (text in (".", "..", "~") or "/" in text or "\\" in text)
+
+
+def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
+    """Add a source; a name that is taken is refused."""
+    configured.checked(entry)
+    if any(source.name.casefold() == entry.name.casefold() for source in sources(env)):
+        raise UsageError(f"there is a source {entry.name} already; choose another name with --name")
+    configured.add(entry, env)
+
+
+def remove(source: Source, *, allow_loss: bool = False, env: Mapping[str, str] | None = None) -> None:
+    """Take a source away: its line and its copies. One that is found by itself is switched off."""
+    if source.kind == "local":
+        raise UsageError("your own home is always a source; --source NAME reads others only")
+    if source.kind in ("wsl", "windows"):
+        if source.enabled:
+            configured.add(Entry(name=source.name, kind="off"), env)
+        return
+    if source.mirror is not None:
+        _drop(source.mirror, source.name, allow_loss)
+    configured.remove(source.name, env)
+
+
+def _drop(mirror: Mirror, name: str, allow_loss: bool) -> None:
+    import shutil
+
+    state = mirror.state()
+    if state is not None and state.gone and not allow_loss:
+        count = len(state.gone)
+        raise WouldLose(f"{name}: the only copy of {count} files is here; --allow-loss removes them")
+    if mirror.folder.exists():
+        shutil.rmtree(mirror.folder)

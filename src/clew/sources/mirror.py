@@ -1,0 +1,217 @@
+"""The copy of another machine's session files: which of them are wanted, where they lie, and what is known of them.
+
+A mirror repeats the other machine's paths below `files`, so a copy tells where it came from. A copy with the size and
+the time of the original is not asked for again. Everything the other machine says is untrusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import msgspec
+
+from clew.agents import registry
+from clew.agents.base import Consults
+from clew.errors import RemoteFailed, UsageError
+from clew.host import Host
+from clew.io.atomic import write_atomic
+from clew.io.paths import safe_relative
+
+FILE_LIMIT = 4 << 30
+TOTAL_LIMIT = 64 << 30
+_STATE = "state.json"
+_ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""Controls, and bytes that are no UTF-8."""
+_SECRET = re.compile(
+    r"\.?(?:auth|credentials?|secrets?|oauth_creds|google_accounts)\.(?:json|ya?ml|toml)|\.env(?:\..*)?|id_[a-z0-9]+"
+    r"|.*\.(?:pem|key|p12)"
+)
+"""Names of files that hold keys: an agent may keep them beside its sessions, and nothing here needs them."""
+_SECOND = 10**9
+_UNSETTLED = _SECOND // 2
+"""Originals have whole seconds: a copy with half a second more is never taken for unchanged."""
+
+
+class Listed(NamedTuple):
+    """A file of the other machine."""
+
+    path: str
+    size: int
+    mtime: int
+
+
+class Wanted(NamedTuple):
+    """A file to be sent from byte `begin` on, if what comes before it still has this digest."""
+
+    file: Listed
+    begin: int
+    digest: str
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What a mirror remembers between two visits."""
+
+    home: str
+    env: dict[str, str]
+    fetched_at: str
+    gone: tuple[str, ...] = ()
+    """Files that the other machine has no more; the copies stay."""
+    problems: tuple[str, ...] = ()
+
+
+class Mirror:
+    """One machine's copy below a folder of clew's own."""
+
+    def __init__(self, folder: Path, host_name: str) -> None:
+        self.folder, self.host_name = folder, host_name
+        self.files = folder / "files"
+
+    def state(self) -> State | None:
+        """What is known since the last visit; None before the first."""
+        try:
+            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=State)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def remember(self, state: State) -> None:
+        """Replace what is known."""
+        write_atomic(self.folder / _STATE, msgspec.json.encode(state))
+
+    def host(self, home: str, env: Mapping[str, str]) -> Host:
+        """The mirror as a home; variables lead to places in the mirror, or nowhere."""
+        folders = {name: self._mirrored(value, home) for name, value in env.items()}
+        inside = {name: value for name, value in folders.items() if value is not None}
+        return Host(self.place(home), inside, kind="remote", name=self.host_name, base=self.files)
+
+    def place(self, path: str) -> Path:
+        """Where the copy of a file lies; a path that could lead elsewhere is refused."""
+        if not path.startswith("/") or _ODD.search(path):
+            raise UsageError(f"not a path to follow: {path!r}")
+        return self.files.joinpath(*map(safe_relative, PurePosixPath(path).parts[1:]))
+
+    def _mirrored(self, value: str, home: str) -> str | None:
+        """The folders in a variable's value, as places in the mirror; other values are of no use here."""
+        try:
+            folders = [re.sub(r"^~(?=/|$)", lambda _: home, folder.strip()) for folder in value.split(",")]
+            return ",".join(str(self.place(folder)) for folder in folders)
+        except UsageError:
+            return None
+
+    def original(self, place: Path) -> str:
+        """The path on the other machine."""
+        return "/" + place.relative_to(self.files).as_posix()
+
+    def roots(self, host: Host) -> list[str]:
+        """The folders and files to look at over there; one inside another is not named twice."""
+        inside = {place for place in places(host) if place.is_relative_to(self.files)}
+        found = sorted(map(self.original, inside))
+        return [root for root in found if not any(root.startswith(f"{other}/") for other in found)]
+
+    def admit(self, listing: Iterable[Listed], roots: list[str]) -> tuple[list[Listed], list[str]]:
+        """The files that may be copied, and what is said of the others."""
+        admitted, problems, total = [], [], 0
+        for file in listing:
+            if _SECRET.fullmatch(PurePosixPath(file.path).name):
+                continue
+            reason = self._refusal(file, roots, total)
+            if reason is None:
+                admitted.append(file)
+                total += file.size
+            else:
+                spelled = file.path.encode("utf-8", "backslashreplace").decode()
+                problems.append(f"{spelled}: {reason}")
+        return admitted, problems
+
+    def _refusal(self, file: Listed, roots: list[str], total: int) -> str | None:
+        """Why a file is not copied; None where it is."""
+        if not any(file.path == root or file.path.startswith(f"{root}/") for root in roots):
+            return "nobody asked for it"
+        try:
+            self.place(file.path)
+        except UsageError:
+            return "a name that could lead elsewhere"
+        if file.size > FILE_LIMIT:
+            return f"larger than {FILE_LIMIT >> 30} GiB"
+        return "more than fits into the mirror" if total + file.size > TOTAL_LIMIT else None
+
+    def wanted(self, files: Iterable[Listed]) -> Iterator[Wanted]:
+        """What is new or has changed; of a file that has grown, only the rest."""
+        for file in files:
+            place = self.place(file.path)
+            try:
+                known = place.stat()
+            except OSError:
+                yield Wanted(file, 0, "-")
+                continue
+            if (known.st_size, known.st_mtime_ns) == (file.size, file.mtime * _SECOND):
+                continue
+            begin = known.st_size if known.st_size <= file.size else 0
+            yield Wanted(file, begin, _digest(place) if begin else "-")
+
+    def store(self, wanted: Wanted, begin: int, pieces: Iterable[bytes], settled: bool) -> int:
+        """Write what was sent: at the end of the copy, or in place of it. Returns how many bytes came."""
+        if begin not in (0, wanted.begin):
+            raise RemoteFailed(f"{self.host_name}: sends what was not asked for")
+        place = self.place(wanted.file.path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        came = _write_rest(place, begin, pieces) if begin else self._replace(place, pieces)
+        # A file that was written to this very second, or that was cut meanwhile, is looked at again next time.
+        whole = settled and begin + came == wanted.file.size
+        stamp = wanted.file.mtime * _SECOND + (0 if whole else _UNSETTLED)
+        os.utime(place, ns=(stamp, stamp))
+        return came
+
+    def _replace(self, place: Path, pieces: Iterable[bytes]) -> int:
+        arriving = self.folder / f"arriving-{os.getpid()}"
+        try:
+            came = 0
+            with open(os.open(arriving, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                for piece in pieces:
+                    came += out.write(piece)
+            arriving.replace(place)
+            return came
+        finally:
+            arriving.unlink(missing_ok=True)
+
+    def gone(self, listed: set[str]) -> list[str]:
+        """The copies whose originals are no more."""
+        copies = (self.original(Path(below) / name) for below, _, names in os.walk(self.files) for name in names)
+        return sorted(path for path in copies if path not in listed)
+
+    def extent(self) -> tuple[int, int]:
+        """How many files the mirror holds, and how many bytes."""
+        sizes = []
+        for below, _, names in os.walk(self.files):
+            for name in names:
+                with suppress(OSError):
+                    sizes.append((Path(below) / name).stat().st_size)
+        return len(sizes), sum(sizes)
+
+
+def places(host: Host) -> Iterator[Path]:
+    """Every folder and file that some agent looks at on a host."""
+    for agent in registry.load_all():
+        yield from agent.roots(host)
+        if isinstance(agent, Consults):
+            yield from agent.companions(host)
+
+
+def _write_rest(place: Path, begin: int, pieces: Iterable[bytes]) -> int:
+    """Whoever else writes the rest at the same time writes the same bytes to the same place."""
+    came = 0
+    with place.open("r+b") as out:
+        out.seek(begin)
+        for piece in pieces:
+            came += out.write(piece)
+    return came
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

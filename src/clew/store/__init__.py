@@ -1,0 +1,42 @@
+"""clew's own session store: append-only logs in the layouts of the Sage programs, safe among processes and crashes."""
+
+from clew.store.branches import Branch, Comparison
+from clew.store.lock import CannotLock
+from clew.store.project import Project, ToolRun
+from clew.store.session import Session
+from clew.store.store import Store
+from clew.store.wire import (
+    Context,
+    FileBackup,
+    MessageRecord,
+    Said,
+    Thinking,
+    TodoItem,
+    ToolCall,
+    ToolResult,
+    TrackedFile,
+    Usage,
+)
+from clew.store.writer import Draft, Receipt
+
+__all__ = [
+    "Branch",
+    "CannotLock",
+    "Comparison",
+    "Context",
+    "Draft",
+    "FileBackup",
+    "MessageRecord",
+    "Project",
+    "Receipt",
+    "Said",
+    "Session",
+    "Store",
+    "Thinking",
+    "TodoItem",
+    "ToolCall",
+    "ToolResult",
+    "ToolRun",
+    "TrackedFile",
+    "Usage",
+]

@@ -1,0 +1,103 @@
+"""The branches of a conversation: which there are, what they share, and where each went its own way."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from clew.errors import AmbiguousReference, UnknownReference
+from clew.store.tree import MAIN, NONE, Tree
+from clew.store.wire import MESSAGES
+
+_INDEX = re.compile(r"#(\d{1,18})")
+_SHORT = 4
+"""So many characters of a uuid are enough to name a message."""
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """One line of the conversation, from where it left another to its last message."""
+
+    id: str
+    name: str
+    head: str
+    """The uuid of its last message."""
+    parent: str | None
+    """The uuid of the message it branched off from; None for the first."""
+    messages: int
+    """Messages of its own, those it shares not counted."""
+    active: bool
+    """The conversation stands on it."""
+
+
+class Comparison(NamedTuple):
+    """Two ways through a conversation, as uuids in order."""
+
+    base: str | None
+    """The last message they share."""
+    one: list[str]
+    other: list[str]
+
+
+def list_branches(tree: Tree) -> list[Branch]:
+    """Every branch, in the order they began."""
+    own = dict.fromkeys(tree.heads, 0)
+    first: dict[str, int] = {}
+    for node, (branch, kind) in enumerate(zip(tree.branches, tree.kinds, strict=True)):
+        if branch in own and kind in MESSAGES:
+            own[branch] += 1
+            first.setdefault(branch, node)
+    active = tree.branches[tree.head] if tree.head != NONE else None
+    return [
+        Branch(
+            id=branch,
+            name=tree.names.get(branch, branch),
+            head=tree.uuids[head],
+            parent=_uuid(tree, tree.parents[first[branch]]),
+            messages=own[branch],
+            active=branch == active,
+        )
+        for branch, head in tree.heads.items()
+    ]
+
+
+def node_of(tree: Tree, target: str) -> int:
+    """The record that a branch's name or id, a message's uuid (or its beginning), or `#12` means."""
+    by_name = [branch for branch, name in tree.names.items() if name == target and branch in tree.heads]
+    if by_name or target in tree.heads:
+        return tree.heads[by_name[0] if by_name else target]
+    if target in tree.places:
+        return tree.places[target]
+    found = _INDEX.fullmatch(target)
+    if found:
+        said = [node for node, kind in enumerate(tree.kinds) if kind in MESSAGES]
+        number = int(found[1])
+        if 0 < number <= len(said):
+            return said[number - 1]
+    near = [place for uuid, place in tree.places.items() if uuid.startswith(target)] if len(target) >= _SHORT else []
+    if len(near) > 1:
+        raise AmbiguousReference(f"{target!r} is the beginning of several ids")
+    if not near:
+        names = ", ".join(tree.names.get(branch, branch) for branch in tree.heads) or MAIN
+        raise UnknownReference(f"no branch or message is called {target!r}; there are the branches {names}")
+    return near[0]
+
+
+def merge_base(tree: Tree, one: int, other: int) -> int:
+    """The last record that two have in common on their way from the root; NONE where there is none."""
+    passed = set(tree.ancestors(one))
+    return next((node for node in tree.ancestors(other) if node in passed), NONE)
+
+
+def compare(tree: Tree, one: str, other: str) -> Comparison:
+    """What two branches or messages share, and what each has alone."""
+    first, second = node_of(tree, one), node_of(tree, other)
+    base = merge_base(tree, first, second)
+    shared = set(tree.path(base)) if base != NONE else set()
+    alone = ([uuid for uuid in tree.path(node) if uuid not in shared] for node in (first, second))
+    return Comparison(_uuid(tree, base), *alone)
+
+
+def _uuid(tree: Tree, node: int) -> str | None:
+    return tree.uuids[node] if node != NONE else None

@@ -1,0 +1,196 @@
+"""What is wrong with a store on disk, and how it is mended: modes, torn ends, metadata, leftovers, locks."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.agents.sage_emacs import SageEmacs
+from clew.agents.sage_emacs.locate import CONVERSATION
+from clew.agents.sage_emacs.locate import source_file as conversation_file
+from clew.agents.sage_emacs.metadata import describe, measure
+from clew.errors import Busy, SourceUnreadable
+from clew.model import Problem
+from clew.model.codes import problem
+from clew.store import metadata
+from clew.store.layout import (
+    CONFIG,
+    FORMAT,
+    MESSAGES,
+    METADATA,
+    OWN,
+    PROJECTS,
+    SESSIONS,
+    SNAPSHOTS,
+    folders,
+    read_object,
+    root_of,
+)
+from clew.store.lock import holder_of, locked
+from clew.store.log import QUARANTINE, Log, is_record, torn_end
+from clew.store.system import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
+
+_OTHERS = 0o077
+_PATIENCE = 1.0
+"""Seconds that a lock is waited for."""
+_TEMPORARY = re.compile(r"\..+\.tmp")
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong, and how to mend it where that can be done."""
+
+    problem: Problem
+    mend: Callable[[], None] | None = None
+
+
+def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
+    """Everything that is wrong with the store of a place; nothing is changed."""
+    root = root_of(place)
+    if not root.is_dir():
+        return
+    for folder in (root, root / SESSIONS, root / PROJECTS):
+        yield from _modes(system, [folder])
+    yield from _modes(system, [root / CONFIG])
+    yield from _leftovers(system, root)
+    yield from _version(root)
+    for folder in folders(root / SESSIONS):
+        yield from _or_unreadable(folder, _examine_folder(system, folder, MESSAGES, (SNAPSHOTS,), _session_metadata))
+    for folder in folders(root / PROJECTS):
+        yield from _or_unreadable(folder, _examine_folder(system, folder, CONVERSATION, (), _project_metadata))
+
+
+def _or_unreadable(folder: Path, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """One session that cannot be looked at stops no other."""
+    try:
+        yield from findings
+    except (OSError, SourceUnreadable) as error:
+        yield _found("unreadable", folder, str(error))
+
+
+def _examine_folder(
+    system: System,
+    folder: Path,
+    log: str,
+    more: tuple[str, ...],
+    described: Callable[[System, Path], Iterator[Finding]],
+) -> Iterator[Finding]:
+    if not (folder / log).is_file():
+        return
+    yield from _modes(system, [folder, *(path for path in sorted(folder.rglob("*")) if not path.is_symlink())])
+    try:
+        with locked(system, folder / log, _PATIENCE):
+            pass
+    except Busy:
+        yield _found("lock-held", folder / log, f"{holder_of(folder / log) or 'another process'} holds the lock")
+        return
+    for name in (log, *more):
+        yield from _tail(system, folder / name)
+    yield from described(system, folder)
+    yield from _leftovers(system, folder, folder / log)
+    if (folder / QUARANTINE).exists():
+        yield _found("quarantined", folder / QUARANTINE)
+
+
+def _found(code: str, path: Path, detail: str = "", mend: Callable[[], None] | None = None) -> Finding:
+    return Finding(problem(code, detail, file=str(path)), mend)
+
+
+def _modes(system: System, paths: list[Path]) -> Iterator[Finding]:
+    for path in paths if os.name == "posix" else ():
+        try:
+            mode = path.lstat().st_mode
+        except OSError:
+            continue
+        if stat.S_IMODE(mode) & _OTHERS:
+            right = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
+            detail = f"mode {stat.S_IMODE(mode):04o} lets others look into it"
+            yield _found("open-to-others", path, detail, lambda at=path, to=right: system.chmod(at, to))  # type: ignore[misc]
+
+
+def _tail(system: System, path: Path) -> Iterator[Finding]:
+    """A torn end, mended as the next append would."""
+    if not path.is_file():
+        return
+    descriptor = system.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        torn = torn_end(system, descriptor, system.seek(descriptor, 0, os.SEEK_END))
+    finally:
+        system.close(descriptor)
+    if not torn:
+        return
+    detail = "the last record lacks its line end" if is_record(torn) else f"the last {len(torn)} bytes are no record"
+
+    def mend() -> None:
+        log = Log(path, system=system)
+        try:
+            log.begin()
+            log.finish()
+        finally:
+            log.drop()
+
+    yield _found("torn-tail", path, detail, mend)
+
+
+def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
+    place, log = folder / METADATA, folder / MESSAGES
+
+    def mend() -> None:
+        with locked(system, log):
+            metadata.write(system, folder, metadata.from_log(folder))
+
+    known = read_object(place)
+    if known is None or not place.exists():
+        yield _found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
+        return
+    if metadata.format_of(folder) > FORMAT:
+        yield _found("newer-store", place)
+        return
+    for name, truth in (("id", folder.name), ("messageCount", metadata.count_records(log))):
+        if known.get(name) != truth:
+            yield _found("metadata-mismatch", place, f"{name} is {known.get(name)!r}, the log says {truth!r}", mend)
+            return
+
+
+def _project_metadata(system: System, folder: Path) -> Iterator[Finding]:
+    place, source = folder / METADATA, conversation_file(folder / CONVERSATION)
+
+    def mend() -> None:
+        with locked(system, source.path):
+            agent, known = SageEmacs(), read_object(place) or {}
+            session = agent.session(source, agent.scan(source))
+            replace_file(system, place, describe(session, *measure(source), known))
+
+    known = read_object(place)
+    if known is None or not place.exists():
+        yield _found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
+        return
+    for name, truth in zip(("message_count", "total_size"), measure(source), strict=True):
+        if known.get(name) != truth:
+            yield _found("metadata-mismatch", place, f"{name} is {known.get(name)!r}, the log says {truth}", mend)
+            return
+
+
+def _leftovers(system: System, folder: Path, log: Path | None = None) -> Iterator[Finding]:
+    """Temporary files; whoever replaces a file holds the lock, so behind the lock they belong to nobody."""
+    for path in sorted(folder.iterdir()):
+        if _TEMPORARY.fullmatch(path.name) and path.is_file():
+            yield _found("leftover-file", path, "", lambda at=path: _remove(system, at, log))  # type: ignore[misc]
+
+
+def _remove(system: System, path: Path, log: Path | None) -> None:
+    if log is None:
+        system.unlink(path)
+        return
+    with locked(system, log):
+        system.unlink(path)
+
+
+def _version(root: Path) -> Iterator[Finding]:
+    own = (read_object(root / CONFIG) or {}).get(OWN)
+    number = own.get("store") if isinstance(own, dict) else None
+    if isinstance(number, int) and number > FORMAT:
+        yield _found("newer-store", root / CONFIG)

@@ -1,0 +1,204 @@
+"""Erasing: the one thing that changes bytes that are there, and only when it is asked for.
+
+A record is overwritten in its place by one of the same length that says only where it stood, so that the tree holds
+together and no other byte moves. A session goes with all its files, each overwritten first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.agents.sage_agent.locate import find_backup
+from clew.errors import UnknownReference
+from clew.io.codec import NOT_JSON, dumps, loads
+from clew.model.json import JSON
+from clew.store import metadata
+from clew.store.layout import MESSAGES, SNAPSHOTS
+from clew.store.lock import WAIT, locked
+from clew.store.log import QUARANTINE
+from clew.store.system import SYSTEM, System, sync_folder, write_all
+from clew.store.tree import peek, whole_lines
+from clew.store.wire import ERASED, SNAPSHOT
+
+_KEPT = ("uuid", "parentUuid", "timestamp", "sessionId", "isSidechain", "branchId", "branchParentUuid", "metadata")
+_NEEDED = ("uuid", "parentUuid")
+_BLOCK = 1 << 20
+
+
+class Erased(NamedTuple):
+    """What was erased, and where copies may be that could not be reached."""
+
+    records: int
+    files: int
+    copies: list[str]
+
+
+def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float = WAIT) -> Erased:
+    """Erase a message of a session: its words, its snapshots and the backups that only they name."""
+    with locked(system, folder / MESSAGES, wait) as log:
+        spans = [(start, line) for start, line in _lines(folder / MESSAGES) if _is(line, uuid)]
+        if not spans:
+            raise UnknownReference(f"session {folder.name}: no record has the uuid {uuid!r}")
+        said = [loads(line) for _, line in spans]
+        for start, line in spans:
+            _overwrite(system, log, start, tombstone(line))
+        snapshots, files = _erase_snapshots(folder, uuid, system, wait)
+        _forget(folder, said, system)
+        copies = [str(folder / QUARANTINE)] if (folder / QUARANTINE).exists() else []
+        return Erased(len(spans) + snapshots, files, copies)
+
+
+def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> Erased:
+    """Erase a whole session with every file in its folder."""
+    records = erased = 0
+    copies: list[str] = []
+    with locked(system, folder / MESSAGES, wait):
+        records = sum(chunk.count(b"\n") for chunk in whole_lines(folder / MESSAGES))
+        for place, names, files in os.walk(folder, topdown=False, followlinks=False):
+            for name in files:
+                erased += 1
+                copies += _erase_file(system, Path(place) / name)
+            for name in names:
+                inner = Path(place) / name
+                if inner.is_symlink():
+                    copies += _erase_file(system, inner)
+                else:
+                    system.rmdir(inner)
+        system.rmdir(folder)
+    sync_folder(system, folder.parent)
+    return Erased(records, erased, copies)
+
+
+def _erase_file(system: System, path: Path) -> Iterator[str]:
+    if path.is_symlink():
+        yield f"{path} led to {path.readlink()}, which was left alone"
+    elif path.is_file():
+        descriptor = system.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        try:
+            found = system.fstat(descriptor)
+            if found.st_nlink > 1:
+                yield f"{path} has {found.st_nlink - 1} more names (hard links), which hold its bytes"
+            else:
+                _blank(system, descriptor, found.st_size)
+                # A process that has it open sees by its length that it is gone.
+                system.truncate(descriptor, 0)
+        finally:
+            system.close(descriptor)
+    system.unlink(path)
+
+
+def tombstone(line: bytes) -> bytes:
+    """A record of the same length that says only where the erased one stood."""
+    record = loads(line)
+    if record.get("type") == SNAPSHOT:
+        kept = {name: record[name] for name in ("type", "messageId", "timestamp", "isSnapshotUpdate") if name in record}
+        return _padded({**kept, "snapshot": {"trackedFiles": {}, "fileBackups": {}}}, len(line))
+    head = {"type": ERASED, "was": record.get("was") or record.get("type", "")}
+    own = record.get("metadata")
+    place = {name: record[name] for name in _KEPT if name in record}
+    if isinstance(own, dict):
+        place["metadata"] = {name: own[name] for name in ("clew",) if name in own}
+    for kept in (place, {name: place[name] for name in _NEEDED if name in place}):
+        full = _padded({**head, **kept}, len(line))
+        if len(full) == len(line):
+            return full
+    return b" " * len(line)
+
+
+def _padded(record: dict[str, JSON], length: int) -> bytes:
+    bare = dumps({**record, "erased": ""})
+    return dumps({**record, "erased": " " * (length - len(bare))}) if len(bare) <= length else bare
+
+
+def _is(line: bytes, uuid: str) -> bool:
+    found = peek(line)
+    return found is not None and found.uuid == uuid and found.type != ERASED
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    start = 0
+    for chunk in whole_lines(path):
+        for line in chunk.split(b"\n")[:-1]:
+            yield start, line
+            start += len(line) + 1
+
+
+def _overwrite(system: System, descriptor: int, start: int, content: bytes) -> None:
+    """Write over bytes of the file, durably."""
+    system.seek(descriptor, start, os.SEEK_SET)
+    write_all(system, descriptor, content)
+    system.sync(descriptor)
+
+
+def _blank(system: System, descriptor: int, size: int) -> None:
+    system.seek(descriptor, 0, os.SEEK_SET)
+    for start in range(0, size, _BLOCK):
+        write_all(system, descriptor, b"\0" * min(_BLOCK, size - start))
+    system.sync(descriptor)
+
+
+def _erase_snapshots(folder: Path, uuid: str, system: System, wait: float) -> tuple[int, int]:
+    if not (folder / SNAPSHOTS).exists():
+        return 0, 0
+    with locked(system, folder / SNAPSHOTS, wait) as log:
+        gone: set[Path] = set()
+        kept: set[Path] = set()
+        spans = []
+        for start, line in _lines(folder / SNAPSHOTS):
+            record = _loaded(line)
+            backups = set(_backups(folder, record))
+            if record.get("messageId") == uuid:
+                gone |= backups
+                spans.append((start, line))
+            else:
+                kept |= backups
+        for start, line in spans:
+            _overwrite(system, log, start, tombstone(line))
+        for path in sorted(gone - kept):
+            list(_erase_file(system, path))
+        return len(spans), len(gone - kept)
+
+
+def _backups(folder: Path, record: dict[str, JSON]) -> Iterator[Path]:
+    """The copies in the session's own folder that a snapshot names; others are not ours to remove."""
+    snapshot = record.get("snapshot")
+    files = snapshot.get("fileBackups") if isinstance(snapshot, dict) else None
+    for file in files.values() if isinstance(files, dict) else ():
+        named = file.get("backupPath") if isinstance(file, dict) else None
+        found = find_backup(folder, named, None) if isinstance(named, str) else None
+        if found is not None and found.resolve().is_relative_to(folder.resolve()):
+            yield found
+
+
+def _loaded(line: bytes) -> dict[str, JSON]:
+    with suppress(*NOT_JSON):
+        value = loads(line)
+        return value if isinstance(value, dict) else {}
+    return {}
+
+
+def _forget(folder: Path, said: list[dict[str, JSON]], system: System) -> None:
+    """Take the words out of the metadata too."""
+    words = metadata.known(folder)
+    gone = {metadata.shortened(text) for record in said for text in _texts(record)}
+    left = {name: text for name, text in words.items() if not (isinstance(text, str) and _short(text) in gone)}
+    if left != words:
+        # Without the words first: what the metadata know is kept when they are made from the log.
+        metadata.write(system, folder, left)
+        metadata.write(system, folder, metadata.from_log(folder))
+
+
+def _short(text: str) -> str:
+    return metadata.shortened(re.sub(r"…$", "", text))
+
+
+def _texts(record: dict[str, JSON]) -> Iterator[str]:
+    inner = record.get("message")
+    content = inner.get("content") if isinstance(inner, dict) else None
+    if isinstance(content, str) and content:
+        yield content

@@ -1,0 +1,89 @@
+"""Where the store keeps what: one folder per session with its log, snapshots, metadata and backups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
+from clew.errors import UsageError
+from clew.io.codec import NOT_JSON, loads
+from clew.io.paths import safe_relative
+from clew.model.json import JSON
+from clew.store.lock import WAIT
+
+__all__ = ["BACKUPS", "MESSAGES", "METADATA", "SNAPSHOTS", "Durability", "Settings", "root_of", "session_folder"]
+
+ROOT, SESSIONS, PROJECTS, CONFIG = ".sage", "sessions", "projects", "config.json"
+FORMAT = 1
+"""Number of the store's own form; a higher one was written by a newer version and is not written to."""
+OWN = "clew"
+"""The store's key in files that it shares with other programs."""
+
+Durability = Literal["disk", "system"]
+"""disk: an append returns when the record would survive a power cut. system: when it survives the process."""
+
+Redact = Callable[[dict[str, JSON]], dict[str, JSON]]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a store works; `.sage/config.json` may say so under the key `clew`."""
+
+    durability: Durability = "disk"
+    lock_wait: float = WAIT
+    alone: bool = False
+    """Only this process writes: go on where the file system has no locks."""
+    user_type: str | None = "external"
+    store: int = FORMAT
+
+
+def root_of(place: Path) -> Path:
+    """The folder `.sage` of a place, which may be that folder itself."""
+    place = place.expanduser()
+    return place if place.name == ROOT else place / ROOT
+
+
+def session_folder(root: Path, session: str) -> Path:
+    """The folder of a session; its name comes from outside."""
+    if session.startswith(".") or not session.isprintable():
+        raise UsageError(f"not a session id: {session!r}")
+    return root / SESSIONS / safe_relative(session)
+
+
+def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
+    """The settings of the store's configuration, and over them those that were given."""
+    place = root / CONFIG
+    found = read_object(place)
+    if found is None:
+        raise UsageError(f"{place}: is no JSON object; mend or remove it")
+    own = found.get(OWN, {})
+    known = {name: own[name] for name in Settings.__struct_fields__ if name in own} if isinstance(own, dict) else {}
+    try:
+        settings = msgspec.convert({**known, **given}, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{place}: {error}") from None
+    assert settings.durability in get_args(Durability)
+    return settings
+
+
+def read_object(path: Path) -> dict[str, JSON] | None:
+    """A small JSON object; empty where there is no file, None where it cannot be read as one."""
+    try:
+        value = loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, *NOT_JSON):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def folders(place: Path) -> list[Path]:
+    """The folders in a folder, by name; links are not followed."""
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []

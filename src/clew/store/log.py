@@ -1,0 +1,251 @@
+"""One append-only file of JSON lines: appended under its lock, made durable, and mended where a crash tore its end.
+
+No byte of a whole line is ever changed. A record that could not be finished is undone before the lock is let go;
+what a dying process left behind is put into quarantine by the next one that appends.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from clew.errors import SourceUnreadable
+from clew.io.codec import NOT_JSON, dumps, loads
+from clew.store.lock import WAIT, Lock
+from clew.store.system import LOCK, SYSTEM, UNLOCK, System, open_log, write_all
+
+QUARANTINE = "quarantine.jsonl"
+"""Beside the log: ends of records that were torn off, in base64, each with its place."""
+
+_UNKNOWN = -1
+_CHUNK = 1 << 16
+
+
+class Log:
+    """An open log, for one thread at a time."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        system: System = SYSTEM,
+        durable: bool = True,
+        wait: float = WAIT,
+        alone: bool = False,
+        moves: bool = False,
+    ) -> None:
+        self.path, self.durable = path, durable
+        self.guard = threading.Lock()
+        """For whoever shares the log among threads, held from before `begin` until behind `finish`."""
+        self.end = _UNKNOWN
+        """Where the last whole line ends, as far as this handle knows."""
+        self._system, self._moves = system, moves
+        self._lock = Lock(system, path, wait, alone)
+        self._descriptor = -1
+        self._unsynced = False
+
+    def begin(self) -> bool:
+        """Take the lock; True where the file is not as this handle left it. Its end is whole afterwards."""
+        descriptor, system = self._descriptor, self._system
+        if descriptor < 0 or self._moves:
+            descriptor = self._locked()
+        else:
+            try:
+                system.lock(descriptor, LOCK)
+            except OSError as error:
+                self._lock.wait(descriptor, error)
+        try:
+            size = system.seek(descriptor, 0, os.SEEK_END)
+            if size == self.end:
+                return False
+            self._look(descriptor, size)
+        except BaseException:
+            self.finish()
+            raise
+        return True
+
+    def append(self, lines: bytes) -> None:
+        """Write whole lines, between `begin` and `finish`; they are durable on return, or not there at all."""
+        system, descriptor = self._system, self._descriptor
+        try:
+            done = system.write(descriptor, lines)
+            if done != len(lines):
+                write_all(system, descriptor, lines[done:])
+            if self.durable:
+                system.sync(descriptor)
+            else:
+                self._unsynced = True
+        except BaseException:
+            self._undo()
+            raise
+        self.end += len(lines)
+
+    def settle(self) -> None:
+        """Make durable what stands in the log already: who wrote it may have died before it did so."""
+        if self.durable:
+            self._system.sync(self._descriptor)
+
+    def _undo(self) -> None:
+        end, self.end = self.end, _UNKNOWN
+        # Where even this fails, the next one to append finds a torn end and mends it.
+        with suppress(OSError):
+            self._system.truncate(self._descriptor, end)
+
+    def finish(self) -> None:
+        """Let go of the lock."""
+        try:
+            self._system.lock(self._descriptor, UNLOCK)
+        except OSError as error:
+            if not self._lock.excuses(error):
+                self.drop()  # which lets go of it in any case
+
+    def forget(self) -> None:
+        """Have the next `begin` look at the end of the log again."""
+        self.end = _UNKNOWN
+
+    def sync(self) -> None:
+        """Make durable what was appended at the faster level."""
+        if self._unsynced and self._descriptor >= 0:
+            self._system.sync(self._descriptor)
+            self._unsynced = False
+
+    def close(self) -> None:
+        """Make everything durable and close the file."""
+        try:
+            self.sync()
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the file as it is."""
+        descriptor, self._descriptor, self.end = self._descriptor, -1, _UNKNOWN
+        if descriptor >= 0:
+            with suppress(OSError):
+                self._system.close(descriptor)
+
+    def _locked(self) -> int:
+        while True:
+            if self._descriptor < 0:
+                self._descriptor = open_log(self._system, self.path)
+                _OPEN.add(self)
+            self._lock.take(self._descriptor)
+            if not self._moves or self._in_place():
+                return self._descriptor
+            self.drop()
+
+    def _in_place(self) -> bool:
+        """True when the open file is still the one that the path names."""
+        mine = self._system.fstat(self._descriptor)
+        try:
+            named = self.path.stat()
+        except FileNotFoundError:
+            return False
+        return (mine.st_dev, mine.st_ino) == (named.st_dev, named.st_ino)
+
+    def _look(self, descriptor: int, size: int) -> None:
+        if not self._moves and not self._in_place():
+            raise SourceUnreadable(f"{self.path}: the log was erased while it was open")
+        torn = torn_end(self._system, descriptor, size)
+        self.end = size if not torn else self._mend(descriptor, size, torn)
+
+    def _mend(self, descriptor: int, size: int, torn: bytes) -> int:
+        """Close the last line if it is whole, else take it out; returns where the log ends then."""
+        if is_record(torn):
+            try:
+                write_all(self._system, descriptor, b"\n")
+                self._system.sync(descriptor)
+            except BaseException:
+                with suppress(OSError):
+                    self._system.truncate(descriptor, size)
+                raise
+            return size + 1
+        start = size - len(torn)
+        quarantine(self._system, self.path, start, torn)
+        self._system.truncate(descriptor, start)
+        self._system.sync(descriptor)
+        return start
+
+    def part_from_parent(self) -> None:
+        """In a forked child: what is open is the parent's, and so is its lock."""
+        self.guard = threading.Lock()
+        self.drop()
+
+    def backward(self) -> Iterator[bytes]:
+        """The lines from the last to the first, between `begin` and `finish`."""
+        yield from lines_backward(self._system, self._descriptor, self.end)
+
+
+_OPEN: weakref.WeakSet[Log] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for log in list(_OPEN):
+        log.part_from_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def is_record(text: bytes) -> bool:
+    """True for one whole JSON object."""
+    try:
+        return isinstance(loads(text), dict)
+    except NOT_JSON:
+        return False
+
+
+def torn_end(system: System, descriptor: int, size: int) -> bytes:
+    """What stands behind the last line end; nothing in a log that is well."""
+    if not size or system.read(descriptor, 1, size - 1) == b"\n":
+        return b""
+    parts: list[bytes] = []
+    while size:
+        start = max(0, size - _CHUNK)
+        part = system.read(descriptor, size - start, start)
+        _, found, behind = part.rpartition(b"\n")
+        parts.append(behind)
+        if found:
+            break
+        size = start
+    return b"".join(reversed(parts))
+
+
+def lines_backward(system: System, descriptor: int, end: int) -> Iterator[bytes]:
+    """The lines before `end`, which is a line end, without their line ends, last first."""
+    kept: list[bytes] = []
+    at = max(0, end - 1)
+    while at > 0:
+        start = max(0, at - _CHUNK)
+        first, *others = system.read(descriptor, at - start, start).split(b"\n")
+        for line in reversed(others):
+            yield b"".join([line, *reversed(kept)])
+            kept.clear()
+        kept.append(first)
+        at = start
+    if end:
+        yield b"".join(reversed(kept))
+
+
+def quarantine(system: System, log: Path, start: int, torn: bytes) -> None:
+    """Keep a torn piece beside the log, durably, before it is cut off."""
+    entry = dumps({"file": log.name, "start": start, "base64": base64.b64encode(torn).decode()}) + b"\n"
+    descriptor = open_log(system, log.with_name(QUARANTINE))
+    try:
+        size = system.seek(descriptor, 0, os.SEEK_END)
+        # A crash right here a moment ago may have left half an entry.
+        entry = b"\n" + entry if torn_end(system, descriptor, size) else entry
+        try:
+            write_all(system, descriptor, entry)
+            system.sync(descriptor)
+        except BaseException:
+            with suppress(OSError):
+                system.truncate(descriptor, size)
+            raise
+    finally:
+        system.close(descriptor)

@@ -1,0 +1,240 @@
+"""The second layout: one conversation per project, with archives beside it, as sage-emacs keeps them.
+
+A record holds a call together with its result, and the metadata are true after every append.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, METADATA, source_file
+from clew.agents.sage_emacs.metadata import describe, measure
+from clew.errors import UsageError
+from clew.io.codec import NOT_JSON, loads
+from clew.io.paths import encode_sage, same_project
+from clew.model.json import JSON
+from clew.model.time import parse_time
+from clew.store.layout import folders, read_object
+from clew.store.log import Log
+from clew.store.stamps import Times, new_uuid
+from clew.store.system import make_folder, replace_file, sync_folder
+from clew.store.tree import whole_lines
+from clew.store.writer import Receipt, World
+
+Role = Literal["user", "assistant", "system"]
+
+
+class ToolRun(msgspec.Struct, kw_only=True):
+    """A tool that was run, and what came of it."""
+
+    id: str | UnsetType = UNSET
+    name: str
+    args: JSON
+    result: str | UnsetType = UNSET
+    duration_ms: float | UnsetType = UNSET
+    success: bool | UnsetType = UNSET
+
+
+class ConversationRecord(msgspec.Struct, kw_only=True):
+    """One line of a conversation."""
+
+    role: Role
+    content: str
+    timestamp: str
+    uuid: str
+    session_id: str
+    tool_calls: list[ToolRun] | UnsetType = UNSET
+    tokens: dict[str, int] | UnsetType = UNSET
+    usage: dict[str, JSON] | UnsetType = UNSET
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Project:
+    """The current conversation of a project, and its archives."""
+
+    def __init__(self, folder: Path, workspace: str, world: World) -> None:
+        self.folder, self.workspace = folder, workspace
+        self._world, self._times = world, Times(world.clock)
+        settings = world.settings
+        self._log = Log(
+            folder / CONVERSATION,
+            system=world.system,
+            durable=settings.durability == "disk",
+            wait=settings.lock_wait,
+            alone=settings.alone,
+            moves=True,
+        )
+        self._count, self._session = 0, ""
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Make everything durable."""
+        self._log.close()
+
+    def append(
+        self,
+        role: Role,
+        content: str,
+        *,
+        tool_calls: Sequence[ToolRun] = (),
+        estimated_tokens: int | None = None,
+        usage: dict[str, JSON] | None = None,
+        uuid: str | None = None,
+        timestamp: str | None = None,
+    ) -> Receipt:
+        """Append a message; it is safe and the metadata are true on return."""
+        _check(role, content, bool(tool_calls), timestamp)
+        record = ConversationRecord(
+            role=role,
+            content=content,
+            timestamp=timestamp or self._times.now(),
+            uuid=uuid or new_uuid(),
+            session_id="",
+            tool_calls=list(tool_calls) or UNSET,
+            tokens=UNSET if estimated_tokens is None else {"estimated": estimated_tokens},
+            usage=usage or UNSET,
+        )
+        make_folder(self._world.system, self.folder)
+        with self._held():
+            record.session_id = self._session
+            self._log.append(self._spell(record))
+            self._count += 1
+            # The message is safe; metadata that could not be written are written with the next, or by the doctor.
+            with suppress(OSError):
+                self._describe(record.timestamp)
+            return Receipt(record.uuid, self._count)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The lock, for this thread of this process alone."""
+        with self._log.guard:
+            if self._log.begin():
+                self._resume_or_finish()
+            try:
+                yield
+            finally:
+                self._log.finish()
+
+    def _spell(self, record: ConversationRecord) -> bytes:
+        try:
+            if self._world.redact is None:
+                return _encode(record) + b"\n"
+            return _encode(self._world.redact(msgspec.to_builtins(record))) + b"\n"
+        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+            raise UsageError(f"the record cannot be written as JSON: {error}") from error
+
+    def _resume_or_finish(self) -> None:
+        try:
+            self._resume()
+        except BaseException:
+            self._log.drop()
+            raise
+
+    def _resume(self) -> None:
+        """How many records there are and whose: the metadata know, if they speak of this very length."""
+        known, end = read_object(self.folder / METADATA) or {}, self._log.end
+        count = known.get("message_count")
+        if known.get("total_size") == end and isinstance(count, int):
+            self._count = count
+        else:
+            self._count = measure(source_file(self._log.path))[0]
+        self._session = next(filter(None, map(_session_of, self._log.backward())), None) or new_uuid()
+
+    def _describe(self, time: str) -> None:
+        known = read_object(self.folder / METADATA) or {}
+        session = {"workspace": self.workspace, "started_at": time, "ended_at": time}
+        replace_file(self._world.system, self.folder / METADATA, describe(session, self._count, self._log.end, known))
+
+    def archive(self, name: str | None = None) -> Path | None:
+        """Put the current conversation among the archives; the next message begins a new one. None: there is none."""
+        if not self._log.path.exists():
+            return None
+        with self._held():
+            make_folder(self._world.system, self.folder / HISTORY)
+            target = _free(self.folder / HISTORY, name or _stamp(self._world.clock()))
+            self._world.system.replace(self._log.path, target)
+            sync_folder(self._world.system, target.parent)
+            sync_folder(self._world.system, self.folder)
+            known = read_object(self.folder / METADATA) or {}
+            emptied = {**known, "message_count": 0, "total_size": 0}
+            replace_file(self._world.system, self.folder / METADATA, describe(_nobody(), 0, 0, emptied))
+            self._log.forget()
+        return target
+
+    def archives(self) -> list[Path]:
+        """The archives, oldest first by name."""
+        return sorted((self.folder / HISTORY).glob("*.jsonl"))
+
+    def records(self) -> Iterator[dict[str, JSON]]:
+        """The records of the current conversation; a line that is none is passed over."""
+        if not self._log.path.exists():
+            return
+        for chunk in whole_lines(self._log.path):
+            for line in chunk.split(b"\n"):
+                if line and isinstance(value := _loads(line), dict):
+                    yield value
+
+
+def project_folder(base: Path, workspace: str) -> Path:
+    """The folder of a project: one of any older spelling that is there, else the aligned name."""
+    path = workspace.rstrip("/")
+    known = [folder for folder in folders(base) if same_project(folder.name, path)]
+    aligned = base / (encode_sage(path) or "-")
+    return aligned if aligned in known or not known else known[0]
+
+
+def _check(role: str, content: str, has_calls: bool, timestamp: str | None) -> None:
+    if role not in get_args(Role):
+        raise UsageError(f"the role is {role!r}, not one of {', '.join(get_args(Role))}")
+    if not isinstance(content, str) or (not content and not has_calls):
+        raise UsageError("the content is empty or no text")
+    if timestamp is not None and parse_time(timestamp) is None:
+        raise UsageError(f"not a time in ISO 8601: {timestamp!r}")
+
+
+def _nobody() -> dict[str, JSON]:
+    return {"workspace": "", "started_at": None, "ended_at": None}
+
+
+def _stamp(seconds: float) -> str:
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
+
+
+def _free(folder: Path, name: str) -> Path:
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise UsageError(f"an archive's name has letters, digits, - and _ only: {name!r}")
+    target, number = folder / f"{name}.jsonl", 1
+    while target.exists():
+        number += 1
+        target = folder / f"{name}-{number}.jsonl"
+    return target
+
+
+def _session_of(line: bytes) -> str | None:
+    value = _loads(line)
+    claim = value.get("session_id") if isinstance(value, dict) else None
+    return claim if isinstance(claim, str) and claim else None
+
+
+def _loads(line: bytes) -> JSON:
+    try:
+        return loads(line)
+    except NOT_JSON:
+        return None

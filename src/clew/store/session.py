@@ -1,0 +1,402 @@
+"""A session of the store: messages are appended to it, read from it and followed, and it may branch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import get_args
+
+from msgspec import UNSET, UnsetType
+
+from clew.errors import SourceUnreadable, UsageError
+from clew.io.codec import NOT_JSON, loads
+from clew.model.json import JSON
+from clew.model.time import parse_time
+from clew.store import metadata
+from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
+from clew.store.context import Surroundings
+from clew.store.follow import follow
+from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS
+from clew.store.log import Log
+from clew.store.system import make_folder
+from clew.store.tree import MAIN, Tree, whole_lines
+from clew.store.wire import (
+    TITLE,
+    BranchRecord,
+    Context,
+    FileBackup,
+    FileMaps,
+    Level,
+    MessageRecord,
+    NoteRecord,
+    Said,
+    SnapshotRecord,
+    Status,
+    Thinking,
+    TodoItem,
+    ToolCall,
+    ToolResult,
+    TrackedFile,
+    Usage,
+    Wire,
+    encode_lines,
+)
+from clew.store.writer import Draft, Place, Receipt, State, World, Writer
+
+LEVELS, STATUSES = get_args(Level), get_args(Status)
+
+Content = str | list[dict[str, JSON]]
+"""Words, or blocks of them."""
+
+
+class Session:
+    """One conversation on disk. Appending returns when the record is safe; reading sees whole records only.
+
+    Any number of processes may append to a session at once, and a handle may be shared by threads. Nothing is
+    created before something is appended.
+    """
+
+    def __init__(self, folder: Path, world: World | None = None) -> None:
+        self.folder, self.id = folder, folder.name
+        self._world = world or World()
+        self._writer = Writer(folder, self._world)
+        self._tree = Tree()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id} in {self.folder.parent}>"
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Make everything durable and the metadata true."""
+        self._writer.close()
+
+    # Appending
+
+    def user(
+        self,
+        content: Content,
+        *,
+        todos: Sequence[TodoItem] | None = None,
+        thinking: Thinking | None = None,
+        uuid: str | None = None,
+        parent: str | None | UnsetType = UNSET,
+        timestamp: str | None = None,
+        context: Context | None = None,
+        version: str | None = None,
+        sidechain: bool | None = None,
+        metadata: dict[str, JSON] | None = None,
+    ) -> Receipt:
+        """Append what the person said. Without a parent it follows the last message; an older one makes a branch.
+
+        Without `todos` the list is as it was.
+        """
+        record = MessageRecord(
+            type="user",
+            uuid=uuid or "",
+            message=Said(role="user", content=content),
+            todos=UNSET if todos is None else list(todos),
+            thinking_metadata=thinking or UNSET,
+        )
+        _set(record, timestamp, context, version)
+        return self.append(Draft(record, parent, sidechain, metadata))
+
+    def assistant(
+        self,
+        content: Content = "",
+        *,
+        calls: Sequence[ToolCall] = (),
+        usage: Usage | None = None,
+        todos: Sequence[TodoItem] | None = None,
+        thinking: Thinking | None = None,
+        model: str | None = None,
+        uuid: str | None = None,
+        parent: str | None | UnsetType = UNSET,
+        timestamp: str | None = None,
+        context: Context | None = None,
+        version: str | None = None,
+        sidechain: bool | None = None,
+        metadata: dict[str, JSON] | None = None,
+    ) -> Receipt:
+        """Append what the model replied, with the tools it wants to run and what the reply cost."""
+        record = MessageRecord(
+            type="assistant",
+            uuid=uuid or "",
+            message=Said(role="assistant", content=content, tool_calls=list(calls) or UNSET),
+            usage=usage or UNSET,
+            todos=UNSET if todos is None else list(todos),
+            thinking_metadata=thinking or UNSET,
+        )
+        _set(record, timestamp, context, version)
+        if model is not None:
+            metadata = {"model": model, **(metadata or {})}
+        return self.append(Draft(record, parent, sidechain, metadata))
+
+    def results(
+        self,
+        *results: ToolResult,
+        uuid: str | None = None,
+        parent: str | None | UnsetType = UNSET,
+        timestamp: str | None = None,
+        context: Context | None = None,
+        version: str | None = None,
+        sidechain: bool | None = None,
+        metadata: dict[str, JSON] | None = None,
+    ) -> Receipt:
+        """Append what became of tool calls."""
+        if not results:
+            raise UsageError("a tool result message needs a result")
+        record = MessageRecord(type="tool_result", uuid=uuid or "", tool_results=list(results))
+        _set(record, timestamp, context, version)
+        return self.append(Draft(record, parent, sidechain, metadata))
+
+    def system(
+        self,
+        content: Content,
+        *,
+        todos: Sequence[TodoItem] | None = None,
+        uuid: str | None = None,
+        parent: str | None | UnsetType = UNSET,
+        timestamp: str | None = None,
+        context: Context | None = None,
+        version: str | None = None,
+        sidechain: bool | None = None,
+        metadata: dict[str, JSON] | None = None,
+    ) -> Receipt:
+        """Append what the agent itself says or tells the model."""
+        record = MessageRecord(
+            type="system",
+            uuid=uuid or "",
+            message=Said(role="system", content=content),
+            todos=UNSET if todos is None else list(todos),
+        )
+        _set(record, timestamp, context, version)
+        return self.append(Draft(record, parent, sidechain, metadata))
+
+    def append(self, draft: Draft) -> Receipt:
+        """Append a message that was made apart."""
+        _check(draft.record)
+        return self._writer.add(draft)
+
+    def extend(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """Append several messages at the cost of one: all of them are safe on return, or none is there."""
+        for draft in drafts:
+            _check(draft.record)
+        return self._writer.extend(drafts)
+
+    def snapshot(
+        self,
+        message: str,
+        files: dict[str, TrackedFile],
+        backups: dict[str, FileBackup] | None = None,
+        *,
+        is_update: bool = False,
+        timestamp: str | None = None,
+    ) -> None:
+        """Append a snapshot of files at a message. Backups must be durable before they are named here."""
+        record = SnapshotRecord(
+            message_id=message,
+            timestamp=timestamp or self._writer.now(),
+            is_snapshot_update=is_update,
+            snapshot=FileMaps(tracked_files=files, file_backups=backups or {}),
+        )
+        settings = self._world.settings
+        make_folder(self._world.system, self.folder)
+        log = Log(self.folder / SNAPSHOTS, system=self._world.system, wait=settings.lock_wait, alone=settings.alone)
+        try:
+            log.begin()
+            try:
+                log.append(encode_lines([record]))
+            finally:
+                log.finish()
+        finally:
+            log.drop()
+
+    def title(self, text: str) -> Receipt:
+        """Give the session a title; the last one counts."""
+
+        def make(place: Place) -> tuple[Wire, State]:
+            note = NoteRecord(
+                type=TITLE,
+                uuid=place.uuid,
+                parent_uuid=place.state.head,
+                timestamp=place.time,
+                session_id=self.id,
+                message=Said(role="system", content=text),
+                metadata=place.number,
+            )
+            return note, place.state.copied()
+
+        receipt = self._writer.note(make)
+        self.describe(customTitle=text)
+        return receipt
+
+    def describe(self, **stated: JSON) -> None:
+        """Write into the metadata, which a list shows: `state="completed"`, `name=`, `model=`, ..."""
+        self._writer.describe(**stated)
+
+    # Branches
+
+    def branches(self) -> list[Branch]:
+        """Every branch, in the order they began."""
+        return list_branches(self.tree())
+
+    def switch(self, target: str) -> Receipt:
+        """Go on from a branch (its name or id) or from a message (its uuid); said by a record, nothing is lost."""
+
+        def make(place: Place) -> tuple[Wire, State]:
+            tree, node = place.tree, node_of(place.tree, target)
+            mark = BranchRecord(
+                uuid=place.uuid,
+                timestamp=place.time,
+                session_id=self.id,
+                action="switch",
+                branch_id=tree.branches[node],
+                message_id=tree.uuids[node],
+                metadata=place.number,
+            )
+            return mark, State(0, tree.uuids[node], tree.branches[node], not tree.forks_at(node))
+
+        return self._writer.note(make)
+
+    def name_branch(self, target: str, name: str) -> Receipt:
+        """Give a branch a name."""
+        if not name or not name.isprintable() or any(char in name for char in " #@") or name == MAIN:
+            raise UsageError(f"{name!r} cannot be a branch's name: no spaces, no # or @, and not `{MAIN}`")
+
+        def make(place: Place) -> tuple[Wire, State]:
+            tree = place.tree
+            branch = tree.branches[node_of(tree, target)]
+            taken = {known for known in (*tree.heads, *tree.names.values()) if known != tree.names.get(branch)}
+            if name in taken or name in tree.places:
+                raise UsageError(f"session {self.id}: {name!r} is the name of another branch")
+            mark = BranchRecord(
+                uuid=place.uuid,
+                timestamp=place.time,
+                session_id=self.id,
+                action="name",
+                branch_id=branch,
+                name=name,
+                metadata=place.number,
+            )
+            return mark, place.state.copied()
+
+        return self._writer.note(make)
+
+    def compare(self, one: str, other: str) -> Comparison:
+        """What two branches or messages have in common, and what each has alone."""
+        return compare(self.tree(), one, other)
+
+    # Reading
+
+    def tree(self) -> Tree:
+        """Who follows whom, as far as the log goes now."""
+        try:
+            size = (self.folder / MESSAGES).stat().st_size
+            if size < self._tree.end:
+                self._tree = Tree()
+            self._tree.read(self.folder / MESSAGES)
+        except FileNotFoundError:
+            return self._tree
+        except OSError as error:
+            raise SourceUnreadable(f"{self.folder / MESSAGES}: {error.strerror or error}") from error
+        return self._tree
+
+    @property
+    def head(self) -> str | None:
+        """The uuid of the message the conversation stands at."""
+        tree = self.tree()
+        return tree.uuids[tree.head] if tree.uuids and tree.head >= 0 else None
+
+    def path(self, target: str | None = None) -> list[str]:
+        """The uuids from the first message to where the conversation stands, or to a branch or message."""
+        tree = self.tree()
+        return tree.path(node_of(tree, target) if target is not None else None)
+
+    def records(self) -> Iterator[dict[str, JSON]]:
+        """Every record of the log in its order, as it stands there; a line that is none is passed over."""
+        for chunk in self._chunks():
+            for line in chunk.split(b"\n"):
+                if (value := _value(line)) is not None:
+                    yield value
+
+    def messages(self, target: str | None = None) -> Iterator[dict[str, JSON]]:
+        """The messages on the path to where the conversation stands, or to a branch or message."""
+        wanted = set(self.path(target))
+        return (record for record in self.records() if record.get("uuid") in wanted)
+
+    def follow(self, after: int = 0, *, poll: float = 0.05, patience: float | None = None) -> Iterator[dict[str, JSON]]:
+        """Records as they come, from behind number `after` on; ends when nothing came for `patience` seconds."""
+        return follow(self.folder / MESSAGES, after, poll, patience)
+
+    @property
+    def metadata(self) -> dict[str, JSON]:
+        """What metadata.json says."""
+        return metadata.known(self.folder)
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """The context that messages without one get."""
+        return self._writer.surroundings
+
+    @property
+    def backups(self) -> Path:
+        """The folder for copies of files."""
+        return self.folder / BACKUPS
+
+    def _chunks(self) -> Iterable[bytes]:
+        try:
+            yield from whole_lines(self.folder / MESSAGES)
+        except FileNotFoundError:
+            return
+
+
+def _value(line: bytes) -> dict[str, JSON] | None:
+    try:
+        value = loads(line)
+    except NOT_JSON:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _set(record: MessageRecord, timestamp: str | None, context: Context | None, version: str | None) -> None:
+    if timestamp is not None:
+        record.timestamp = timestamp
+    if context is not None:
+        record.context = context
+    if version is not None:
+        record.version = version
+
+
+def _check(record: MessageRecord) -> None:
+    """Refuse what the readers of the log would have to report."""
+    said, thinking = record.message, record.thinking_metadata
+    if said is not UNSET and type(said.content) is not str and not isinstance(said.content, str | list):
+        raise UsageError("the content is neither text nor a list of blocks")
+    if record.uuid and (len(record.uuid) > 200 or not record.uuid.isprintable()):
+        raise UsageError(f"not an id: {record.uuid[:80]!r}")
+    if record.timestamp is not UNSET and parse_time(record.timestamp) is None:
+        raise UsageError(f"not a time in ISO 8601: {record.timestamp!r}")
+    if thinking is not UNSET and thinking.level not in LEVELS:
+        raise UsageError(f"the thinking level is {thinking.level!r}, not one of {', '.join(LEVELS)}")
+    if record.todos:
+        _check_todos(record.todos)
+
+
+def _check_todos(todos: JSON) -> None:
+    for todo in todos if isinstance(todos, list) else ():
+        if todo.status not in STATUSES:
+            raise UsageError(f"the status of a todo is {todo.status!r}, not one of {', '.join(STATUSES)}")
+
+
+def is_session(folder: Path) -> bool:
+    """True for a folder with a log."""
+    return os.path.isfile(folder / MESSAGES)  # noqa: PTH113 - asked for every folder of a store

@@ -1,0 +1,98 @@
+"""The store: the sessions and projects below one folder, opened or created by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from clew.errors import UnknownReference
+from clew.io.codec import dumps
+from clew.store.layout import (
+    CONFIG,
+    FORMAT,
+    OWN,
+    PROJECTS,
+    SESSIONS,
+    Durability,
+    Redact,
+    folders,
+    read_settings,
+    root_of,
+    session_folder,
+)
+from clew.store.project import Project, project_folder
+from clew.store.session import Session, is_session
+from clew.store.stamps import Clock, new_uuid
+from clew.store.system import SYSTEM, System, make_folder, replace_file
+from clew.store.writer import World
+
+
+class Store:
+    """Sessions in the folder `.sage` below a place; a place of that name is meant itself.
+
+    What `.sage/config.json` says under `clew` holds, unless it is given here. `durability` is `disk` (an append returns
+    when the record would survive a power cut; the default) or `system` (when it survives this process). A lock is
+    waited for `lock_wait` seconds; `alone` goes on where there are no locks. `version` is that of the agent that
+    writes, and `redact` is given every record before a byte of it reaches the disk.
+    """
+
+    def __init__(
+        self,
+        place: Path | str,
+        *,
+        durability: Durability | None = None,
+        lock_wait: float | None = None,
+        alone: bool | None = None,
+        user_type: str | None = None,
+        version: str = "0.1.0",
+        redact: Redact | None = None,
+        clock: Clock = time.time,
+        system: System = SYSTEM,
+    ) -> None:
+        self.root = root_of(Path(place))
+        given = {"durability": durability, "lock_wait": lock_wait, "alone": alone, "user_type": user_type}
+        self.settings = read_settings(self.root, {name: item for name, item in given.items() if item is not None})
+        self._world = World(self.settings, system, clock, version, redact)
+
+    def __repr__(self) -> str:
+        return f"<Store {self.root}>"
+
+    def session(self, session: str | None = None) -> Session:
+        """The session of this id, which begins with its first message; without an id, a new one."""
+        folder = session_folder(self.root, session or new_uuid())
+        self._configure()
+        return Session(folder, self._world)
+
+    def get(self, session: str) -> Session:
+        """The session of this id, which must be there."""
+        folder = session_folder(self.root, session)
+        if not is_session(folder):
+            raise UnknownReference(f"{self.root}: no session {session!r}")
+        return Session(folder, self._world)
+
+    def sessions(self) -> Iterator[Session]:
+        """Every session, the one written to last first."""
+        found = [folder for folder in folders(self.root / SESSIONS) if is_session(folder)]
+        for folder in sorted(found, key=_written, reverse=True):
+            yield Session(folder, self._world)
+
+    def project(self, workspace: Path | str) -> Project:
+        """The one conversation of a project folder, in the layout of sage-emacs."""
+        self._configure()
+        return Project(project_folder(self.root / PROJECTS, str(workspace)), str(workspace), self._world)
+
+    def _configure(self) -> None:
+        """A new store says which form it has; a configuration that is there is never touched."""
+        place = self.root / CONFIG
+        if not self.root.exists():
+            make_folder(self._world.system, self.root)
+            if not place.exists():
+                replace_file(self._world.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
+
+
+def _written(folder: Path) -> tuple[int, str]:
+    with suppress(OSError):
+        return (folder / "messages.jsonl").stat().st_mtime_ns, folder.name
+    return 0, folder.name

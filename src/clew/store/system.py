@@ -1,0 +1,155 @@
+"""Every call of the store to the file system, in one place, so that a test can let any of them fail."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+"""What the store creates is its owner's alone."""
+
+if sys.platform == "win32":
+    import msvcrt
+
+    LOCK, UNLOCK = msvcrt.LK_NBLCK, msvcrt.LK_UNLCK
+    _PLACE = 1 << 62  # Locks are mandatory there, so the locked byte lies where no log ever ends.
+
+    def _lock(descriptor: int, how: int) -> None:
+        os.lseek(descriptor, _PLACE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, how, 1)
+        except PermissionError as error:
+            raise BlockingIOError(error.errno, "held") from error
+else:
+    import fcntl
+
+    LOCK, UNLOCK = fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_UN
+    _lock = fcntl.flock
+
+
+def _sync(descriptor: int) -> None:
+    if sys.platform == "darwin":
+        # fsync alone leaves the bytes in the drive's own memory there.
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+class System:
+    """The calls as they are. Each either does its work or raises OSError; `write` may do less than it was asked."""
+
+    open: Callable[..., int] = staticmethod(os.open)
+    close: Callable[[int], None] = staticmethod(os.close)
+    write: Callable[[int, bytes], int] = staticmethod(os.write)
+    seek: Callable[[int, int, int], int] = staticmethod(os.lseek)
+    fstat: Callable[[int], os.stat_result] = staticmethod(os.fstat)
+    truncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
+    chmod: Callable[[Path, int], None] = staticmethod(os.chmod)
+    mkdir: Callable[[Path, int], None] = staticmethod(os.mkdir)
+    rmdir: Callable[[Path], None] = staticmethod(os.rmdir)
+    replace: Callable[[Path, Path], None] = staticmethod(os.replace)
+    unlink: Callable[[Path], None] = staticmethod(os.unlink)
+    lock: Callable[[int, int], None] = staticmethod(_lock)
+    sync: Callable[[int], None] = staticmethod(_sync)
+
+    @staticmethod
+    def read(descriptor: int, size: int, offset: int) -> bytes:
+        """Bytes from a place in the file; fewer only where the file ends."""
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        parts = []
+        while size and (part := os.read(descriptor, size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+SYSTEM = System()
+
+
+def sync_folder(system: System, folder: Path) -> None:
+    """Make names that came or went in the folder durable, where the system can."""
+    if sys.platform == "win32":
+        return
+    descriptor = system.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        system.sync(descriptor)
+    finally:
+        system.close(descriptor)
+
+
+def make_folder(system: System, folder: Path) -> None:
+    """Create the folder and those above it that are missing, durably, for the owner alone whatever the umask."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for made in reversed(missing):
+        try:
+            system.mkdir(made, FOLDER_MODE)
+        except FileExistsError:
+            continue  # another process was quicker
+        if made.stat().st_mode & 0o777 != FOLDER_MODE:
+            system.chmod(made, FOLDER_MODE)
+        sync_folder(system, made.parent)
+
+
+def open_log(system: System, path: Path, *, create: bool = True) -> int:
+    """Open a file for appending and reading, without following a link; created for its owner alone."""
+    flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    flags |= getattr(os, "O_BINARY", 0)
+    try:
+        return system.open(path, flags)
+    except FileNotFoundError:
+        if not create:
+            raise
+    try:
+        descriptor = system.open(path, flags | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    except FileExistsError:
+        return system.open(path, flags)
+    try:
+        if system.fstat(descriptor).st_mode & 0o777 != FILE_MODE:
+            system.chmod(path, FILE_MODE)
+        sync_folder(system, path.parent)
+    except BaseException:
+        system.close(descriptor)
+        raise
+    return descriptor
+
+
+def write_all(system: System, descriptor: int, content: bytes) -> None:
+    """Write everything; what the system took only a part of is continued."""
+    done = 0
+    while done < len(content):
+        try:
+            done += system.write(descriptor, content[done:] if done else content)
+        except InterruptedError:
+            continue
+
+
+def replace_file(system: System, path: Path, content: bytes) -> None:
+    """Replace a file durably: a reader sees the old or the new one, and a crash leaves either."""
+    temporary = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = system.open(temporary, flags, FILE_MODE)
+    try:
+        try:
+            if system.fstat(descriptor).st_mode & 0o777 != FILE_MODE:
+                system.chmod(temporary, FILE_MODE)
+            write_all(system, descriptor, content)
+            system.sync(descriptor)
+        finally:
+            system.close(descriptor)
+        system.replace(temporary, path)
+    except BaseException:
+        _discard(system, temporary)
+        raise
+    sync_folder(system, path.parent)
+
+
+def _discard(system: System, path: Path) -> None:
+    try:
+        system.unlink(path)
+    except OSError:
+        return  # doctor finds it by its name

@@ -1,0 +1,233 @@
+"""Who follows whom in a log: every record's uuid and parent, the branch each is on, and where it all stands.
+
+A branch goes on with the first prompt or reply that follows a message; each further one begins a branch of its own.
+Results, notes and titles belong to what they follow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from clew.io.codec import NOT_JSON
+from clew.store.wire import BRANCH, ERASED, MESSAGES
+
+MAIN = "main"
+NONE = -1
+_CHUNK = 8 << 20
+_SIGNIFICANT = frozenset({"user", "assistant"})
+_ADVANCING = MESSAGES - {"error"}
+
+
+class Peek(msgspec.Struct, rename="camel", gc=False):
+    """As much of a record as tells its place."""
+
+    type: str = ""
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    branch_id: str | None = None
+    message_id: str | None = None
+    action: str | None = None
+    name: str | None = None
+    was: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What it is, or was before it was erased."""
+        return self.was if self.type == ERASED else self.type
+
+    @property
+    def is_significant(self) -> bool:
+        """True for a prompt or a reply."""
+        return self.kind in _SIGNIFICANT
+
+    @property
+    def is_switch(self) -> bool:
+        return self.type == BRANCH and self.action == "switch" and self.message_id is not None
+
+    @property
+    def moves(self) -> bool:
+        """True when the conversation stands at this record from here on."""
+        return self.kind in _ADVANCING and self.uuid is not None
+
+
+class _Own(msgspec.Struct):
+    seq: int = 0
+
+
+class _Numbers(msgspec.Struct):
+    clew: _Own | None = None
+
+
+class _Numbered(msgspec.Struct):
+    metadata: _Numbers | None = None
+
+
+_decode = msgspec.json.Decoder(Peek)
+_decode_number = msgspec.json.Decoder(_Numbered).decode
+
+
+def peek(line: bytes) -> Peek | None:
+    """The place of one record; None where there is none that we know."""
+    try:
+        return _decode.decode(line)
+    except NOT_JSON:
+        return None
+
+
+def number_of(line: bytes) -> int:
+    """The number of a record in its log; 0 where another program wrote it."""
+    try:
+        found = _decode_number(line).metadata
+    except NOT_JSON:
+        return 0
+    return found.clew.seq if found is not None and found.clew is not None else 0
+
+
+def peek_lines(lines: bytes) -> list[Peek]:
+    """The places of many records; lines that are none are passed over."""
+    try:
+        return _decode.decode_lines(lines)
+    except NOT_JSON:
+        return [found for line in lines.split(b"\n") if (found := peek(line)) is not None]
+
+
+class Tree:
+    """The records of a log that have an id, by number, in its order; grows as the log does."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        """How far the log has been read."""
+        self.places: dict[str, int] = {}
+        self.uuids: list[str] = []
+        self.parents: list[int] = []
+        self.kinds: list[str] = []
+        """Their types; one that was erased is no message any more, but keeps its place."""
+        self.names: dict[str, str] = {}
+        """The names that branches were given, by id."""
+        self.head = NONE
+        """Where the conversation stands."""
+        self._stated: dict[int, str] = {}
+        self._erased: dict[int, str] = {}
+        self._lines = _Lines()
+
+    def read(self, path: Path, end: int | None = None) -> None:
+        """Take in what the log has grown by; only whole lines count."""
+        for chunk in whole_lines(path, self.end, end):
+            self.extend(peek_lines(chunk))
+            self.end += len(chunk)
+
+    def extend(self, found: Iterable[Peek]) -> None:
+        """Take in records."""
+        places, uuids, parents, kinds = self.places, self.uuids, self.parents, self.kinds
+        for record in found:
+            uuid, kind, node = record.uuid, record.type, len(uuids)
+            if kind == BRANCH:
+                self._note(record)
+            elif uuid is not None and places.setdefault(uuid, node) == node:
+                parent = record.parent_uuid
+                uuids.append(uuid)
+                kinds.append(kind)
+                # Only what stands before it can be a parent, so there are no circles.
+                at = places.get(parent, NONE) if parent is not None else NONE
+                parents.append(at if at != node else NONE)
+                if record.branch_id is not None:
+                    self._stated[node] = record.branch_id
+                if kind == ERASED:
+                    self._erased[node] = kind = record.was
+                if kind in _ADVANCING:
+                    self.head = node
+
+    def _note(self, mark: Peek) -> None:
+        if mark.action == "name" and mark.branch_id and mark.name:
+            self.names[mark.branch_id] = mark.name
+        elif mark.is_switch and mark.message_id in self.places:
+            self.head = self.places[mark.message_id]
+
+    def _drawn(self) -> _Lines:
+        """The branches, as far as the records go."""
+        lines = self._lines
+        for node in range(len(lines.branches), len(self.uuids)):
+            kind = self._erased.get(node) or self.kinds[node]
+            lines.add(node, self.parents[node], kind, self._stated.get(node) or self.uuids[node][:8])
+        return lines
+
+    @property
+    def branches(self) -> list[str]:
+        """For each record the id of its branch."""
+        return self._drawn().branches
+
+    @property
+    def heads(self) -> dict[str, int]:
+        """The last record of each branch, in the order the branches began."""
+        return self._drawn().heads
+
+    def forks_at(self, parent: int) -> bool:
+        """True when a prompt or reply that follows this record would begin a branch."""
+        lines = self._drawn()
+        return (lines.owners[parent] if parent != NONE else NONE) in lines.continued
+
+    def ancestors(self, node: int) -> Iterator[int]:
+        """The record itself, the one it follows, and so on to the root."""
+        while node != NONE:
+            yield node
+            node = self.parents[node]
+
+    def path(self, node: int | None = None) -> list[str]:
+        """The uuids of the messages from the root to a record; without one, to where the conversation stands."""
+        uuids, kinds, parents = self.uuids, self.kinds, self.parents
+        at = self.head if node is None else node
+        path = []
+        while at != NONE:
+            if kinds[at] in MESSAGES:
+                path.append(uuids[at])
+            at = parents[at]
+        path.reverse()
+        return path
+
+
+class _Lines:
+    """The branch of every record, drawn in the order of the log."""
+
+    def __init__(self) -> None:
+        self.branches: list[str] = []
+        self.heads: dict[str, int] = {}
+        self.owners: list[int] = []
+        """For each record the prompt or reply it belongs to."""
+        self.continued: set[int] = set()
+        """Prompts and replies that another one follows; NONE: there is a root."""
+
+    def add(self, node: int, parent: int, kind: str, fresh: str) -> None:
+        """Draw the next record; `fresh` is the id of the branch it may begin."""
+        owner = self.owners[parent] if parent != NONE else NONE
+        significant = kind in _SIGNIFICANT
+        branch = self.branches[parent] if parent != NONE else MAIN
+        if significant and owner in self.continued:
+            branch = fresh
+            while branch in self.heads or branch == MAIN:
+                branch += "+"
+        if significant or parent == NONE:
+            self.continued.add(owner)
+        self.owners.append(node if significant or owner == NONE else owner)
+        self.branches.append(branch)
+        if kind in _ADVANCING:
+            self.heads[branch] = node
+
+
+def whole_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """The bytes of the log in large pieces, each of whole lines; what has no line end yet is left out."""
+    with path.open("rb", buffering=0) as stream:
+        limit = os.fstat(stream.fileno()).st_size if end is None else end
+        stream.seek(start)
+        kept = b""
+        while start < limit and (part := stream.read(min(_CHUNK, limit - start))):
+            start += len(part)
+            cut = part.rfind(b"\n") + 1
+            if cut:
+                yield kept + part[:cut] if kept else part[:cut]
+                kept = part[cut:]
+            else:
+                kept += part

@@ -1,0 +1,166 @@
+"""The records of the store as they stand in its files: seed shapes as types, key for key in their order."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from clew.model.json import JSON
+
+Level = Literal["none", "low", "medium", "high"]
+Status = Literal["pending", "in_progress", "completed"]
+MessageType = Literal["user", "assistant", "tool_result", "system", "error"]
+
+SNAPSHOT, BRANCH, TITLE, SUMMARY, ERASED = "file_history_snapshot", "branch", "custom_title", "summary", "erased"
+MESSAGES = frozenset({"user", "assistant", "tool_result", "system", "error"})
+
+
+class Wire(msgspec.Struct, rename="camel", gc=False):
+    """What all parts of a record share: camelCase, and absent where nothing is known."""
+
+
+class Context(Wire, kw_only=True):
+    """The surroundings of a message when it was written."""
+
+    cwd: str
+    git_branch: str | UnsetType = UNSET
+    platform: str
+    user_type: str | UnsetType = UNSET
+
+
+class ToolCall(Wire, kw_only=True):
+    """A tool that the model wants to run."""
+
+    id: str
+    name: str
+    arguments: JSON
+
+
+class ToolResult(Wire, kw_only=True):
+    """What became of a call."""
+
+    tool_call_id: str
+    tool_name: str
+    content: str
+    success: bool = True
+    error: str | None = None
+
+
+class Usage(Wire, kw_only=True):
+    """Token counts of one reply; what is not known is absent, not zero."""
+
+    input_tokens: int | UnsetType = UNSET
+    output_tokens: int | UnsetType = UNSET
+    cache_read_tokens: int | UnsetType = UNSET
+    cache_write_tokens: int | UnsetType = UNSET
+    cost_estimate: float | UnsetType = UNSET
+
+
+class Thinking(Wire, kw_only=True):
+    """How much the model is to think."""
+
+    level: Level
+    disabled: bool = False
+    triggers: list[str] = msgspec.field(default_factory=list)
+
+
+class TodoItem(Wire, kw_only=True):
+    """One item of the task list."""
+
+    content: str
+    status: Status = "pending"
+    active_form: str | UnsetType = UNSET
+
+
+class Said(Wire, kw_only=True):
+    """The words of a message."""
+
+    role: str
+    content: JSON
+    tool_calls: list[ToolCall] | UnsetType = UNSET
+
+
+class MessageRecord(Wire, kw_only=True):
+    """One message of the log."""
+
+    type: MessageType
+    uuid: str
+    parent_uuid: str | None = None
+    timestamp: str | UnsetType = UNSET
+    session_id: str | UnsetType = UNSET
+    version: str | UnsetType = UNSET
+    context: Context | UnsetType = UNSET
+    message: Said | UnsetType = UNSET
+    tool_results: list[ToolResult] | UnsetType = UNSET
+    usage: Usage | UnsetType = UNSET
+    thinking_metadata: Thinking | UnsetType = UNSET
+    todos: list[TodoItem] | msgspec.Raw | UnsetType = UNSET
+    is_sidechain: bool = False
+    branch_id: str | UnsetType = UNSET
+    branch_parent_uuid: str | None | UnsetType = UNSET
+    metadata: dict[str, JSON] | UnsetType = UNSET
+
+
+class TrackedFile(Wire, kw_only=True):
+    """A file at a message: what it held before, and what became of it."""
+
+    original_content: str | None = None
+    content_hash: str | None = None
+    size: int = 0
+    state: Literal["created", "modified", "deleted", "unchanged"]
+
+
+class FileBackup(Wire, kw_only=True):
+    """Where the bytes of a file before the message are kept."""
+
+    backup_path: str
+    original_hash: str | UnsetType = UNSET
+
+
+class FileMaps(Wire, kw_only=True):
+    """The two maps of a snapshot, both by path."""
+
+    tracked_files: dict[str, TrackedFile] = msgspec.field(default_factory=dict)
+    file_backups: dict[str, FileBackup] = msgspec.field(default_factory=dict)
+
+
+class SnapshotRecord(Wire, kw_only=True):
+    """Files at a message, so that they can be put back."""
+
+    type: str = SNAPSHOT
+    message_id: str
+    timestamp: str
+    is_snapshot_update: bool = False
+    snapshot: FileMaps
+
+
+class NoteRecord(Wire, kw_only=True):
+    """A title or a summary of the session."""
+
+    type: str
+    uuid: str
+    parent_uuid: str | None
+    timestamp: str
+    session_id: str
+    message: Said
+    metadata: dict[str, JSON]
+
+
+class BranchRecord(Wire, kw_only=True):
+    """A branch was named, or the conversation was moved to a message: both are appended, nothing is changed."""
+
+    type: str = BRANCH
+    uuid: str
+    timestamp: str
+    session_id: str
+    action: Literal["name", "switch"]
+    branch_id: str
+    name: str | UnsetType = UNSET
+    message_id: str | UnsetType = UNSET
+    """Where the conversation stands from here on."""
+    metadata: dict[str, JSON]
+
+
+encode_lines = msgspec.json.Encoder().encode_lines

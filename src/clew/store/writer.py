@@ -1,0 +1,435 @@
+"""How records come into a session's log: each is given its place (parent, branch, number) under the lock.
+
+Where a session stands is found from the end of the log. The whole log is read only by those who branch off,
+or bring ids of their own that might be there already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from clew.errors import SourceUnreadable, UsageError, WouldLose
+from clew.io.records import MAX_LINE
+from clew.model.json import JSON
+from clew.store import metadata
+from clew.store.context import Surroundings
+from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings
+from clew.store.log import Log
+from clew.store.stamps import Clock, Times, beginning, new_uuid
+from clew.store.system import SYSTEM, System, make_folder
+from clew.store.tree import MAIN, NONE, Peek, Tree, number_of, peek
+from clew.store.wire import Context, MessageRecord, TodoItem, Wire, encode_lines
+
+DESCRIBE_AFTER = 5
+"""Seconds after which the metadata of a session that is being written are renewed."""
+_FIRST = 10**11
+"""Makes numbers twelve digits long, as the last part of a uuid is."""
+_BEGINNING = ("firstPrompt", "createdAt", "workingDirectory")
+_CANNOT_SPELL = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
+
+class Receipt(msgspec.Struct, frozen=True, gc=False):
+    """A record is in the log: its id and its number."""
+
+    uuid: str
+    seq: int
+    written: bool = True
+    """False where the log held a record of this id already."""
+
+
+class State(msgspec.Struct, gc=False):
+    """Where a session stands."""
+
+    seq: int = 0
+    head: str | None = None
+    branch: str = MAIN
+    is_tip: bool = True
+    """False where what follows the head may begin a branch."""
+    todos: list[TodoItem] | msgspec.Raw | UnsetType = UNSET
+    """The task list at the head; UNSET where the end of the log does not tell."""
+
+    def copied(self) -> State:
+        """The same apart."""
+        return State(self.seq, self.head, self.branch, self.is_tip, self.todos)
+
+
+class Draft(msgspec.Struct, gc=False):
+    """A message that has no place yet. Without a parent it follows the head."""
+
+    record: MessageRecord
+    parent: str | None | UnsetType = UNSET
+    sidechain: bool | None = None
+    extra: dict[str, JSON] | None = None
+
+
+class Place(NamedTuple):
+    """What a record that is no message is told."""
+
+    uuid: str
+    time: str
+    state: State
+    tree: Tree
+    number: dict[str, JSON]
+
+
+class World(NamedTuple):
+    """What a session's writer is given from outside."""
+
+    settings: Settings = Settings()
+    system: System = SYSTEM
+    clock: Clock = time.time
+    version: str = "0.1.0"
+    redact: Redact | None = None
+
+
+class Writer:
+    """The one way into a session's log, for any number of threads."""
+
+    def __init__(self, folder: Path, world: World) -> None:
+        self.folder, self.session = folder, folder.name
+        self._world, self._times, self._beginning = world, Times(world.clock), beginning()
+        settings = world.settings
+        durable = settings.durability == "disk"
+        self.surroundings = Surroundings(settings.user_type)
+        self.log = Log(
+            folder / MESSAGES,
+            system=world.system,
+            durable=durable,
+            wait=settings.lock_wait,
+            alone=settings.alone,
+        )
+        self._version = world.version
+        self._state = State()
+        self._tree: Tree | None = None
+        self._ready = self._began = self._dirty = False
+        self._news = News()
+        self._described = -DESCRIBE_AFTER
+        self._given: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+
+    def _begin(self) -> None:
+        if not self._ready:
+            self._prepare()
+        if self.log.begin():
+            try:
+                self._resume()
+            except BaseException:
+                self.log.drop()
+                raise
+
+    def _prepare(self) -> None:
+        written = max(self._world.settings.store, metadata.format_of(self.folder))
+        if written > FORMAT:
+            raise WouldLose(f"{self.folder}: a newer version of clew wrote this store ({written}); it is only read")
+        make_folder(self._world.system, self.folder)
+        self._ready = True
+
+    def add(self, draft: Draft) -> Receipt:
+        """Append a message; it is in the log on return, or nothing is."""
+        log = self.log
+        with log.guard:
+            self._begin()
+            try:
+                self._given.clear()
+                receipt = self._place(draft, self._times.now(), self.surroundings.now())
+                if receipt.written:
+                    log.append(self._spell([draft.record]))
+                    self._committed()
+                else:
+                    log.settle()
+                return receipt
+            except BaseException:
+                self._forget()
+                raise
+            finally:
+                log.finish()
+
+    def extend(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """Append messages; all of them are in the log on return, or none that was not there before."""
+        with self.log.guard:
+            self._begin()
+            try:
+                self._given.clear()
+                time, context = self._times.now(), self.surroundings.now()
+                receipts = [self._place(draft, time, context) for draft in drafts]
+                fresh = [draft.record for draft, given in zip(drafts, receipts, strict=True) if given.written]
+                if fresh:
+                    self.log.append(self._spell(fresh))
+                    self._committed()
+                elif receipts:
+                    self.log.settle()
+                return receipts
+            except BaseException:
+                self._forget()
+                raise
+            finally:
+                self.log.finish()
+
+    def note(self, make: Callable[[Place], tuple[Wire, State]]) -> Receipt:
+        """Append a record that is no message; `make` is told its place, and gives it and where the session stands."""
+        with self.log.guard:
+            self._begin()
+            try:
+                number = self._state.seq + 1
+                uuid = self._uuid(number)
+                place = Place(uuid, self._times.now(), self._state.copied(), self.tree(), {OWN: {"seq": number}})
+                record, self._state = make(place)
+                self._state.seq = number
+                line = self._spell([record])
+                self.log.append(line)
+                self._tree = None if (found := peek(line)) is None else self._grown([found])
+                self._committed()
+                return Receipt(uuid, number)
+            except BaseException:
+                self._forget()
+                raise
+            finally:
+                self.log.finish()
+
+    def _forget(self) -> None:
+        """Something went wrong: where the session stands is found anew from the log."""
+        self._tree = None
+        self.log.forget()
+
+    def _uuid(self, number: int) -> str:
+        return self._beginning + str(_FIRST + number)
+
+    def now(self) -> str:
+        """The time, as records spell it."""
+        return self._times.now()
+
+    def tree(self) -> Tree:
+        """The whole log, while it is held."""
+        if self._tree is None:
+            self._tree = Tree()
+        if self._tree.end < self.log.end:
+            self._tree.read(self.log.path, self.log.end)
+        return self._tree
+
+    def _place(self, draft: Draft, time: str, context: Context) -> Receipt:
+        """Give a message its place, unless the log holds its id already."""
+        record, state = draft.record, self._state
+        seq = state.seq + 1
+        if not record.uuid:
+            record.uuid = self._beginning + str(_FIRST + seq)
+        elif record.uuid in self.tree().places:
+            return Receipt(record.uuid, self._number_of(record.uuid), False)
+        else:
+            self._given[record.uuid] = seq
+        if draft.parent is UNSET and state.is_tip and state.branch == MAIN and record.branch_id is UNSET:
+            # The usual case, apart because it is that of nearly every message.
+            record.parent_uuid = state.head
+            record.is_sidechain = draft.sidechain is True
+        else:
+            self._follow(draft, state)
+        if record.todos is not UNSET:
+            state.todos = record.todos
+        elif record.type != "tool_result":
+            record.todos = state.todos
+        record.session_id = self.session
+        if record.timestamp is UNSET:
+            record.timestamp = time
+        if record.context is UNSET:
+            record.context = context
+        if record.version is UNSET:
+            record.version = self._version
+        record.metadata = {OWN: {"seq": seq}, **draft.extra} if draft.extra else {OWN: {"seq": seq}}
+        state.seq, state.head = seq, record.uuid
+        if self._tree is not None:
+            self._grown([Peek(record.type, record.uuid, record.parent_uuid, record.branch_id or None)])
+        news = self._news
+        news.last = record
+        if record.type == "user" or draft.extra or news.first is None:
+            news.note(record, draft.extra)
+        return Receipt(record.uuid, seq)
+
+    def _follow(self, draft: Draft, state: State) -> None:
+        """Give the record its parent and branch, where that is not just the next on the main branch."""
+        record, parent = draft.record, draft.parent
+        record.branch_parent_uuid = UNSET
+        if parent is UNSET or parent == state.head:
+            parent = state.head
+        else:
+            state.todos, state.is_tip = UNSET, False
+        if not state.is_tip:
+            parent, state.branch, state.is_tip = self._branch_off(record, parent)
+        record.parent_uuid = parent
+        away = state.branch != MAIN
+        record.branch_id = state.branch if away else UNSET
+        record.is_sidechain = away if draft.sidechain is None else draft.sidechain
+
+    def _branch_off(self, record: MessageRecord, parent: str | None) -> tuple[str | None, str, bool]:
+        tree = self.tree()
+        node = NONE if parent is None else tree.places.get(parent)
+        if node is None:
+            raise UsageError(f"session {self.session}: no record has the uuid {parent!r}, so nothing can follow it")
+        forks = tree.forks_at(node)
+        if record.type not in ("user", "assistant"):
+            return parent, tree.branches[node] if node != NONE else MAIN, not forks
+        if not forks:
+            return parent, tree.branches[node] if node != NONE else MAIN, True
+        branch = new_uuid()[:8]
+        while branch in tree.heads:
+            branch = new_uuid()[:8]
+        record.branch_parent_uuid = parent
+        return parent, branch, True
+
+    def _spell(self, records: Sequence[Wire]) -> bytes:
+        """The lines of records."""
+        redact = self._world.redact
+        try:
+            lines = encode_lines(records if redact is None else [redact(msgspec.to_builtins(one)) for one in records])
+        except _CANNOT_SPELL as error:
+            raise UsageError(f"the record cannot be written as JSON: {error}") from error
+        if len(lines) >= MAX_LINE and max(map(len, lines.split(b"\n"))) >= MAX_LINE:
+            raise UsageError(f"a record is longer than {MAX_LINE} bytes, and could not be read again")
+        return lines
+
+    def _grown(self, found: list[Peek]) -> Tree:
+        """Keep the tree up with what is about to stand in the log."""
+        assert self._tree is not None
+        self._tree.extend(found)
+        return self._tree
+
+    def _number_of(self, uuid: str) -> int:
+        """The number of a record that is there, or stands earlier in the same batch."""
+        if uuid in self._given:
+            return self._given[uuid]
+        if uuid not in self._numbers:
+            places = ((peek(line), line) for line in self.log.backward())
+            self._numbers = {found.uuid: number_of(line) for found, line in places if found is not None and found.uuid}
+        return self._numbers.get(uuid, 0)
+
+    def _resume(self) -> None:
+        """Find where the session stands, from the end of its log."""
+        self._began = self.log.end == 0
+        self._beginning = beginning()
+        if self._tree is not None and self._tree.end > self.log.end:
+            self._tree = None
+        elif self._tree is not None:
+            # Others have written: what is behind must be in before what this handle adds.
+            self._tree.read(self.log.path, self.log.end)
+        self._state = standing(self.log.backward(), self.log.path)
+
+    def _committed(self) -> None:
+        self._dirty = True
+        if self._tree is not None:
+            self._tree.end = self.log.end
+        if self._times.second - self._described >= DESCRIBE_AFTER:
+            # The messages are safe; metadata that could not be written now are written later, or by the doctor.
+            with suppress(OSError, SourceUnreadable):
+                self._describe({})
+
+    def _describe(self, stated: dict[str, JSON]) -> None:
+        self._times.now()
+        self._described = self._times.second
+        known = metadata.known(self.folder)
+        if not known and not self._began:
+            known = metadata.from_log(self.folder)
+        made: dict[str, JSON] = {
+            **{"id": self.session, "createdAt": self.now(), "version": self._world.version, "state": "active"},
+            **{"isSidechain": False, "workingDirectory": "", **known},
+            **{**self._news.told(known), **stated, "messageCount": self._state.seq},
+        }
+        metadata.write(self._world.system, self.folder, made)
+        self._dirty = False
+
+    def describe(self, **stated: JSON) -> None:
+        """Renew the metadata; what is stated stands in them from now on."""
+        with self.log.guard:
+            self._begin()
+            try:
+                self._describe(stated)
+            finally:
+                self.log.finish()
+
+    def close(self) -> None:
+        """Make everything durable and the metadata true."""
+        try:
+            if self._dirty:
+                self.describe()
+        finally:
+            with self.log.guard:
+                self.log.close()
+            self._ready = False
+
+
+class News:
+    """What this handle learned that the metadata should say."""
+
+    def __init__(self) -> None:
+        self.first: MessageRecord | None = None
+        self.first_prompt: MessageRecord | None = None
+        self.last: MessageRecord | None = None
+        self.last_prompt: MessageRecord | None = None
+        self.model: JSON = None
+
+    def note(self, record: MessageRecord, extra: dict[str, JSON] | None) -> None:
+        """Remember a message."""
+        if record.type == "user":
+            self.last_prompt = record
+        if self.first is None:
+            self.first = record
+        if self.first_prompt is None:
+            self.first_prompt = self.last_prompt
+        if extra and "model" in extra:
+            self.model = extra["model"]
+
+    def told(self, known: dict[str, JSON]) -> dict[str, JSON]:
+        """The same in the words of the metadata; the beginning is as they have it."""
+        if self.first is None or self.last is None:
+            return {}
+        news: dict[str, JSON] = {"createdAt": self.first.timestamp, "updatedAt": self.last.timestamp}
+        for name, record in (("firstPrompt", self.first_prompt), ("lastPrompt", self.last_prompt)):
+            words = record.message.content if record is not None and record.message is not UNSET else None
+            news |= {name: metadata.shortened(words)} if isinstance(words, str) else {}
+        context = self.last.context
+        if context is not UNSET:
+            news["workingDirectory"] = context.cwd
+            news |= {"gitBranch": context.git_branch} if context.git_branch is not UNSET else {}
+        if self.model is not None:
+            news["model"] = self.model
+        if str(known.get("updatedAt", "")) > str(news["updatedAt"]):
+            del news["updatedAt"]  # the clock was set back
+        return {**news, **{name: known[name] for name in _BEGINNING if known.get(name)}}
+
+
+class _Last(Peek, rename="camel"):
+    todos: msgspec.Raw | UnsetType = UNSET
+
+
+_last = msgspec.json.Decoder(_Last).decode
+
+
+def standing(lines: Iterator[bytes], path: Path) -> State:
+    """Where a session stands, from its lines, last first."""
+    seq: int | None = None
+    last: Peek | None = None
+    expected: str | None = None
+    for line in lines:
+        found = peek(line)
+        if found is None:
+            continue
+        if seq is None:
+            # A record without a number was written by another program: then all are counted.
+            seq = number_of(line) or metadata.count_records(path)
+        if last is not None and found.uuid != expected:
+            break
+        if found.is_switch and last is None:
+            return State(seq, found.message_id, found.branch_id or MAIN, False)
+        if not found.moves:
+            continue
+        last = last or found
+        if found.is_significant or found.parent_uuid is None:
+            return State(seq, last.uuid, last.branch_id or MAIN, True, _last(line).todos)
+        expected = found.parent_uuid
+    if last is not None:
+        return State(seq or 0, last.uuid, last.branch_id or MAIN, False)
+    return State(seq or 0, todos=[] if seq is None else UNSET)

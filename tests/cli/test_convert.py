@@ -1,0 +1,122 @@
+"""clew convert and clew resume, as a person meets them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from tests.cli.running import FORKED, LATEST, clew, run
+
+PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
+"""A session of the demo that every agent can hold whole."""
+
+
+def test_the_outcome_as_json(demo: Path, tmp_path: Path) -> None:
+    done = clew("--home", demo, "convert", PLAIN, "--to", "sage-agent", "--home", tmp_path, "--json")
+    assert done.code == 0
+    assert done.json.keys() == {"session_id", "files", "resume", "losses"}
+    assert done.json["losses"] == []
+    assert all(Path(file).is_relative_to(tmp_path) and Path(file).is_file() for file in done.json["files"])
+    assert done.json["resume"] == ["sage", "-r", done.json["session_id"]]
+
+
+def test_the_converted_session_is_listed(demo: Path, tmp_path: Path) -> None:
+    converted = clew("--home", demo, "convert", PLAIN, "--to", "sage-agent", "--home", tmp_path, "--json").json
+    (row,) = clew("list", "--home", tmp_path, "--json").json
+    assert (row["agent"], row["id"]) == ("sage-agent", converted["session_id"])
+
+
+def test_losses_are_refused_with_code_6_and_the_list(demo: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    done = clew("--home", demo, "convert", FORKED, "--to", "sage-agent", "--home", home, "--json")
+    assert done.code == 6
+    assert done.json["losses"] == [
+        {
+            "message": None,
+            "what": "2 messages on other branches",
+            "why": "one path goes over; --branch chooses another",
+        }
+    ]
+    assert done.json["files"] == []
+    assert not home.exists()
+    plain = clew("--home", demo, "convert", FORKED, "--to", "sage-agent", "--home", home)
+    assert plain.code == 6
+    assert "2 messages on other branches" in plain.err and "--allow-loss" in plain.err
+    assert not home.exists()
+
+
+def test_allowed_losses_are_still_told(demo: Path, tmp_path: Path) -> None:
+    done = clew("--home", demo, "convert", FORKED, "--to", "sage-agent", "--home", tmp_path, "--allow-loss")
+    assert done.code == 0
+    assert "2 messages on other branches" in done.err
+    assert Path(done.out.splitlines()[0]).is_file()
+
+
+def test_a_dry_run_writes_nothing(demo: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    done = clew("--home", demo, "convert", FORKED, "--to", "sage-agent", "--home", home, "--dry-run", "--json")
+    assert done.code == 0
+    assert len(done.json["losses"]) == 1
+    assert not home.exists()
+
+
+def test_a_session_in_the_targets_own_home_is_found(demo: Path, tmp_path: Path) -> None:
+    clew("--home", demo, "convert", PLAIN, "--to", "sage-agent", "--home", tmp_path)
+    (row,) = clew("list", "--home", tmp_path, "--json").json
+    done = clew("convert", row["id"], "--to", "claude-code", "--home", tmp_path, "--json")
+    assert done.code == 0
+    assert done.json["session_id"] == PLAIN
+
+
+def test_unknown_words_get_one_clear_line(demo: Path, tmp_path: Path) -> None:
+    unknown = run("--home", demo, "convert", PLAIN, "--to", "nobody", "--home", tmp_path)
+    assert unknown.code == 2
+    assert "unknown agent 'nobody'" in unknown.err and "Traceback" not in unknown.err
+    missing = run("--home", demo, "convert", "zzz", "--to", "sage-agent", "--home", tmp_path)
+    assert missing.code == 1
+    assert missing.err.count("\n") == 1
+
+
+def test_resume_prints_the_command_and_the_folder(demo: Path) -> None:
+    done = clew("resume", PLAIN, "--home", demo, "--print")
+    assert done.code == 0
+    assert done.out.startswith("cd ") and done.out.endswith(f"claude --resume {PLAIN}\n")
+    assert f"HOME={demo}" in done.out
+
+
+def test_resume_in_another_agent_converts_first(demo: Path, tmp_path: Path) -> None:
+    clew("--home", demo, "convert", PLAIN, "--to", "claude-code", "--home", tmp_path)
+    (row,) = clew("list", "--home", tmp_path, "--json").json
+    done = clew("resume", row["id"], "--in", "sage-agent", "--home", tmp_path, "--json")
+    assert done.code == 0
+    assert done.json["argv"][:2] == ["sage", "-r"]
+    assert len(clew("list", "--home", tmp_path, "--json").json) == 2
+
+
+def test_resume_refuses_losses(demo: Path, tmp_path: Path) -> None:
+    done = clew("resume", LATEST, "--in", "sage-agent", "--home", demo)
+    assert done.code == 6
+    assert "a picture" in done.err
+
+
+def test_resume_becomes_the_agent(demo: Path, tmp_path: Path) -> None:
+    project, programs = tmp_path / "project", tmp_path / "bin"
+    project.mkdir()
+    programs.mkdir()
+    agent = programs / "claude"
+    agent.write_text('#!/bin/sh\necho "$PWD $HOME $@"\n')
+    agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
+    home = tmp_path / "home" / ".claude" / "projects" / "x"
+    home.mkdir(parents=True)
+    session = "11111111-2222-4333-8444-555555555555"
+    record = f'{{"type":"user","uuid":"u1","cwd":"{project}","message":{{"role":"user","content":"Hello"}}}}\n'
+    (home / f"{session}.jsonl").write_text(record)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    done = run("resume", session, "--home", tmp_path / "home", env={**os.environ, "PATH": path})
+    assert done.out == f"{project} {tmp_path / 'home'} --resume {session}\n"
+
+
+def test_resume_says_what_is_missing(demo: Path, tmp_path: Path) -> None:
+    empty = {**os.environ, "PATH": str(tmp_path)}
+    assert "not installed" in run("resume", PLAIN, "--home", demo, env=empty).err

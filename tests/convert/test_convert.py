@@ -1,0 +1,214 @@
+"""A session goes from any agent to any other, whole, and comes back byte for byte."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.agents import registry
+from clew.agents.base import SourceFile
+from clew.convert import origin
+from clew.convert.choosing import prepare
+from clew.convert.conversation import safe_id
+from clew.demo import write_demo
+from clew.errors import InvalidDocument, UsageError, WouldLose
+from clew.host import Host
+from clew.library import StoredSession
+from clew.sources.local import in_homes
+from tests.convert.said import calls_first, only, said
+
+AGENTS = registry.names()
+FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("demo") / "home"
+    write_demo(home)
+    return home
+
+
+def found(home: Path, agent: str) -> list[SourceFile]:
+    return [each.source for each in in_homes([Host.at(home)], [agent])]
+
+
+def test_every_agent_receives() -> None:
+    for name in AGENTS:
+        prepared = registry.get(name)
+        assert hasattr(prepared, "receiver"), name
+
+
+@pytest.mark.seed("S3-32")
+@pytest.mark.parametrize("target", AGENTS)
+@pytest.mark.parametrize("origin_of", AGENTS)
+def test_any_agent_to_any_agent(demo: Path, tmp_path: Path, origin_of: str, target: str) -> None:
+    agent = registry.get(origin_of)
+    for number, source in enumerate(found(demo, origin_of)):
+        home = tmp_path / str(number)
+        written = prepare(agent, source, target).write(home, allow_loss=True)
+        copy = only(Path(written.files[0]))
+        assert copy.agent.id == target
+        assert copy.agent.session_id(copy.source) == written.session_id or target == "sage-emacs"
+        lost_pictures = any("picture" in loss.what for loss in written.losses)
+        before = [word for word in said(agent, source) if not (lost_pictures and word[0] == "picture")]
+        assert calls_first(said(copy.agent, copy.source)) == calls_first(before)
+        assert written.session_id in " ".join(written.resume) or target == "sage-emacs"
+
+
+@pytest.mark.parametrize(("origin_of", "target"), list(permutations(AGENTS, 2)))
+def test_converting_back_gives_the_original_bytes(demo: Path, tmp_path: Path, origin_of: str, target: str) -> None:
+    agent = registry.get(origin_of)
+    for number, source in enumerate(found(demo, origin_of)):
+        home = tmp_path / str(number)
+        there = only(Path(prepare(agent, source, target).write(home, allow_loss=True).files[0]))
+        back = prepare(there.agent, there.source, origin_of).write(home / "back")
+        assert back.session_id == agent.session_id(source)
+        originals = [origin.place(source, name) for name in origin.names(source)]
+        assert [Path(file).read_bytes() for file in back.files] == [file.read_bytes() for file in originals]
+        assert back.losses == []
+
+
+def test_a_session_that_went_on_is_not_brought_back_but_converted(demo: Path, tmp_path: Path) -> None:
+    agent = registry.get("sage-agent")
+    source = found(demo, "sage-agent")[0]
+    there = Path(prepare(agent, source, "claude-code").write(tmp_path, allow_loss=True).files[0])
+    record = {"type": "user", "uuid": "new", "parentUuid": None, "message": {"role": "user", "content": "And now?"}}
+    with there.open("a") as stream:
+        stream.write(json.dumps(record) + "\n")
+    again = only(there)
+    back = prepare(again.agent, again.source, "sage-agent").write(tmp_path / "back", allow_loss=True)
+    assert back.session_id != agent.session_id(source)
+
+
+def test_a_conversion_that_would_lose_writes_nothing(demo: Path, tmp_path: Path) -> None:
+    agent = registry.get("claude-code")
+    (source,) = [each for each in found(demo, "claude-code") if each.path.stem == FORKED]
+    prepared = prepare(agent, source, "sage-agent")
+    with pytest.raises(WouldLose):
+        prepared.write(tmp_path / "home")
+    assert not (tmp_path / "home").exists()
+    assert [loss.what for loss in prepared.describe(tmp_path).losses] == ["2 messages on other branches"]
+
+
+def test_another_branch_can_be_chosen(demo: Path, tmp_path: Path) -> None:
+    agent = registry.get("claude-code")
+    (source,) = [each for each in found(demo, "claude-code") if each.path.stem == FORKED]
+    (fork,) = agent.scan(source).tree.graph().fork_points
+    ends = set()
+    for branch in fork.branches:
+        home = tmp_path / str(branch.index)
+        written = prepare(agent, source, "sage-agent", branch.uuid).write(home, allow_loss=True)
+        copy = only(Path(written.files[0]))
+        assert said(copy.agent, copy.source) == said(agent, source, str(branch.index))
+        ends.add(said(copy.agent, copy.source)[-1])
+    assert len(ends) == 2
+    with pytest.raises(UsageError, match="no message"):
+        prepare(agent, source, "sage-agent", "999")
+
+
+def test_what_is_there_is_not_replaced(demo: Path, tmp_path: Path) -> None:
+    agent = registry.get("claude-code")
+    source = found(demo, "claude-code")[0]
+    prepare(agent, source, "sage-emacs").write(tmp_path, allow_loss=True)
+    with pytest.raises(WouldLose, match="exists"):
+        prepare(agent, source, "sage-emacs").write(tmp_path, allow_loss=True)
+
+
+def broken(path: Path, folder: Path) -> Path:
+    """A transcript with a glued line, a parent that is missing and a torn tail."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].rstrip(b"\n")
+    record = json.loads(lines[3])
+    record["parentUuid"] = "00000000-0000-4000-8000-000000000000"
+    lines[3] = json.dumps(record).encode() + b"\n"
+    lines.append(b'{"type":"assistant","message":{"role":"assi')
+    copy = folder / path.name
+    copy.write_bytes(b"".join(lines))
+    return copy
+
+
+def test_a_damaged_session_written_for_its_own_agent_is_whole(tmp_path: Path) -> None:
+    agent = registry.get("claude-code")
+    clean = tmp_path / "aaaaaaaa-0000-4000-8000-000000000001.jsonl"
+    uuids = [f"aaaaaaaa-0000-4000-8000-1{number:011}" for number in range(6)]
+    with clean.open("w") as stream:
+        for number, uuid in enumerate(uuids):
+            role = "assistant" if number % 2 else "user"
+            record = {
+                "parentUuid": uuids[number - 1] if number else None,
+                "sessionId": clean.stem,
+                "type": role,
+                "message": {"role": role, "content": [{"type": "text", "text": f"word {number}"}]},
+                "uuid": uuid,
+                "timestamp": f"2026-05-01T08:00:0{number}.000Z",
+            }
+            stream.write(json.dumps(record, separators=(",", ":")) + "\n")
+    (tmp_path / "damaged").mkdir()
+    damaged = only(broken(clean, tmp_path / "damaged"))
+    written = prepare(damaged.agent, damaged.source, "claude-code").write(tmp_path / "home")
+    copy = only(Path(written.files[0]))
+    assert said(copy.agent, copy.source) == said(agent, only(clean).source)
+    assert list(StoredSession(copy.agent, copy.source).problems()) == []
+    assert {json.loads(line)["sessionId"] for line in copy.source.path.read_text().splitlines()} == {written.session_id}
+
+
+@given(st.text())
+def test_the_id_of_a_call_is_accepted_everywhere(text: str) -> None:
+    assert safe_id(text) == safe_id(text)
+    assert safe_id(safe_id(text)) == safe_id(text)
+    assert 1 <= len(safe_id(text)) <= 64
+
+
+class TestOrigin:
+    def kept(self, demo: Path, home: Path) -> origin.Kept:
+        source = found(demo, "sage-agent")[0]
+        written = prepare(registry.get("sage-agent"), source, "claude-code").write(home, allow_loss=True)
+        kept = origin.find(only(Path(written.files[0])).source)
+        assert kept is not None
+        return kept
+
+    def test_a_damaged_original_is_refused(self, demo: Path, tmp_path: Path) -> None:
+        kept = self.kept(demo, tmp_path)
+        lines = kept.path.read_bytes().splitlines(keepends=True)
+        value = json.loads(lines[-1])
+        value["data"] = value["data"][:-40]
+        kept.path.write_bytes(b"".join(lines[:-1]) + json.dumps(value, separators=(",", ":")).encode() + b"\n")
+        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        prepared = prepare(there.agent, there.source, "sage-agent")
+        with pytest.raises(InvalidDocument, match="original"):
+            prepared.write(tmp_path / "back")
+        assert not [path for path in (tmp_path / "back").rglob("*") if path.is_file()]
+
+    def test_W05_an_original_cannot_lead_out_of_the_home(self, demo: Path, tmp_path: Path) -> None:
+        kept = self.kept(demo, tmp_path)
+        text = kept.path.read_text().replace('"target":".sage', '"target":"../../.sage')
+        kept.path.write_text(text)
+        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        with pytest.raises(UsageError, match="safe"):
+            prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
+
+    def test_without_its_original_a_session_is_converted_anew(self, demo: Path, tmp_path: Path) -> None:
+        kept = self.kept(demo, tmp_path)
+        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        kept.path.unlink()
+        back = prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back", allow_loss=True)
+        assert back.session_id != kept.origin.session
+
+
+def test_a_packed_session_comes_back_packed(demo: Path, tmp_path: Path) -> None:
+    source = found(demo, "claude-code")[0]
+    packed = tmp_path / f"{source.path.name}.gz"
+    with source.path.open("rb") as plain, gzip.open(packed, "wb") as out:
+        shutil.copyfileobj(plain, out)
+    written = prepare(only(packed).agent, only(packed).source, "sage-agent").write(tmp_path, allow_loss=True)
+    there = only(Path(written.files[0]))
+    back = prepare(there.agent, there.source, "claude-code").write(tmp_path / "back")
+    assert back.files[0].endswith(".jsonl.gz")
+    assert Path(back.files[0]).read_bytes() == packed.read_bytes()

@@ -1,0 +1,153 @@
+"""Files put back: what a plan says, what is refused, what is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew.files.blame import Origin, Version, blame
+from clew.files.restoring import carry_out, is_protected, plan
+from tests.files.claude import FOLDER, Transcript
+from tests.files.test_within import SPELLINGS, tree
+
+HORN = f"{FOLDER}/horn.py"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    folder = tmp_path / "target"
+    folder.mkdir()
+    return folder
+
+
+def verdicts(said: Transcript, target: Path, message: int, **options: bool) -> dict[str, str]:
+    history = said.write(target.parent / "home")
+    answers = history.all_at(message)
+    pairs = list(zip(answers, history.contents(answers), strict=True))
+    steps = plan(pairs, target, FOLDER, allow_protected=options.get("allow_protected", False))
+    return {step.path: step.verdict for step in steps}
+
+
+def session(path: str = f"{FOLDER}/bell.py", text: str = "one\n") -> Transcript:
+    said = Transcript()
+    said.prompt()
+    said.create(path, text)
+    return said
+
+
+def test_what_a_plan_says(target: Path) -> None:
+    said = session()
+    said.create(HORN, "toot\n")
+    said.create(f"{FOLDER}/same", "same\n")
+    last = said.read(f"{FOLDER}/part", "caf\ufffd")
+    (target / "same").write_bytes(b"same\n")
+    (target / "horn.py").write_bytes(b"other\n")
+    (target / "part").write_bytes(b"x")
+    expected = {"bell.py": "write", "horn.py": "conflict", "part": "unknown", "same": "same"}
+    assert verdicts(said, target, last) == expected
+    # At the first message none of them was there.
+    assert verdicts(said, target, 1)["horn.py"] == "remove"
+    assert verdicts(said, target, 1)["bell.py"] == "same"
+
+
+@pytest.mark.parametrize("path", [path for path in SPELLINGS if path and "\0" not in path], ids=repr)
+def test_R01_R02_R03_a_recorded_path_that_leads_elsewhere_is_never_written(target: Path, path: str) -> None:
+    """Paths in records are made absolute first; then they must be below the project's folder, and plain."""
+    said = session(path)
+    for name, verdict in verdicts(said, target, said.index).items():
+        assert verdict == "refused" or (target / name).resolve().is_relative_to(target.resolve())
+
+
+def test_R04_a_link_in_the_target_is_refused(target: Path) -> None:
+    (target / "bell.py").symlink_to(target.parent)
+    said = session()
+    assert verdicts(said, target, said.index) == {"bell.py": "refused"}
+
+
+def test_R07_twins_in_one_restore_are_refused(target: Path) -> None:
+    said = session(f"{FOLDER}/Bell.py")
+    said.create(f"{FOLDER}/bell.py", "two\n")
+    assert set(verdicts(said, target, said.index).values()) == {"refused"}
+
+
+def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> None:
+    (target / "bell.py").write_bytes(b"mine\n")
+    said = session()
+    history = said.write(target.parent / "home")
+    answers = history.all_at(said.index)
+    steps = plan(list(zip(answers, history.contents(answers), strict=True)), target, FOLDER, allow_protected=False)
+    assert carry_out(steps, target, target.parent / "rescue") == ["bell.py"]
+    assert tree(target) == {"bell.py": b"one\n"}
+    assert tree(target.parent / "rescue") == {"bell.py": b"mine\n"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/hooks/pre-commit", ".git/config", "sub/.git/config", ".bashrc", ".zshrc", ".zshenv", ".profile",
+        ".bash_profile", ".ssh/authorized_keys", ".claude/settings.json", ".claude/hooks/x.sh", ".codex/config.toml",
+        ".gemini/settings.json", ".mcp.json", ".vscode/tasks.json", ".husky/pre-commit", ".envrc", ".GIT/hooks/x",
+        ".gitmodules", ".gitconfig", ".npmrc",
+    ],
+)  # fmt: skip
+def test_R13_what_programs_trust_needs_an_extra_word(target: Path, path: str) -> None:
+    said = session(f"{FOLDER}/{path}")
+    assert is_protected(path)
+    assert verdicts(said, target, said.index) == {path: "protected"}
+    assert verdicts(said, target, said.index, allow_protected=True) == {path: "write"}
+
+
+@pytest.mark.parametrize("path", ["bell.py", "git/config", "src/profile", "docs/.gitignore", "bashrc", "a/ssh/x"])
+def test_R13_other_files_do_not(path: str) -> None:
+    assert not is_protected(path)
+
+
+def test_R14_without_a_recorded_folder_nothing_is_put_anywhere(target: Path) -> None:
+    said = session()
+    history = said.write(target.parent / "home")
+    answers = history.all_at(said.index)
+    pairs = list(zip(answers, history.contents(answers), strict=True))
+    (step,) = plan(pairs, target, "", allow_protected=False)
+    assert step.verdict == "refused" and tree(target) == {}
+
+
+def test_what_something_may_have_changed_since_is_not_put_back_unasked(target: Path) -> None:
+    said = session()
+    last = said.shell("make")
+    assert verdicts(said, target, last) == {"bell.py": "unproved"}
+
+
+def origin(message: int) -> Origin:
+    return Origin("s", "claude-code", message, None, None, "exact")
+
+
+def test_each_line_goes_to_the_message_that_wrote_it() -> None:
+    versions = [
+        Version(origin(1), b"", b"one\ntwo\n"),
+        Version(origin(2), b"one\ntwo\n", b"one\nTWO\nthree\n"),
+        Version(origin(3), b"one\nTWO\nthree\n", b"zero\none\nTWO\nthree\n"),
+    ]
+    found = [line.origin.message if line.origin else None for line in blame(b"zero\none\nTWO\nTHREE\n", versions)]
+    assert found == [3, 1, 2, None]
+
+
+def test_what_was_there_before_and_what_came_from_outside_is_unknown() -> None:
+    versions = [
+        Version(origin(1), b"old\n", b"old\nnew\n"),
+        Version(None, b"old\nnew\nfrom outside\n", None),
+        Version(origin(3), b"old\nnew\nfrom outside\n", b"old\nnew\nfrom outside\nlast\n"),
+    ]
+    lines = blame(b"old\r\nnew\r\nfrom outside\r\nlast\r\n", versions)
+    assert [line.origin.message if line.origin else None for line in lines] == [None, 1, None, 3]
+    assert [line.origin for line in blame(b"a\n", [])] == [None]
+
+
+def test_a_version_that_is_not_known_gives_no_lines() -> None:
+    versions = [
+        Version(origin(1), b"", b"one\n"),
+        Version(origin(2), None, None),
+        Version(origin(3), None, b"one\ntwo\n"),
+    ]
+    lines = blame(b"one\ntwo\n", versions)
+    assert [line.origin.message if line.origin else None for line in lines] == [1, 3]

@@ -1,0 +1,154 @@
+"""OpenAI Responses, as Codex speaks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+
+from tests.realclients.history import JSON, Entry, image, without
+from tests.realclients.script import Call, Say, Think, Turn, is_signature, sign
+from tests.realclients.wire import Answer, fresh, named_events, plain, unpaired
+
+INJECTED = ("<environment_context>", "# AGENTS.md instructions", "<user_instructions>")
+_TEXT_OF = {"input_text": "text", "encrypted_content": "encrypted_content"}
+_CALLS = ("function_call", "custom_tool_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+
+
+class OpenAI:
+    """The protocol."""
+
+    def converses(self, path: str) -> bool:
+        return path.endswith("/v1/responses")
+
+    def side(self, path: str, body: JSON) -> Answer | None:
+        if path.endswith("/models"):
+            return plain({"object": "list", "data": [], "models": []})
+        if self.converses(path) and not self.tools(body):
+            return self.spell(path, body, Turn((Say("done"),)))
+        return None
+
+    def tools(self, body: JSON) -> set[str]:
+        more = [tool for item in body["input"] if item["type"] == "additional_tools" for tool in item["tools"]]
+        return {name for tool in [*body.get("tools", []), *more] for name in _tool_names(tool)}
+
+    def entries(self, body: JSON) -> list[Entry]:
+        return without((entry for item in _in_call_order(body["input"]) for entry in _item(item)), INJECTED)
+
+    def faults(self, body: JSON) -> Iterator[str]:
+        items = body["input"]
+        yield from unpaired(
+            (item["call_id"] for item in items if item["type"] in _CALLS),
+            (item["call_id"] for item in items if item["type"] in _OUTPUTS),
+        )
+        for at, item in enumerate(items):
+            sealed = item.get("encrypted_content")
+            if item["type"] == "reasoning" and sealed is not None and not is_signature(sealed):
+                yield f"item {at}: reasoning that is not the model's: {sealed!r}"
+            if item["type"] == "function_call":
+                yield from _argument_faults(at, item["arguments"])
+
+    def spell(self, path: str, body: JSON, turn: Turn) -> Answer:
+        return named_events(_events(body, turn))
+
+
+def _tool_names(tool: JSON) -> Iterator[str]:
+    if tool["type"] == "namespace":
+        yield from (inner["name"] for inner in tool["tools"])
+    else:
+        yield tool.get("name", tool["type"])
+
+
+def _events(body: JSON, turn: Turn) -> Iterator[tuple[str, dict[str, JSON]]]:
+    head = {"id": fresh("resp_", 32), "object": "response", "model": body.get("model"), "status": "in_progress"}
+    yield "response.created", {"response": {**head, "output": []}}
+    items = [_spelled(step) for step in turn.steps]
+    for index, item in enumerate(items):
+        yield "response.output_item.added", {"output_index": index, "item": item}
+        yield "response.output_item.done", {"output_index": index, "item": item}
+    done = {**head, "output": items, "status": "completed", "usage": _usage(turn)}
+    yield "response.completed", {"response": done}
+
+
+def _usage(turn: Turn) -> dict[str, JSON]:
+    usage = turn.usage
+    read = usage.input + usage.cached + usage.written
+    return {
+        "input_tokens": read,
+        "input_tokens_details": {"cached_tokens": usage.cached},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": read + usage.output,
+    }
+
+
+def _spelled(step: Say | Think | Call) -> dict[str, JSON]:
+    match step:
+        case Say(text):
+            content = [{"type": "output_text", "text": text, "annotations": []}]
+            head = {"type": "message", "id": fresh("msg_", 32), "role": "assistant", "status": "completed"}
+            return {**head, "content": content}
+        case Think(text):
+            summary = [{"type": "summary_text", "text": text}]
+            return {"type": "reasoning", "id": fresh("rs_", 32), "summary": summary, "encrypted_content": sign(text)}
+        case Call():
+            return _spelled_call(step)
+
+
+def _spelled_call(call: Call) -> dict[str, JSON]:
+    common: dict[str, JSON] = {"call_id": fresh("call_"), "name": call.name, "status": "completed"}
+    if call.space:
+        common["namespace"] = call.space
+    if isinstance(call.input, str):
+        return {"type": "custom_tool_call", "id": fresh("ctc_", 32), **common, "input": call.input}
+    return {"type": "function_call", "id": fresh("fc_", 32), **common, "arguments": json.dumps(call.input)}
+
+
+def _in_call_order(items: list[JSON]) -> Iterator[JSON]:
+    """The items, with neighbouring outputs in the order of their calls: they may stand as they finished."""
+    order = {item["call_id"]: at for at, item in enumerate(items) if item["type"] in _CALLS}
+    for is_output, run in groupby(items, key=lambda item: item["type"] in _OUTPUTS):
+        neighbours = list(run)
+        yield from sorted(neighbours, key=lambda item: order.get(item["call_id"], 0)) if is_output else neighbours
+
+
+def _item(item: JSON) -> Iterator[Entry]:
+    match item["type"]:
+        case "message" if item["role"] in ("user", "assistant"):
+            kind = "user" if item["role"] == "user" else "answer"
+            for part in item["content"]:
+                yield _picture(part) if part["type"] == "input_image" else Entry(kind, part["text"])  # type: ignore[arg-type]
+        case "reasoning":
+            yield Entry("thinking", "\n".join(part["text"] for part in item["summary"]))
+        case "function_call":
+            yield Entry("call", name=item["name"], input=json.loads(item["arguments"]))
+        case "custom_tool_call":
+            yield Entry("call", name=item["name"], input=item["input"])
+        case "function_call_output" | "custom_tool_call_output":
+            yield from _output(item["output"])
+        case "agent_message":
+            yield from (Entry("user", part[_TEXT_OF[part["type"]]]) for part in item["content"])
+        case "message" | "additional_tools":
+            return
+        case other:
+            raise ValueError(f"an item of type {other!r}")
+
+
+def _output(output: JSON) -> Iterator[Entry]:
+    if isinstance(output, str):
+        yield Entry("result", output)
+        return
+    yield Entry("result", "\n".join(part["text"] for part in output if part["type"] == "input_text"))
+    yield from (_picture(part) for part in output if part["type"] == "input_image")
+
+
+def _picture(part: JSON) -> Entry:
+    return image(part["image_url"].partition("base64,")[2])
+
+
+def _argument_faults(at: int, arguments: str) -> Iterator[str]:
+    try:
+        json.loads(arguments)
+    except ValueError:
+        yield f"item {at}: arguments that are no JSON: {arguments!r}"

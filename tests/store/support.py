@@ -1,0 +1,80 @@
+"""What the tests of the store share: a file system that fails on demand, and ways to look at a log."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from clew import Host, Library, verify
+from clew.store.system import System
+from clew.validate.session import check_source
+
+CALLS = "open close write seek fstat truncate chmod mkdir rmdir replace unlink lock sync read".split()
+
+
+class Quick(System):
+    """Where a test is not about power cuts, nothing need reach the disk."""
+
+    sync: Callable[[int], None] = staticmethod(lambda _: None)
+
+
+class Faulty(System):
+    """The n-th call fails; `torn` lets a write do half of its work before that, `short` only half of it."""
+
+    def __init__(self, at: int, error: int = errno.EIO, *, kind: str = "before", only: str | None = None) -> None:
+        self.at, self.error, self.kind, self.only = at, error, kind, only
+        self.count, self.hit = 0, ""
+        for name in CALLS:
+            setattr(self, name, self._wrapped(name, getattr(Quick, name)))
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            if self.only is not None and name != self.only:
+                return real(*arguments)
+            self.count += 1
+            if self.count != self.at:
+                return real(*arguments)
+            self.hit = name
+            if name == "write" and self.kind in ("torn", "short"):
+                done = real(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                if self.kind == "short":
+                    return done
+            if name == "close":
+                real(*arguments)  # the descriptor is gone even where closing fails
+            raise OSError(self.error, "injected")
+
+        return call
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Every line of a log, each of which must be a record with a line end."""
+    raw = path.read_bytes()
+    assert raw == b"" or raw.endswith(b"\n"), raw[-80:]
+    return [json.loads(line) for line in raw.splitlines()]
+
+
+def said(path: Path) -> list[str]:
+    """The words of all messages, in the order of the log."""
+    return [record["message"]["content"] for record in lines(path) if "message" in record]
+
+
+def uuids(path: Path) -> list[str]:
+    return [record["uuid"] for record in lines(path)]
+
+
+def assert_whole(place: Path) -> None:
+    """The readers take everything below a place for what it is: no problem, no unknown key, the same bytes."""
+    found = list(Library(Host.at(place)).sources())
+    assert found
+    for session in found:
+        assert list(check_source(session.agent, session.source)) == []
+        proof = verify(session.agent, session.source)
+        assert proof.holds
+        assert (proof.carried_raw, proof.unknown_types, proof.unknown_keys) == (0, {}, {})
+
+
+def log_of(place: Path, session: str = "s") -> Path:
+    return place / ".sage" / "sessions" / session / "messages.jsonl"

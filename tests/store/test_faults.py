@@ -1,0 +1,206 @@
+"""Every call to the file system fails once: nothing that was acknowledged is lost, and the log stays whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clew.errors import ClewError
+from clew.store import Session, Store
+from clew.store.log import Log
+from clew.store.system import System
+from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
+
+KINDS = [
+    ("before", errno.EIO),
+    ("before", errno.ENOSPC),
+    ("before", errno.EINTR),
+    ("torn", errno.ENOSPC),
+    ("short", errno.EIO),
+]
+
+
+def every_fault(kind: str, error: int, work: Callable[[System, int], None]) -> int:
+    """Do the work again and again, each time with the next call failing, until none is left to fail."""
+    at = 0
+    while True:
+        at += 1
+        system = Faulty(at, error, kind=kind)
+        work(system, at)
+        if not system.hit:
+            return at - 1
+
+
+@pytest.mark.seed("S1-31")
+@pytest.mark.parametrize(("kind", "error"), KINDS)
+def test_S05_faults_at_every_call_of_append(tmp_path: Path, kind: str, error: int) -> None:
+    def work(system: System, at: int) -> None:
+        place = tmp_path / str(at)
+        acknowledged = []
+        session = Session(log_of(place).parent, Store(place, system=system)._world)
+        for number in range(4):
+            try:
+                session.user(f"{at}.{number}")
+                acknowledged.append(f"{at}.{number}")
+            except (OSError, ClewError):
+                session = Session(log_of(place).parent, Store(place, system=system)._world)
+        _check_whole(place, acknowledged)
+
+    assert every_fault(kind, error, work) > 20
+
+
+@pytest.mark.parametrize(("kind", "error"), KINDS)
+def test_S05_the_same_handle_goes_on(tmp_path: Path, kind: str, error: int) -> None:
+    def work(system: System, at: int) -> None:
+        place = tmp_path / str(at)
+        acknowledged = []
+        session = Session(log_of(place).parent, Store(place, system=system)._world)
+        for number in range(4):
+            try:
+                session.user(f"{at}.{number}")
+                acknowledged.append(f"{at}.{number}")
+            except (OSError, ClewError):
+                continue
+        assert len(acknowledged) >= 3
+        _check_whole(place, acknowledged)
+
+    every_fault(kind, error, work)
+
+
+@pytest.mark.parametrize(("kind", "error"), KINDS)
+@pytest.mark.parametrize("cut", [1, 30])
+def test_S05_faults_at_every_call_of_repair(tmp_path: Path, kind: str, error: int, cut: int) -> None:
+    def work(system: System, at: int) -> None:
+        place = tmp_path / f"{at}"
+        with Store(place, system=Quick()).session("s") as session:
+            for number in range(3):
+                session.user(f"{number}")
+        log = log_of(place)
+        whole = log.read_bytes()
+        log.write_bytes(whole[:-cut])
+        kept = ["0", "1"] if cut > 1 else ["0", "1", "2"]
+        failing = Session(log.parent, Store(place, system=system)._world)
+        try:
+            failing.user("behind")
+            kept.append("behind")
+        except (OSError, ClewError):
+            pass
+        _check_whole(place, kept)
+
+    assert every_fault(kind, error, work) > 8
+
+
+def _check_whole(place: Path, acknowledged: list[str]) -> None:
+    """A healthy handle appends, and then everything is as it should be."""
+    with Store(place, system=Quick()).session("s") as session:
+        session.user("afterwards")
+    words = said(log_of(place))
+    assert words[-1] == "afterwards"
+    assert len(set(words)) == len(words)
+    assert [word for word in words if word in acknowledged] == acknowledged
+    numbers = [record["metadata"]["clew"]["seq"] for record in lines(log_of(place))]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert_whole(place)
+
+
+def test_S05_a_failed_sync_takes_the_record_back(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("before")
+    system = Faulty(1, only="sync")
+    failing = Session(log_of(tmp_path).parent, Store(tmp_path, system=system)._world)
+    with pytest.raises(OSError, match="injected"):
+        failing.user("not safe")
+    assert said(log_of(tmp_path)) == ["before"]
+
+
+def test_S05_short_writes_are_finished(tmp_path: Path) -> None:
+    class Stingy(System):
+        write = staticmethod(lambda descriptor, content: os.write(descriptor, content[:7]))
+
+    with Store(tmp_path, system=Stingy()).session("s") as session:
+        session.user("a message in many small pieces")
+        session.user("and another")
+    assert_whole(tmp_path)
+    assert len(lines(log_of(tmp_path))) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_S05_a_full_device_is_seen() -> None:
+    log = Log(Path("/dev/full"))
+    log.begin()
+    with pytest.raises(OSError) as caught:
+        log.append(b"{}\n")
+    log.finish()
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_S05_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
+    """The limit is hit in the middle of a record; what was acknowledged before is whole."""
+    program = """
+import resource, signal, sys
+from clew.store import Store
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+session = Store(sys.argv[1]).session("s")
+session.user("first")
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+count = 1
+try:
+    while True:
+        session.user("x" * 700)
+        count += 1
+except OSError as error:
+    print(count, error.errno)
+"""
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True)
+    count, number = map(int, done.stdout.split())
+    assert number == errno.EFBIG
+    assert count == len(lines(log_of(tmp_path))) > 5
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    with Store(tmp_path).session("s") as session:
+        assert session.user("there is room again").seq == count + 1
+    assert_whole(tmp_path)
+
+
+def test_S05_a_file_system_of_64_kilobytes(tmp_path: Path) -> None:
+    """A small file system fills up in the middle of a session; room is made, and it goes on."""
+    program = """
+import os, sys
+from clew.store import Store
+session = Store(sys.argv[1]).session("s")
+count = 0
+try:
+    while True:
+        session.user("y" * 900)
+        count += 1
+except OSError as error:
+    assert error.errno == 28, error
+log = os.path.join(sys.argv[1], ".sage/sessions/s/messages.jsonl")
+raw = open(log, "rb").read()
+assert raw.endswith(b"\\n") and raw.count(b"\\n") == count > 10, (count, raw.count(b"\\n"))
+os.unlink(os.path.join(sys.argv[1], "ballast"))
+assert session.user("there is room again").seq == count + 1
+session.close()
+print(count)
+"""
+    small = tmp_path / "small"
+    small.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=64k tmpfs {small} && head -c 16384 /dev/zero > {small}/ballast && "
+        f'exec {sys.executable} -c "$PROGRAM" {small}'
+    )
+    command = ["unshare", "-rm", "sh", "-c", script]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PROGRAM": program})
+    except FileNotFoundError:
+        pytest.skip("there is no unshare here")
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip(f"no small file system can be made here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10

@@ -1,0 +1,470 @@
+"""Modes, locks, metadata, versions, clocks and erasing: what a store looks like on disk, whatever happens."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from clew import Host, Library
+from clew.errors import Busy, SourceUnreadable, UnknownReference, WouldLose
+from clew.store import CannotLock, Session, Store, TodoItem, TrackedFile
+from clew.store.doctor import examine
+from clew.store.erase import erase_record, erase_session
+from clew.store.lock import Lock
+from clew.store.metadata import from_log
+from clew.store.system import System
+from clew.store.wire import FileBackup
+from tests.cli.running import state
+from tests.store.support import assert_whole, lines, log_of
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes and signals are those of POSIX")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o277, 0o777])
+def test_S01_owner_only_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        store = Store(tmp_path / "home", durability="disk")
+        with store.session("s") as session:
+            receipt = session.user("x")
+            session.snapshot(receipt.uuid, {"a": TrackedFile(state="created")})
+        with store.project("/home/ada/tide") as project:
+            project.append("user", "x")
+            project.archive()
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").rglob("*")}
+    assert modes["messages.jsonl"] == modes["metadata.json"] == modes["snapshots.jsonl"] == 0o600
+    assert modes["config.json"] == 0o600
+    assert modes["s"] == modes[".sage"] == modes["sessions"] == modes["projects"] == modes["history"] == 0o700
+    assert {mode for name, mode in modes.items() if name.endswith("jsonl")} == {0o600}
+
+
+def test_S01_files_are_never_open_to_others_even_for_a_moment(tmp_path: Path) -> None:
+    class Watching(System):
+        seen: list[int] = []
+
+        @staticmethod
+        def open(path: Path, flags: int, mode: int = 0o777) -> int:
+            descriptor = os.open(path, flags, mode)
+            if flags & os.O_CREAT:
+                Watching.seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+            return descriptor
+
+    before = os.umask(0)
+    try:
+        with Store(tmp_path, system=Watching()).session("s") as session:
+            session.user("x")
+    finally:
+        os.umask(before)
+    assert set(Watching.seen) == {0o600}
+
+
+def test_S02_temporary_files_are_found_after_a_crash(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("x")
+
+    class Dying(System):
+        @staticmethod
+        def replace(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        @staticmethod
+        def unlink(*_: object) -> None:
+            raise OSError(errno.EIO, "died")
+
+    dying = Session(log_of(tmp_path).parent, Store(tmp_path, system=Dying())._world)
+    with pytest.raises(KeyboardInterrupt):
+        dying.describe(state="failed")
+    [left] = log_of(tmp_path).parent.glob(".*.tmp")
+    assert stat.S_IMODE(left.stat().st_mode) == 0o600
+    [finding] = examine(tmp_path)
+    assert finding.problem.code == "leftover-file"
+    assert finding.mend is not None
+    finding.mend()
+    assert list(examine(tmp_path)) == []
+
+
+def test_S03_looking_changes_nothing(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("x")
+        session.title("y")
+    with log_of(tmp_path).open("ab") as log:
+        log.write(b"torn")
+    before = state(tmp_path)
+    reading = Store(tmp_path).get("s")
+    assert len(reading.path()) == 1
+    assert reading.branches()
+    assert list(reading.records())
+    assert [finding.problem.code for finding in examine(tmp_path)] == ["torn-tail"]
+    assert state(tmp_path) == before
+
+
+HOLD = """
+import sys, time
+from clew.store.lock import locked
+from clew.store.system import SYSTEM
+from pathlib import Path
+with locked(SYSTEM, Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_S08_a_live_holder_is_named_and_a_dead_one_does_not_block(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("x")
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, log_of(tmp_path)], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        begun = time.monotonic()
+        with pytest.raises(Busy) as caught:
+            Store(tmp_path, lock_wait=0.2).session("s").user("waits")
+        assert 0.2 <= time.monotonic() - begun < 5
+        if Path("/proc/locks").exists():
+            assert f"process {holder.pid} (" in str(caught.value)
+        [finding] = examine(tmp_path)
+        assert finding.problem.code == "lock-held"
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        assert holder.stdout is not None
+        holder.stdout.close()
+    assert Store(tmp_path, lock_wait=0.2).session("s").user("goes on").seq == 2
+
+
+def test_S08_a_holder_that_lets_go_is_waited_for(tmp_path: Path) -> None:
+    one, two = Store(tmp_path).session("s"), Store(tmp_path).session("s")
+    one.user("x")
+    one._writer.log.begin()
+    threading.Timer(0.1, one._writer.log.finish).start()
+    assert two.user("y").seq == 2
+
+
+class NoLocks(System):
+    """A network or synced folder."""
+
+    @staticmethod
+    def lock(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "no locks here")
+
+
+def test_S16_a_folder_without_locks_is_refused_unless_one_is_alone(tmp_path: Path) -> None:
+    with pytest.raises(CannotLock, match="no locks"):
+        Store(tmp_path, system=NoLocks()).session("s").user("x")
+    assert not log_of(tmp_path).exists() or log_of(tmp_path).read_bytes() == b""
+    with Store(tmp_path, system=NoLocks(), alone=True).session("s") as session:
+        session.user("x")
+        session.user("y")
+    assert_whole(tmp_path)
+
+
+def test_S16_another_error_of_the_lock_is_an_error(tmp_path: Path) -> None:
+    class Broken(System):
+        @staticmethod
+        def lock(*_: object) -> None:
+            raise OSError(errno.EIO, "broken")
+
+    with pytest.raises(OSError, match="broken"):
+        Lock(Broken(), tmp_path).take(0)
+
+
+def test_S09_a_reader_sees_old_or_new_metadata(tmp_path: Path) -> None:
+    session = Store(tmp_path).session("s")
+    session.user("x")
+    place = log_of(tmp_path).with_name("metadata.json")
+    stop = threading.Event()
+    seen: list[int] = []
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.append(json.loads(place.read_bytes())["metadata"].get("turn", -1))
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for turn in range(300):
+        session.describe(metadata={"turn": turn})
+    stop.set()
+    reader.join()
+    assert seen == sorted(seen)
+    assert list(place.parent.glob(".*.tmp")) == []
+
+
+def test_S09_metadata_are_synced_before_they_are_renamed_and_the_folder_behind(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    class Noting(System):
+        @staticmethod
+        def sync(descriptor: int) -> None:
+            calls.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+            os.fsync(descriptor)
+
+        @staticmethod
+        def replace(source: Path, target: Path) -> None:
+            calls.append("rename")
+            source.replace(target)
+
+    session = Store(tmp_path, system=Noting()).session("s")
+    session.user("x")
+    calls.clear()
+    session.describe(state="completed")
+    assert calls == ["file", "rename", "folder"]
+    calls.clear()
+    session.user("y")
+    assert calls == ["file"]
+
+
+@pytest.mark.seed("S1-26", "S0-35")
+def test_metadata_are_true_after_closing_and_can_be_rebuilt(tmp_path: Path) -> None:
+    with Store(tmp_path, version="3.2").session("s") as session:
+        session.user("the first prompt " * 20)
+        session.assistant("x", model="tide-2")
+        session.user("the last prompt")
+        session.describe(state="completed", name="tides")
+    made = session.metadata
+    assert made["firstPrompt"] == ("the first prompt " * 20)[:100]
+    assert (made["lastPrompt"], made["model"], made["version"]) == ("the last prompt", "tide-2", "3.2")
+    assert (made["messageCount"], made["state"], made["name"]) == (3, "completed", "tides")
+    place = log_of(tmp_path).with_name("metadata.json")
+    for wrong in (b"{", b'{"id": "x", "messageCount": 1, "name": "kept"}', None):
+        place.unlink() if wrong is None else place.write_bytes(wrong)
+        [finding] = examine(tmp_path)
+        assert finding.problem.code.startswith("metadata-")
+        assert finding.mend is not None
+        finding.mend()
+        assert list(examine(tmp_path)) == []
+        assert_whole(tmp_path)
+    assert from_log(place.parent)["messageCount"] == 3
+
+
+def test_metadata_that_cannot_be_written_lose_no_message(tmp_path: Path) -> None:
+    class NoReplace(System):
+        @staticmethod
+        def replace(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "full")
+
+    session = Session(log_of(tmp_path).parent, Store(tmp_path, system=NoReplace())._world)
+    assert session.user("x").seq == 1
+    assert session.user("y").seq == 2
+    with pytest.raises(OSError, match="full"):
+        session.close()
+    assert len(lines(log_of(tmp_path))) == 2
+    assert [finding.problem.code for finding in examine(tmp_path)] == ["metadata-missing"]
+
+
+def test_S13_order_is_that_of_the_log_when_the_clock_goes_back(tmp_path: Path) -> None:
+    times = iter([1_700_000_000.5, 1_700_000_000.5, 1_600_000_000.0, 1_600_000_000.0, 1_650_000_000.25])
+    last = [0.0]
+
+    def clock() -> float:
+        last[0] = next(times, last[0])
+        return last[0]
+
+    with Store(tmp_path, clock=clock).session("s") as session:
+        for word in "abcde":
+            session.user(word)
+    records = lines(log_of(tmp_path))
+    assert [record["message"]["content"] for record in records] == list("abcde")
+    assert [record["metadata"]["clew"]["seq"] for record in records] == [1, 2, 3, 4, 5]
+    assert [record["parentUuid"] for record in records][1:] == [record["uuid"] for record in records][:-1]
+    assert session.path() == [record["uuid"] for record in records]
+    [found] = Library(Host.at(tmp_path)).sources()
+    assert found.header.started_at is not None and found.header.ended_at is not None
+    assert found.header.started_at <= found.header.ended_at
+    assert session.metadata["createdAt"] <= session.metadata["updatedAt"]
+    assert found.facts.tree.graph().active_path == session.path()
+
+
+def test_S15_a_newer_store_is_read_and_not_written(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("x")
+    config = tmp_path / ".sage" / "config.json"
+    config.write_text('{"clew": {"store": 2, "new": true}}')
+    store = Store(tmp_path)
+    assert len(store.get("s").path()) == 1
+    before = state(tmp_path)
+    with pytest.raises(WouldLose, match="newer"):
+        store.get("s").user("y")
+    assert state(tmp_path) == before
+    assert [finding.problem.code for finding in examine(tmp_path)] == ["newer-store"]
+
+
+def test_S15_a_newer_session_is_read_and_not_written(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("x")
+    place = log_of(tmp_path).with_name("metadata.json")
+    place.write_text(json.dumps({**json.loads(place.read_text()), "metadata": {"clew": {"store": 7}}}))
+    with pytest.raises(WouldLose):
+        Store(tmp_path).get("s").user("y")
+    assert [finding.problem.code for finding in examine(tmp_path)] == ["newer-store"]
+
+
+@pytest.mark.seed("S1-51")
+def test_S15_unknown_fields_are_kept(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("x")
+    place = log_of(tmp_path).with_name("metadata.json")
+    place.write_text(json.dumps({**json.loads(place.read_text()), "moon": {"phase": 0.25}}))
+    with log_of(tmp_path).open("ab") as log:
+        log.write(
+            b'{"type":"user","uuid":"n","parentUuid":null,"moon":"full","message":{"role":"user","content":"?"}}\n'
+        )
+    before = log_of(tmp_path).read_bytes()
+    with Store(tmp_path).session("s") as session:
+        session.user("y")
+    assert log_of(tmp_path).read_bytes().startswith(before)
+    assert session.metadata["moon"] == {"phase": 0.25}
+    assert session.metadata["messageCount"] == 3
+
+
+def secret_session(place: Path) -> Session:
+    session = Store(place).session("s")
+    session.user("a prompt")
+    session.user("the word is xyzzy", uuid="secret", todos=[TodoItem(content="say xyzzy")])
+    session.user("behind", uuid="behind", todos=[])
+    session.backups.mkdir()
+    (session.backups / "old").write_bytes(b"xyzzy in a file")
+    (session.backups / "shared").write_bytes(b"plugh")
+    session.snapshot(
+        "secret",
+        {"a.txt": TrackedFile(original_content="xyzzy before", state="modified")},
+        {"a.txt": FileBackup(backup_path="backups/old"), "b.txt": FileBackup(backup_path="backups/shared")},
+    )
+    session.snapshot("behind", {}, {"b.txt": FileBackup(backup_path="backups/shared")})
+    return session
+
+
+def assert_gone(place: Path, word: bytes) -> None:
+    for path in place.rglob("*"):
+        assert not path.is_file() or word not in path.read_bytes(), path
+
+
+def test_S17_an_erased_record_is_gone_and_the_rest_stands(tmp_path: Path) -> None:
+    session = secret_session(tmp_path)
+    session.close()
+    before = log_of(tmp_path).read_bytes()
+    done = erase_record(session.folder, "secret")
+    assert (done.records, done.files, done.copies) == (2, 1, [])
+    assert_gone(tmp_path, b"xyzzy")
+    after = log_of(tmp_path).read_bytes()
+    assert len(after) == len(before)
+    assert after.splitlines()[0::2] == before.splitlines()[0::2]
+    assert lines(log_of(tmp_path))[1]["was"] == "user"
+    assert (session.backups / "shared").exists()
+    assert session.path()[-1] == "behind"
+    assert len(session.path()) == 2
+    assert session.user("goes on").seq == 4
+    session.close()
+    assert_whole(tmp_path)
+    assert session.metadata["firstPrompt"] == "a prompt"
+    with pytest.raises(UnknownReference):
+        erase_record(session.folder, "secret")
+
+
+def test_S17_the_last_record_may_be_erased(tmp_path: Path) -> None:
+    session = Store(tmp_path).session("s")
+    session.user("one")
+    session.user("two", uuid="x")
+    erase_record(session.folder, "x")
+    assert Store(tmp_path).session("s").user("three").seq == 3
+    records = lines(log_of(tmp_path))
+    assert records[2]["parentUuid"] == "x"
+    session.close()
+    assert_whole(tmp_path)
+
+
+def test_S17_a_session_goes_with_all_its_files(tmp_path: Path) -> None:
+    session = secret_session(tmp_path)
+    session.close()
+    kept = tmp_path / "kept"
+    os.link(log_of(tmp_path), kept)
+    (session.folder / "link").symlink_to(kept)
+    handle = os.open(log_of(tmp_path).with_name("snapshots.jsonl"), os.O_RDONLY)
+    open_session = Store(tmp_path).session("s")
+    open_session.user("held open")
+    done = erase_session(session.folder)
+    assert done.records == 4
+    assert len(done.copies) == 2
+    assert not session.folder.exists()
+    assert os.read(handle, 1000) == b""
+    os.close(handle)
+    with pytest.raises(SourceUnreadable, match="erased"):
+        open_session._writer.log.end = -1
+        open_session.user("into nothing")
+
+
+def test_S17_an_open_handle_sees_that_the_session_is_gone(tmp_path: Path) -> None:
+    session = Store(tmp_path).session("s")
+    session.user("x")
+    erase_session(session.folder)
+    with pytest.raises(SourceUnreadable, match="erased"):
+        session.user("into nothing")
+
+
+def test_a_link_in_place_of_the_log_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"untouched\n")
+    log = log_of(tmp_path)
+    log.parent.mkdir(parents=True)
+    log.symlink_to(outside)
+    with pytest.raises(OSError):
+        Store(tmp_path).session("s").user("x")
+    assert outside.read_bytes() == b"untouched\n"
+    with Store(tmp_path).session("other") as session:
+        session.user("x")
+    (log_of(tmp_path, "other").parent / "metadata.json").unlink()
+    assert sorted(
+        finding.problem.code for finding in examine(tmp_path) if finding.problem.code != "open-to-others"
+    ) == [
+        "metadata-missing",
+        "unreadable",
+    ]
+
+
+def test_a_forked_child_has_its_own_lock_and_ids(tmp_path: Path) -> None:
+    session = Store(tmp_path).session("s")
+    session.user("parent")
+    child = os.fork()
+    if not child:
+        try:
+            for _ in range(20):
+                session.user("child")
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    for _ in range(20):
+        session.user("parent")
+    assert os.waitpid(child, 0)[1] == 0
+    records = lines(log_of(tmp_path))
+    assert len({record["uuid"] for record in records}) == len(records) == 41
+    assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 42))
+
+
+def test_threads_share_a_handle(tmp_path: Path) -> None:
+    session = Store(tmp_path, durability="system").session("s")
+
+    def work(name: int) -> None:
+        for number in range(100):
+            session.user(f"{name}.{number}")
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    session.close()
+    records = lines(log_of(tmp_path))
+    assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 401))
+    assert [record["parentUuid"] for record in records][1:] == [record["uuid"] for record in records][:-1]
+    assert_whole(tmp_path)
