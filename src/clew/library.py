@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -163,6 +164,20 @@ class Library:
         if len(found) != 1:
             raise SourceUnreadable(f"{reference}: holds {len(found)} sessions, name one of them")
         return found[0]
+
+    def subagents(self, session: StoredSession) -> Callable[[str], SourceFile | None]:
+        """Finds the sub-agents of a session by their id: in the homes, or where the session itself lies."""
+        known: dict[str, SourceFile] = {}
+
+        def find(identity: str) -> SourceFile | None:
+            if not known:
+                for found in chain(at_path(session.path.parent), in_homes(self.hosts, [session.agent.id])):
+                    if found.agent.id == session.agent.id:
+                        with suppress(SourceUnreadable):
+                            known[found.agent.session_id(found.source)] = found.source
+            return known.get(identity)
+
+        return find
 
     def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
         """Tokens by model over all sessions; a call that several files repeat counts once."""

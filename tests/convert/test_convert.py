@@ -20,11 +20,12 @@ from clew.convert.conversation import safe_id
 from clew.demo import write_demo
 from clew.errors import InvalidDocument, UsageError, WouldLose
 from clew.host import Host
-from clew.library import StoredSession
+from clew.library import Library, StoredSession
 from clew.sources.local import in_homes
 from tests.convert.said import calls_first, only, said
 
 AGENTS = registry.names()
+WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
 
 
@@ -73,6 +74,38 @@ def test_converting_back_gives_the_original_bytes(demo: Path, tmp_path: Path, or
         originals = [origin.place(source, name) for name in origin.names(source)]
         assert [Path(file).read_bytes() for file in back.files] == [file.read_bytes() for file in originals]
         assert back.losses == []
+
+
+@pytest.mark.parametrize("target", ["claude-code", "codex", "gemini"])
+def test_sub_agents_go_with_their_session_and_come_back(demo: Path, tmp_path: Path, target: str) -> None:
+    shelf = Library(Host.at(demo))
+    session = shelf.get(WITH_AGENTS)
+    home = tmp_path / "there"
+    written = prepare(session.agent, session.source, target, find=shelf.subagents(session)).write(home)
+    assert written.losses == []
+    there = Library(Host.at(home))
+    converted = {each.id: each for each in there.sources()}
+    children = [each for each in converted.values() if each.is_subagent]
+    assert len(children) == 2
+    assert {each.header.parent_session_id for each in children} == {written.session_id}
+    originals = [shelf.get(f"claude-code:{link.session_id}") for link in session.header.subagents or ()]
+    before = sorted(said(each.agent, each.source) for each in originals)
+    assert sorted(said(each.agent, each.source) for each in children) == before
+    if target == "claude-code":
+        return
+    parent = converted[written.session_id]
+    back = prepare(parent.agent, parent.source, "claude-code").write(tmp_path / "back")
+    files = [origin.place(each.source, name) for each in (session, *originals) for name in origin.names(each.source)]
+    assert sorted(Path(file).read_bytes() for file in back.files) == sorted(file.read_bytes() for file in files)
+    assert {Path(file).relative_to(tmp_path / "back") for file in back.files} == {f.relative_to(demo) for f in files}
+
+
+def test_a_sub_agent_that_is_not_there_is_a_loss(demo: Path, tmp_path: Path) -> None:
+    session = Library(Host.at(demo)).get(WITH_AGENTS)
+    prepared = prepare(session.agent, session.source, "codex", find=lambda _identity: None)
+    assert [loss.what for loss in prepared.describe(tmp_path).losses] == [
+        f"the sub-agent {link.agent_id}" for link in session.header.subagents or ()
+    ]
 
 
 def test_a_session_that_went_on_is_not_brought_back_but_converted(demo: Path, tmp_path: Path) -> None:

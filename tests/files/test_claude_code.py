@@ -384,3 +384,26 @@ def _again(home: Path) -> FileHistory:
 
     agent = registry.get("claude-code")
     return FileHistory(agent, agent.locate(home / ".claude/projects/-home-ada-bell" / f"{SESSION}.jsonl"))
+
+
+def test_going_back_into_the_middle_of_a_reply_is_another_branch_too(tmp_path: Path) -> None:
+    said = Transcript()
+    said.prompt()
+    call = said.call("Write", {"file_path": BELL, "content": "one\n"})
+    said.result({"type": "create", "content": "one\n", "originalFile": None})
+    again = said.prompt("Rather not.", parent=f"u-{call}")
+    assert known(said.write(tmp_path), again, BELL)[0] in ("unproved", "unknown")
+
+
+def test_after_a_visit_to_another_branch_files_may_have_been_put_back(tmp_path: Path) -> None:
+    said = Transcript()
+    first = said.prompt()
+    made = said.create(BELL, "one\n")
+    said.add("assistant", [{"type": "text", "text": "Done."}])
+    last = said.prompt("Thanks.")
+    said.prompt("Begin again.", parent=f"u-{first}")
+    back = said.prompt("No, go on there.", parent=f"u-{last}")
+    history = said.write(tmp_path)
+    assert known(history, made, BELL) == ("exact", b"one\n")
+    assert known(history, last, BELL) == ("exact", b"one\n")
+    assert known(history, back, BELL) == ("unproved", b"one\n")

@@ -34,6 +34,8 @@ class Capacity(msgspec.Struct, frozen=True):
     failures: bool = False
     """A result says whether the call failed."""
     titles: bool = False
+    subagents: bool = False
+    """The sessions of sub-agents lie beside that of their parent."""
     todos: tuple[str, ...] = ()
     """The roles whose messages can carry the todo list as it stood."""
     foreign_lines: bool = False
@@ -56,6 +58,10 @@ def _unnamed(_workspace: str, _read: Read) -> str:
     return ""
 
 
+def _as_it_is(identity: str) -> str:
+    return identity
+
+
 class Receiver(msgspec.Struct, frozen=True):
     """An agent as the one that goes on."""
 
@@ -72,6 +78,10 @@ class Receiver(msgspec.Struct, frozen=True):
     """
     injected: tuple[str, ...] = ()
     """How texts begin in which the agent tells its model of the surroundings; the next one tells of its own."""
+    child_id: Callable[[str], str] = _as_it_is
+    """The id of a sub-agent's session, made from one that no other session has."""
+    keeps_children: bool = False
+    """Sub-agents lie within their parent's folder, so their ids may occur elsewhere too."""
     filed_under: Callable[[str, Read], str] = _unnamed
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
     register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing

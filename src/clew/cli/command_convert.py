@@ -51,8 +51,8 @@ def command(
     The original travels along: converting back gives its bytes again. The session is looked for in your own home,
     or in the one named before the command: clew --home FROM convert REF --to AGENT --home TO.
     """
-    session = find(library(context, ()), reference, home)
-    prepared = prepare(session.agent, session.source, target, branch)
+    shelf, session = find(library(context, ()), reference, home)
+    prepared = prepare(session.agent, session.source, target, branch, shelf.subagents(session))
     outcome = prepared.describe(home)
     refused = bool(outcome.losses) and not allow_loss and not dry_run
     if not dry_run and not refused:
@@ -64,14 +64,15 @@ def command(
     return WouldLose.exit_code if refused else 0
 
 
-def find(shelf: Library, reference: str, home: Path) -> StoredSession:
-    """The session a reference means; one that lies in the target's own home is found too."""
+def find(shelf: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:
+    """The session a reference means, and where it was found; one that lies in the target's own home is found too."""
     try:
-        return shelf.get(reference)
+        return shelf, shelf.get(reference)
     except UnknownReference:
         if not home.is_dir():
             raise
-        return Library(Host.at(home)).get(reference)
+        own = Library(Host.at(home))
+        return own, own.get(reference)
 
 
 def _report(outcome: Converted, refused: bool) -> None:

@@ -110,10 +110,10 @@ def _refuse(steps: list[Step], force: bool) -> None:
         raise PathRefused(f"nothing was written: {protected[0].path}: {protected[0].reason}; --allow-protected does")
     unknown = [step for step in steps if step.verdict in ("unknown", "unproved")]
     if unknown:
-        raise WouldLose(f"nothing was written: {unknown[0].path} is not known; name others, or say --known or --unproved")
+        raise WouldLose(f"nothing was written: {unknown[0].path} is not known; name others, or --known, or --unproved")
     differing = [step for step in steps if step.verdict in ("conflict", "remove")]
     if differing and not force:
-        raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it, and keeps a copy")
+        raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it")
 
 
 def _rows(steps: list[Step]) -> list[dict[str, JSON]]:

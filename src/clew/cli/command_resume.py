@@ -13,7 +13,7 @@ from clew.agents import registry
 from clew.agents.base import Receives
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.convert.choosing import prepare
+from clew.convert.choosing import Prepared, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.library import StoredSession
@@ -50,7 +50,8 @@ def command(
     if agent.id == session.agent.id and _is_at_home(session, shelf.hosts[0]):
         argv = agent.receiver().resume({"id": session.id})
     else:
-        argv = _converted(session, agent.id, home, allow_loss)
+        prepared = prepare(session.agent, session.source, agent.id, find=shelf.subagents(session))
+        argv = _converted(prepared, home, allow_loss)
     # An agent looks below HOME, so one that is to look elsewhere is told so.
     environment = {} if home == Path.home() else {"HOME": str(home)}
     if wants_json(context, as_json):
@@ -67,8 +68,7 @@ def _is_at_home(session: StoredSession, host: Host) -> bool:
     return any(session.path.is_relative_to(root) for root in session.agent.roots(host))
 
 
-def _converted(session: StoredSession, target: str, home: Path, allow_loss: bool) -> list[str]:
-    prepared = prepare(session.agent, session.source, target)
+def _converted(prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
     described = prepared.describe(home)
     if described.losses and not allow_loss:
         for loss in described.losses[:10]:

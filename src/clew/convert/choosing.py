@@ -9,7 +9,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
 from clew.agents.folding import derived_id
 from clew.convert import origin
-from clew.convert.writing import Conversion, Converted, Return
+from clew.convert.writing import Conversion, Converted, Find, Return
 
 
 class Prepared(Protocol):
@@ -24,12 +24,17 @@ class Prepared(Protocol):
         ...
 
 
-def prepare(agent: Agent, source: SourceFile, target: str, branch: str | None = None) -> Prepared:
-    """The conversion of a session for the agent of that name; one that only comes back is not written anew."""
+def prepare(
+    agent: Agent, source: SourceFile, target: str, branch: str | None = None, find: Find | None = None
+) -> Prepared:
+    """The conversion of a session for the agent of that name; one that only comes back is not written anew.
+
+    `find` gives the sessions of its sub-agents, which then go with it.
+    """
     receiver = registry.get(target)
     kept = origin.find(source) if branch is None else None
     if kept is not None and kept.is_current and kept.origin.agent == receiver.id and agent.id != receiver.id:
         return Return(kept, receiver)
     # The same session gives the same id as long as it does not grow.
     identity = derived_id(agent.id, agent.session_id(source), source.path.stat().st_size, target, branch)
-    return Conversion(agent, source, receiver, new_id=identity, branch=branch)
+    return Conversion(agent, source, receiver, new_id=identity, branch=branch, find=find)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -44,6 +44,12 @@ class Origin(msgspec.Struct, frozen=True):
     size: int
     """Bytes of the converted session's main file, without these lines."""
     files: list[OriginalFile]
+    children: list[Origin] = []
+    """The sub-agents that went with it."""
+
+    def family(self) -> list[Origin]:
+        """This one and those below it, in the order of the bytes."""
+        return [self, *(each for child in self.children for each in child.family())]
 
 
 class _Line(msgspec.Struct):
@@ -52,20 +58,25 @@ class _Line(msgspec.Struct):
     origin: Origin | None = None
 
 
-def lines(origin: Origin, source: SourceFile) -> Iterator[bytes]:
-    """The original as lines; the first describes it."""
+def lines(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
+    """The original as lines; the first describes it. `sources`: of it and of those below it."""
     yield dumps({"type": TYPE, "data": "", "origin": msgspec.to_builtins(origin)}) + b"\n"
     packer = zstandard.ZstdCompressor(level=9).compressobj()
     waiting = b""
-    for file in origin.files:
-        for piece in _read_file(place(source, file.name), file.size):
-            waiting += packer.compress(piece)
-            while len(waiting) >= _PIECE:
-                yield _line(waiting[:_PIECE])
-                waiting = waiting[_PIECE:]
+    for piece in _read_all(origin, sources):
+        waiting += packer.compress(piece)
+        while len(waiting) >= _PIECE:
+            yield _line(waiting[:_PIECE])
+            waiting = waiting[_PIECE:]
     waiting += packer.flush()
     for at in range(0, len(waiting), _PIECE):
         yield _line(waiting[at : at + _PIECE])
+
+
+def _read_all(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
+    for each, source in zip(origin.family(), sources, strict=True):
+        for file in each.files:
+            yield from _read_file(place(source, file.name), file.size)
 
 
 def _read_file(path: Path, size: int) -> Iterator[bytes]:
@@ -135,16 +146,17 @@ def _last(path: Path) -> tuple[Origin | None, bool]:
 def _read(line: bytes) -> _Line:
     try:
         return msgspec.json.decode(line, type=_Line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise InvalidDocument(f"the original inside the session is damaged: {error}") from error
 
 
-def unpack(stream: IO[bytes], origin: Origin, write: Mapping[str, IO[bytes]]) -> None:
-    """Write the original's files, checked against their hashes."""
+def unpack(stream: IO[bytes], origin: Origin, outs: Sequence[IO[bytes]]) -> None:
+    """Write the files of the original and of those below it, in their order, checked against their hashes."""
     reader = zstandard.ZstdDecompressor().stream_reader(cast(IO[bytes], _Packed(stream, origin)))
     try:
-        for file in origin.files:
-            _unpack(reader, file, write[file.name])
+        files = [file for each in origin.family() for file in each.files]
+        for file, out in zip(files, outs, strict=True):
+            _unpack(reader, file, out)
     except zstandard.ZstdError as error:
         raise InvalidDocument(f"the original inside the session is damaged: {error}") from error
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 
 from clew.agents.base import Agent, Header, Receives, SourceFile, freeze, skim
+from clew.agents.folding import derived_id
 from clew.agents.receiving import Read
 from clew.agents.tools import Translator
 from clew.convert import origin
@@ -37,30 +38,55 @@ class Converted(msgspec.Struct, frozen=True):
     losses: list[Loss]
 
 
+class Parent(NamedTuple):
+    """The session that started the one at hand: its id before and after the conversion."""
+
+    old_id: str
+    new_id: str
+
+
+Find = Callable[[str], SourceFile | None]
+"""Gives the session of a sub-agent by its id."""
+
+
 class Conversion:
     """A session on its way to an agent: surveyed first, then written."""
 
     def __init__(
-        self, agent: Agent, source: SourceFile, target: Agent, *, new_id: str, branch: str | None = None
+        self,
+        agent: Agent,
+        source: SourceFile,
+        target: Agent,
+        *,
+        new_id: str,
+        branch: str | None = None,
+        parent: Parent | None = None,
+        find: Find | None = None,
     ) -> None:
         if not isinstance(target, Receives):
             raise UsageError(f"{target.title} does not go on with sessions that were written for it")
         self._agent, self._source, self._target, self._new_id = agent, freeze(source), target, new_id
         self._receiver = target.receiver()
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
-        self._branch = branch
+        self._branch, self._parent, self._find = branch, parent, find
         self._facts = skim(agent, self._source, tree=True, counts=False)
         self._original = agent.session(self._source, self._facts)
         self._path = Chosen(self._facts, branch)
         self.session = self._session()
+        self._children: list[Conversion] = []
         self.losses = list(self._survey())
 
     def _session(self) -> dict[str, JSON]:
         if self._is_same:
-            return {**self._original, "id": self._new_id}
+            parent = {"parent_session_id": self._parent.new_id} if self._parent else {}
+            return {**self._original, "id": self._new_id, **parent}
         kept = {name: self._original[name] for name in _KEPT if name in self._original}
-        alone = {"is_agent_session": False, "parent_session_id": None, "agent_id": None}
-        return {"id": self._new_id, "workspace_encoded": "", **kept, **alone}
+        place: dict[str, JSON] = {"is_agent_session": False, "parent_session_id": None, "agent_id": None}
+        if self._parent is not None:
+            # What the target calls it comes from its id.
+            name = self._new_id.removeprefix("agent-")
+            place = {"is_agent_session": True, "parent_session_id": self._parent.new_id, "agent_id": name}
+        return {"id": self._new_id, "workspace_encoded": "", **kept, **place}
 
     def _conversation(self) -> Conversation | SameAgent:
         if self._is_same:
@@ -89,9 +115,28 @@ class Conversion:
         if self._path.left_out and not (self._is_same and self._branch is None):
             what = f"{self._path.left_out} messages on other branches"
             yield Loss(None, what, "one path goes over; --branch chooses another")
-        for link in () if self._is_same else self._original.get("subagents") or ():
-            name = link.get("agent_id") or link.get("session_id") or link.get("root_uuid")
-            yield Loss(None, f"the sub-agent {name}", "only what it answered goes over, with the call that started it")
+        for link in self._original.get("subagents") or ():
+            yield from self._survey_child(link)
+
+    def _survey_child(self, link: Mapping[str, JSON]) -> Iterator[Loss]:
+        name = link.get("agent_id") or link.get("session_id") or link.get("root_uuid")
+        if self._is_same and not link.get("session_id"):
+            return  # it lies in this very file
+        source = self._find(link["session_id"]) if self._find and link.get("session_id") else None
+        if source is None or not self._receiver.capacity.subagents:
+            why = "it is not here" if self._receiver.capacity.subagents else f"{self._target.title} has no sub-agents"
+            yield Loss(None, f"the sub-agent {name}", f"{why}; what it answered goes over with the call")
+            return
+        child = self._child(source, str(link["session_id"]))
+        self._children.append(child)
+        for loss in child.losses:
+            yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why)
+
+    def _child(self, source: SourceFile, old_id: str) -> Conversion:
+        kept = self._is_same and self._receiver.keeps_children
+        identity = old_id if kept else self._receiver.child_id(derived_id(self._new_id, old_id))
+        parent = Parent(self._original["id"], self._new_id)
+        return Conversion(self._agent, source, self._target, new_id=identity, parent=parent)
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do."""
@@ -110,15 +155,26 @@ class Conversion:
         """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
         if self.losses and not allow_loss:
             raise WouldLose(f"{len(self.losses)} losses; --allow-loss converts all the same")
+        # Agents take the file written last for the session to go on with, so sub-agents come first.
+        with ExitStack() as undo:
+            below: list[Path] = []
+            for child in self._children:
+                for path in child._write_files(home):
+                    undo.callback(path.unlink, missing_ok=True)
+                    below.append(path)
+            files = self._write_files(home)
+            undo.pop_all()
+        return self._converted([*files, *self._register(self._header(home), home), *below])
+
+    def _write_files(self, home: Path) -> list[Path]:
         header = self._header(home)
-        main = home / self._target.target(header)
         pieces = self._renamed(self._target.write(header, self._units()))
-        files = _Files(main)
-        with files:
+        with _Files(home / self._target.target(header)) as files:
             for name, piece in chain([("", b"")], pieces):
                 files.write(name, piece)
-            self._write_origin(files)
-        return self._converted([*files.paths, *self._register(header, home)])
+            if self._parent is None:
+                self._write_origin(files)
+        return files.paths
 
     def _units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
         return self._conversation().of(self._agent.read(self._source, self._facts))
@@ -128,28 +184,38 @@ class Conversion:
         if not self._is_same:
             yield from pieces
             return
-        old, new = self._original["id"].encode(), self._new_id.encode()
+        renames = [(self._original["id"].encode(), self._new_id.encode())]
+        if self._parent is not None:
+            renames.append((self._parent.old_id.encode(), self._parent.new_id.encode()))
         keys = [key.encode() for key in self._receiver.id_keys]
         # Inside a text quotation marks are escaped, so this meets keys and no words.
         spellings = [b'"%b":%b"' % (key, space) for key in keys for space in (b"", b" ")]
         for name, piece in pieces:
-            for spelling in spellings if old in piece else ():
-                piece = piece.replace(spelling + old + b'"', spelling + new + b'"')
+            for old, new in renames:
+                for spelling in spellings if old in piece else ():
+                    piece = piece.replace(spelling + old + b'"', spelling + new + b'"')
             yield name, piece
 
     def _write_origin(self, files: _Files) -> None:
+        described = self._origin(files.sizes[""])
+        name = "" if self._receiver.capacity.foreign_lines else files.main.name + BESIDE
+        for line in origin.lines(described, self._sources()):
+            files.write(name, line)
+
+    def _origin(self, size: int = 0) -> Origin:
         suffix = self._source.path.suffix
         target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, self._extensions))
-        described = Origin(
+        return Origin(
             agent=self._agent.id,
             session=self._original["id"],
             target=target + (suffix if suffix in _PACKED else ""),
-            size=files.sizes[""],
+            size=size,
             files=origin.describe(self._source),
+            children=[child._origin() for child in self._children],
         )
-        name = "" if self._receiver.capacity.foreign_lines else files.main.name + BESIDE
-        for line in origin.lines(described, self._source):
-            files.write(name, line)
+
+    def _sources(self) -> list[SourceFile]:
+        return [self._source, *(source for child in self._children for source in child._sources())]
 
     def _register(self, header: Header, home: Path) -> Iterator[Path]:
         for name, content in self._receiver.register(header, _reader(home)):
@@ -201,24 +267,26 @@ class Return:
     def __init__(self, kept: origin.Kept, target: Agent) -> None:
         self._kept, self._target = kept, target
 
-    def _paths(self, home: Path) -> dict[str, Path]:
-        main = home / safe_below(self._kept.origin.target)
-        names = [file.name for file in self._kept.origin.files]
-        return {name: main.parent / safe_below(name) if name else main for name in names}
+    def _paths(self, home: Path) -> list[Path]:
+        paths = []
+        for each in self._kept.origin.family():
+            main = home / safe_below(each.target)
+            paths += [main.parent / safe_below(file.name) if file.name else main for file in each.files]
+        return paths
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do."""
         session: dict[str, JSON] = {"id": self._kept.origin.session}
         resume = self._target.receiver().resume(session) if isinstance(self._target, Receives) else []
-        return Converted(self._kept.origin.session, [str(path) for path in self._paths(home).values()], resume, [])
+        return Converted(self._kept.origin.session, [str(path) for path in self._paths(home)], resume, [])
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the files of the original; each is checked against its hash."""
         paths = self._paths(home)
-        for path in paths.values():
+        for path in paths:
             if path.exists():
                 raise WouldLose(f"{path} exists already")
         with ExitStack() as stack, self._kept.path.open("rb") as stream:
-            files = {name: stack.enter_context(replacing(path)) for name, path in paths.items()}
-            origin.unpack(stream, self._kept.origin, files)
+            outs = [stack.enter_context(replacing(path)) for path in paths]
+            origin.unpack(stream, self._kept.origin, outs)
         return self.describe(home)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from clew.graph.links import NONE
+from clew.graph.links import NONE, RESULT, SIGNIFICANT, Links
 from clew.graph.tree import Tree
 
 
@@ -13,11 +13,13 @@ class Lineage:
 
     def __init__(self, tree: Tree) -> None:
         links = tree.links
-        begins = {node for fork in tree.forks for node in fork.branches}
+        begins = {node for fork in tree.forks for node in fork.branches} | _left_behind(links)
         self._owners = _owners(links.parents, begins)
         self._parents = links.parents
         self._stretches = {index: self._owners[node] for node, index in enumerate(links.messages) if index}
         self._above: dict[int, frozenset[int]] = {}
+        self.jumps = sorted((links.messages[node], _message_above(links, node)) for node in begins)
+        """Where a stretch begins, and the message that it follows: files may have been put back there, too."""
 
     def leads(self, earlier: int, later: int) -> bool:
         """True where message `earlier` stands on the way to message `later`, or beside it as a tool's result."""
@@ -33,6 +35,47 @@ class Lineage:
                 found.append(at)
             self._above[stretch] = frozenset(found)
         return self._above[stretch]
+
+
+def _message_above(links: Links, node: int) -> int:
+    above = links.parents[node]
+    while above != NONE and not links.messages[above]:
+        above = links.parents[above]
+    return links.messages[above] if above != NONE else 0
+
+
+def _left_behind(links: Links) -> set[int]:
+    """Where the conversation went on beside calls and results that it does not follow.
+
+    For reading that is no fork, since nothing was said on the other side; but something was done there.
+    """
+    parents, begins = links.parents, set[int]()
+    forked = _with_several(parents)
+    works = bytearray(len(parents))
+    for node, flags in enumerate(links.flags):
+        while flags & RESULT and node != NONE and not works[node]:
+            works[node] = 1
+            node = parents[node]
+    for children in forked.values():
+        said = [node for node in children if links.flags[node] & SIGNIFICANT]
+        done = [node for node in children if not links.flags[node] & SIGNIFICANT and works[node]]
+        if said and done:
+            begins.update(said, done)
+    return begins
+
+
+def _with_several(parents: array[int]) -> dict[int, list[int]]:
+    """The children of every node that has more than one."""
+    first = array("i", [NONE]) * len(parents)
+    several: dict[int, list[int]] = {}
+    for node, parent in enumerate(parents):
+        if parent == NONE:
+            continue
+        if first[parent] == NONE:
+            first[parent] = node
+        else:
+            several.setdefault(parent, [first[parent]]).append(node)
+    return several
 
 
 def _owners(parents: array[int], begins: set[int]) -> array[int]:

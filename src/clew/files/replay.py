@@ -10,7 +10,7 @@ from typing import NamedTuple
 from clew.agents.evidence import Calm, Edit, Event, State, Touch, Unrest, Whole
 from clew.files.content import RANK, Print, agree, print_of, weakened
 from clew.files.lineage import Lineage
-from clew.files.timeline import LOOKS, NEVER, Mark, Span, Timeline
+from clew.files.timeline import LOOKS, NEVER, Mark, Span, Timeline, led
 
 Wanted = tuple[int, bool]
 """The number of a mark, and whether the content it left is meant or the one it found."""
@@ -100,9 +100,11 @@ class Replay:
         return Found(weakened(state, "unproved"), mark.after._replace(certainty="unproved"))
 
     def _is_calm(self, mark: Mark, call: int) -> bool:
-        if not self._lineage.leads(mark.call, call):
+        if not led(self._lineage, mark, call):
             return False
         if any(self.spans[at].call < call for at in self._open.values()):
+            return False
+        if self._lineage.jumps and self._timeline(mark.path).went_back(mark.call, call):
             return False
         since = bisect_right(self._over, mark.call, key=lambda span: span[0])
         return all(begun >= call for _, begun in self._over[since:])

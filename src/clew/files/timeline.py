@@ -81,7 +81,7 @@ class Timeline:
 
     def at(self, message: int) -> Answer:
         """The file as it was when the message was written."""
-        changing = next((mark for mark in self._on_path(message) if _is_changing(mark, message)), None)
+        changing = next((mark for mark in self.marks if self._is_changing(mark, message)), None)
         if changing is not None:
             return self._unknown(f"message {changing.call} was changing it")
         first, cause = self._forward(message)
@@ -153,7 +153,7 @@ class Timeline:
         return Answer(self.path, "unknown", None, reason=reason)
 
     def _on_path(self, message: int) -> Iterator[Mark]:
-        return (mark for mark in self.marks if self._lineage.leads(mark.call, message))
+        return (mark for mark in self.marks if led(self._lineage, mark, message))
 
     def _is_later(self, mark: Mark, message: int) -> bool:
         if mark.call == mark.done == message:
@@ -168,14 +168,34 @@ class Timeline:
         for mark in self.marks:
             if mark.done > begin and mark.call < end and mark.action not in LOOKS and self._is_elsewhere(mark, message):
                 return f"message {mark.call}, on another branch, changed it"
+        return self.went_back(begin, end)
+
+    def went_back(self, begin: int, end: int) -> str | None:
+        """Where between two messages the conversation went back behind a change; files may have gone back with it."""
+        for start, parent in self._lineage.jumps:
+            if begin < start <= end and self._could_differ(parent, start):
+                return f"the conversation went back to message {parent}"
         return None
 
+    def _could_differ(self, begin: int, end: int) -> bool:
+        if any(mark.done > begin and mark.call < end and mark.action not in LOOKS for mark in self.marks):
+            return True
+        return any(span.done > begin and span.call < end for span in self._spans)
+
     def _is_elsewhere(self, mark: Mark, message: int) -> bool:
-        return not self._lineage.leads(mark.call, message) and not self._lineage.leads(message, mark.call)
+        if led(self._lineage, mark, message):
+            return False
+        return mark.call < message or not self._lineage.leads(message, mark.call)
+
+    def _is_changing(self, mark: Mark, message: int) -> bool:
+        if not mark.call < message < mark.done or mark.action in LOOKS:
+            return False
+        return self._lineage.leads(mark.call, message)
 
 
-def _is_changing(mark: Mark, message: int) -> bool:
-    return mark.call < message < mark.done and mark.action not in LOOKS
+def led(lineage: Lineage, mark: Mark, message: int) -> bool:
+    """True where what was done stands on the way to a message: the call, and its result."""
+    return lineage.leads(mark.call, message) and lineage.leads(mark.done, message)
 
 
 def _is_better(one: Answer, other: Answer) -> bool:

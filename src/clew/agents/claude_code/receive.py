@@ -24,7 +24,9 @@ from clew.agents.tools import (
 )
 from clew.model.json import JSON
 
-CAPACITY = Capacity(images=True, documents=True, pictured_results=True, failures=True, titles=True, todos=("user",))
+CAPACITY = Capacity(
+    images=True, documents=True, pictured_results=True, failures=True, titles=True, subagents=True, todos=("user",)
+)
 VERSION = "2.1.0"
 """Records name the version that wrote them; the client asks for no certain one."""
 MODEL = "unknown"
@@ -58,7 +60,12 @@ TOOLS = (
 
 
 RECEIVER = Receiver(
-    CAPACITY, TOOLS, ("sessionId", "session_id"), lambda session: ["claude", "--resume", str(session["id"])]
+    CAPACITY,
+    TOOLS,
+    ("sessionId", "session_id"),
+    lambda session: ["claude", "--resume", str(session["id"])],
+    keeps_children=True,
+    child_id=lambda identity: f"agent-a{identity.replace('-', '')[:16]}",
 )
 
 

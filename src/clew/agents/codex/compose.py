@@ -82,7 +82,7 @@ class _Composer:
                 "cwd": self._cwd,
                 "originator": "clew",
                 "cli_version": VERSION,
-                "source": "cli",
+                **_lineage(session),
             },
         )
 
@@ -175,6 +175,18 @@ class _Composer:
 
     def _line(self, kind: str, payload: Message) -> bytes:
         return dumps({"timestamp": _spell(self._time), "type": kind, "payload": payload}) + b"\n"
+
+
+def _lineage(session: Message) -> Message:
+    """Who started the session: a person, or another session."""
+    parent = session.get("parent_session_id")
+    if not session.get("is_agent_session") or not parent:
+        return {"source": "cli"}
+    name = session.get("agent_id")
+    path = "/".join(("", "root", str(name)))
+    named = {"agent_path": path, "agent_nickname": name, "agent_role": None}
+    spawn = {"parent_thread_id": parent, "depth": 1, **named}
+    return {"source": {"subagent": {"thread_spawn": spawn}}, "thread_source": "subagent", "parent_thread_id": parent}
 
 
 class _Turns:

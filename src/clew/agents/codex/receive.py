@@ -48,9 +48,9 @@ def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
 
 
 RECEIVER = Receiver(
-    Capacity(images=True, pictured_results=True, thinking=True, titles=True, foreign_lines=True),
+    Capacity(images=True, pictured_results=True, thinking=True, titles=True, subagents=True, foreign_lines=True),
     TOOLS,
-    ("id", "session_id", "thread_id", "threadId"),
+    ("id", "session_id", "thread_id", "threadId", "parent_thread_id", "forked_from_id"),
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
     register=_register,

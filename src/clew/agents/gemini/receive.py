@@ -74,6 +74,7 @@ RECEIVER = Receiver(
         thinking=True,
         failures=True,
         titles=True,
+        subagents=True,
         foreign_lines=True,
     ),
     TOOLS,
@@ -81,6 +82,7 @@ RECEIVER = Receiver(
     lambda session: ["gemini", "--resume", str(session["id"])],
     _goes_on,
     ("<session_context>", "<hook_context>"),
-    lambda workspace, read: registered(read(f".gemini/{REGISTRY}"), workspace)[0],
-    _register,
+    keeps_children=True,
+    filed_under=lambda workspace, read: registered(read(f".gemini/{REGISTRY}"), workspace)[0],
+    register=_register,
 )
