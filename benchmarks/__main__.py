@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.corpus import corpus, parse_size
 from benchmarks.measure import Options
 
-NAMES = ("export", "listing", "memory", "start", "store")
+NAMES = ("export", "listing", "memory", "snapshots", "start", "store")
 _NEED_HOME = {"export", "listing"}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.measure import Options, agent_files, best, in_turn, process, total
 
-CLEW = "from clew.cli import main; main()"
+CLEW = "from clew.cli.start import run; run()"
 FLOOR = """
 import json, sys
 for path in sys.stdin.read().split("\\0"):

@@ -12,9 +12,10 @@ from benchmarks.measure import Cost, Options, in_turn, median, process
 HEAVY = ("msgspec", "rich", "zstandard", "platformdirs", "orjson", "sqlite3", "asyncio", "clew.agents.claude_code")
 _LOADED = """
 import sys
-from clew.cli import main
+sys.argv[1:] = ["--help"]
+from clew.cli.start import run
 try:
-    main(["--help"])
+    run()
 except SystemExit:
     pass
 print(*sys.modules, file=sys.stderr)

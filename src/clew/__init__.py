@@ -10,8 +10,9 @@ for session in clew.sessions():
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+# Not that of `typing`, which takes longer to load than all else that `import clew` does.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from clew.errors import ClewError
     from clew.export.verify import Proof, verify

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from clew.agents.base import Agent, SourceFile, Unit, session_object, skim
+from clew.agents.registry import is_known
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
 from clew.errors import SourceUnreadable, UnknownReference
@@ -129,13 +130,20 @@ class Library:
 
     def sources(self) -> Iterator[StoredSession]:
         """Every session, unopened."""
-        for found in in_homes(self.hosts, self._agents):
+        return self._sources(self._agents)
+
+    def _sources(self, agents: Iterable[str] | None) -> Iterator[StoredSession]:
+        for found in in_homes(self.hosts, agents):
             yield self._stored(found)
 
     def sessions(self, filters: Filters | None = None) -> Iterator[StoredSession]:
         """The sessions that pass the filters; one that cannot be read is passed over."""
         filters = filters or Filters()
-        for session in self.sources():
+        wanted = self._agents
+        if wanted is None and filters.agent:
+            # An agent that nobody asks for need not be loaded.
+            wanted = [name for name in sorted(set(filters.agent)) if is_known(name)]
+        for session in self._sources(wanted):
             try:
                 if filters.admits(session):
                     yield session

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from clew.agents.gemini.project import hash_of, proven, registered, slug_of
+from clew.errors import WouldLose
 from clew.export.verify import Proof, verify
 from clew.host import Host
 from clew.library import Library
@@ -244,7 +245,8 @@ def test_the_registry_gets_a_new_project() -> None:
     assert registered(text, ROOT) == ("bell", text)
     other, both = registered(text, "/srv/bell")
     assert (other, json.loads(both)["projects"]["/srv/bell"]) == ("bell-1", "bell-1")
-    assert registered(b"{broken", ROOT)[0] == "bell"
+    with pytest.raises(WouldLose, match="cannot be read"):
+        registered(b"{broken", ROOT)
     assert json.loads(registered(b'{"version": 2}', "C:\\Bell")[1]) == {"version": 2, "projects": {"c:\\bell": "bell"}}
 
 

@@ -90,15 +90,100 @@ def test_documents_give_the_same_either_way(tmp_path_factory: pytest.TempPathFac
     same(document(tmp_path_factory.mktemp("document"), *events))
 
 
-def test_usual_records_take_the_quick_way() -> None:
+def usual_reply(id: str = "a", **more: JSON) -> Record:
+    return {**reply(id, "Hi\n", [], tokens(5, 2), [called("c1", "x", "y", False, "success")]), **more}
+
+
+def lines(*records: JSON) -> bytes:
+    return b"".join(dumps(record) + b"\n" for record in records)
+
+
+PATCH: Record = {"$set": {"lastUpdated": "2026-10-20T09:16:00.000Z"}}
+OTHER_ORDER = called("c1", "x", "y", True, "success")
+
+
+def test_usual_lines_take_the_quick_way_together() -> None:
     quick = Quick(Context("gemini", {}))
-    usual = reply("a", "Hi\n", [], tokens(5, 2), [called("c1", "x", "y", False, "success")])
-    assert quick.decode(dumps(usual) + b"\n") is not None
-    assert quick.decode(dumps(user("a", "Hi")) + b"\n") is not None
-    assert quick.decode(dumps({**usual, "tide": 1}) + b"\n") is None
-    assert quick.decode(json.dumps(usual).encode() + b"\n") is None
-    assert quick.decode(b'{"id":"a","timestamp":"t","type":"user","content":"\\u00e9"}\n') is None
-    assert quick.decode(b'{"id":"a","timestamp":"t","type":"user","content":"\xff"}\n') is None
+    found = quick.lines(lines(user("a", "Hi"), usual_reply("b"), PATCH, usual_reply("c")))
+    assert found is not None and len(found) == 4
+    assert quick.lines(lines(usual_reply(toolCalls=[OTHER_ORDER]))) is not None
+    assert quick.lines(lines(usual_reply())) is not None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lines(usual_reply(tide=1)),
+        lines(usual_reply("b"), usual_reply(toolCalls=[OTHER_ORDER])),
+        lines(usual_reply(toolCalls=[called("c1", "x", "y", False, "error")])),
+        lines(dict(reversed(user("a").items()))),
+        json.dumps(usual_reply()).encode() + b"\n",
+        lines(user("a"))[:-1],
+        lines(user("a")) + b"\n",
+        lines(user("a")).replace(b"\n", b"\r\n"),
+        b'{"id":"a","timestamp":"t","type":"user","content":"\\u00e9"}\n',
+        b'{"id":"a","timestamp":"t","type":"user","content":"\\/"}\n',
+        b'{"id":"a","timestamp":"t","type":"user","content":"\xff"}\n',
+        b'{"id":"a","timestamp":"t","type":"user","content":[1.50]}\n',
+        b'{"id":"a","id":"a","timestamp":"t","type":"user","content":""}\n',
+        b'{"id":"a","timestamp":"t","type":"user","content":' + b"[" * 5000 + b"]" * 5000 + b"}\n",
+    ],
+    ids=lambda text: text[-60:].decode("ascii", "replace"),
+)
+def test_lines_that_no_struct_gives_back_take_the_general_way(odd: bytes) -> None:
+    assert Quick(Context("gemini", {})).lines(odd) is None
+
+
+def elements(*records: JSON, indent: int = 2) -> bytes:
+    """The elements as they stand in a document."""
+    text = json.dumps({"messages": records}, indent=indent, ensure_ascii=False).encode()
+    return text[text.index(b"{", 1) : text.rindex(b"}", 0, -1) + 1]
+
+
+def test_elements_take_the_quick_way_in_the_usual_layout_only() -> None:
+    quick = Quick(Context("gemini", {}))
+    found = quick.elements(elements(user("a", [{"text": "Hi"}]), usual_reply("b", thoughts=[])))
+    assert found is not None and [each.id for each in found] == ["a", "b"]
+    assert quick.elements(elements(user("a"), indent=4)) is None
+    assert quick.elements(elements(user("a")).replace(b'": "', b'":  "')) is None
+    assert quick.elements(elements(user("a")) + b" ") is None
+    assert quick.elements(elements(user("a"), {**user("b"), "tide": 1})) is None
+
+
+def test_an_odd_line_spoils_none_of_its_neighbours(tmp_path: Path) -> None:
+    records = [
+        each for number in range(40) for each in (user(f"u{number}", "é" * 9000), usual_reply(f"g{number}"), PATCH)
+    ]
+    records[50] = {**records[50], "tide": 1}
+    path = log(tmp_path, header(), *records[:77], {"strange": 1}, *records[77:])
+    same(path)
+    assert AtOnce(AGENT.locate(path)).scan() is not None
+    same(document(tmp_path, *(each for each in records if "id" in each), project="other"))
+
+
+def test_P04_a_torn_last_version_hides_no_message(tmp_path: Path) -> None:
+    whole = lines(header(), usual_reply("b", thoughts=[]), PATCH, usual_reply("b"))
+    path = log(tmp_path, header())
+    for cut in range(len(whole) - 300, len(whole), 7):
+        path.write_bytes(whole[:cut])
+        same(path)
+        facts = AGENT.scan(AGENT.locate(path))
+        assert (facts.messages, facts.leaf_uuid) == (2, "b:results")
+
+
+@pytest.mark.parametrize("depth", [50, 150, 500, 800, 850, 860, 870, 880, 890, 900, 950, 5000])
+@pytest.mark.parametrize("key", ["args", "resultDisplay"])
+def test_P04_deep_values_are_no_danger(tmp_path: Path, depth: int, key: str) -> None:
+    nested = b'{"a":' * depth + b"1" + b"}" * depth
+    call = {**called("c1", "x", "y", False, "success"), key: "@"}
+    text = lines(header(), user("u"), usual_reply("b", toolCalls=[call]), user("v")).replace(b'"@"', nested)
+    path = log(tmp_path, header())
+    path.write_bytes(text)
+    assert verify(AGENT, AGENT.locate(path)).different == []
+
+
+def test_a_role_of_any_type_is_read(tmp_path: Path) -> None:
+    same(document(tmp_path, {"role": [], "id": ""}, {"role": {}, "id": "b", "parts": []}))
 
 
 def test_one_pass_says_when_it_is_not_enough(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_resume_in_another_agent_converts_first(demo: Path, tmp_path: Path) -> N
 
 
 def test_resume_refuses_losses(demo: Path, tmp_path: Path) -> None:
-    done = clew("resume", LATEST, "--in", "sage-agent", "--home", demo)
+    done = clew("resume", LATEST, "--in", "sage-agent", "--home", demo, "--print")
     assert done.code == 6
     assert "a picture" in done.err
 
@@ -120,3 +120,76 @@ def test_resume_becomes_the_agent(demo: Path, tmp_path: Path) -> None:
 def test_resume_says_what_is_missing(demo: Path, tmp_path: Path) -> None:
     empty = {**os.environ, "PATH": str(tmp_path)}
     assert "not installed" in run("resume", PLAIN, "--home", demo, env=empty).err
+
+
+def test_resume_writes_nothing_where_the_agent_is_not_installed(tmp_path: Path) -> None:
+    clew("demo", tmp_path / "home")
+    before = sorted((tmp_path / "home").rglob("*"))
+    done = run("resume", PLAIN, "--in", "gemini", "--home", tmp_path / "home", env={**os.environ, "PATH": "/nowhere"})
+    assert done.code == 2
+    assert sorted((tmp_path / "home").rglob("*")) == before
+
+
+def test_resume_twice_goes_on_with_what_was_converted_once(tmp_path: Path) -> None:
+    clew("demo", tmp_path / "home")
+    first, second = (
+        clew("resume", PLAIN, "--in", "gemini", "--home", tmp_path / "home", "--json") for _ in ("once", "again")
+    )
+    assert first.code == second.code == 0
+    assert first.json == second.json
+
+
+def test_a_source_is_only_read(tmp_path: Path, home: Path) -> None:
+    clew("demo", tmp_path / "attic")
+    clew("sources", "add", tmp_path / "attic")
+    before = sorted((tmp_path / "attic").rglob("*"))
+    done = clew("--source", "attic", "resume", PLAIN, "--print")
+    assert done.code == 0
+    assert sorted((tmp_path / "attic").rglob("*")) == before
+    assert list((home / ".claude").rglob("*.jsonl"))
+
+
+def test_W01_an_id_cannot_become_an_option(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "x"
+    folder.mkdir(parents=True)
+    record = '{"type":"user","uuid":"u1","cwd":"/","message":{"role":"user","content":"Hello"}}\n'
+    (folder / "--dangerously-skip-permissions.jsonl").write_text(record)
+    done = clew("resume", "@last", "--home", tmp_path, "--print")
+    assert done.code == 2
+    assert "no id" in done.err
+
+
+def test_a_registry_that_cannot_be_read_is_not_replaced(demo: Path, tmp_path: Path) -> None:
+    registry = tmp_path / ".gemini" / "projects.json"
+    registry.parent.mkdir()
+    registry.write_text('{"projects": {"/home/ada/a": "a",}}')
+    done = clew("--home", demo, "convert", PLAIN, "--to", "gemini", "--home", tmp_path)
+    assert done.code == 6
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [registry]
+
+
+def test_a_chosen_branch_loses_nothing(demo: Path, tmp_path: Path) -> None:
+    done = clew("--home", demo, "convert", FORKED, "--to", "codex", "--home", tmp_path, "--branch", "3")
+    assert done.code == 0
+
+
+def test_nothing_said_is_nothing_to_convert(tmp_path: Path) -> None:
+    path = tmp_path / "11111111-2222-4333-8444-555555555555.jsonl"
+    path.write_text('{"type":"summary","summary":"Nothing","leafUuid":"x"}\n')
+    done = clew("convert", path, "--to", "codex", "--home", tmp_path / "home")
+    assert done.code == 2
+    assert "nothing" in done.err
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_rollout_written_anew_is_named_by_its_new_id(demo: Path, tmp_path: Path) -> None:
+    (row, *_) = clew("--home", demo, "list", "--agent", "codex", "--json").json
+    done = clew("--home", demo, "convert", row["id"], "--to", "codex", "--home", tmp_path, "--allow-loss", "--json")
+    assert done.json["session_id"] in Path(done.json["files"][0]).name
+
+
+def test_every_session_of_the_demo_shows_its_raw_records(demo: Path) -> None:
+    for row in clew("--home", demo, "list", "--json").json:
+        done = clew("--home", demo, "show", f"{row['agent']}:{row['id']}", "--raw")
+        assert done.code == 0
+        assert done.raw

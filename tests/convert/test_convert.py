@@ -227,6 +227,37 @@ class TestOrigin:
         with pytest.raises(UsageError, match="safe"):
             prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
 
+    @pytest.mark.parametrize("place", [".bashrc", ".ssh/authorized_keys", ".claude/settings.json"])
+    def test_R02_an_original_goes_only_to_where_its_agent_keeps_sessions(
+        self, demo: Path, tmp_path: Path, place: str
+    ) -> None:
+        kept = self.kept(demo, tmp_path)
+        lines = kept.path.read_text().splitlines(keepends=True)
+        value = json.loads(lines[0])
+        value["origin"]["target"] = place
+        kept.path.write_text(json.dumps(value, separators=(",", ":")) + "\n" + "".join(lines[1:]))
+        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        with pytest.raises(InvalidDocument, match="nowhere"):
+            prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
+        assert not (tmp_path / "back").exists()
+
+    def test_what_was_changed_since_is_not_undone(self, demo: Path, tmp_path: Path) -> None:
+        kept = self.kept(demo, tmp_path)
+        path = Path(str(kept.path).removesuffix(origin.BESIDE))
+        path.write_bytes(path.read_bytes().replace(b"fog", b"FOG"))
+        there = only(path)
+        back = prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back", allow_loss=True)
+        assert b"fog" not in Path(back.files[0]).read_bytes()
+
+    @pytest.mark.parametrize("broken", ['"data":"?', '"data":"%%%%'])
+    def test_an_original_that_is_no_base64_is_refused(self, demo: Path, tmp_path: Path, broken: str) -> None:
+        kept = self.kept(demo, tmp_path)
+        head, *rest = kept.path.read_text().splitlines(keepends=True)
+        kept.path.write_text(head + "".join(line.replace('"data":"', broken, 1) for line in rest))
+        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        with pytest.raises(InvalidDocument, match="damaged"):
+            prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
+
     def test_without_its_original_a_session_is_converted_anew(self, demo: Path, tmp_path: Path) -> None:
         kept = self.kept(demo, tmp_path)
         there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))

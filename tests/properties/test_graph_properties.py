@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.derive.views import tree as full_tree
-from clew.graph.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links, Row
+from clew.graph.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
 from clew.graph.tree import Tree
 
 NAMES = st.sampled_from([*"abcdefgh", None])
@@ -133,6 +133,7 @@ def test_the_full_tree_holds_every_message_once(pairs: list[tuple[str | None, st
     assert sorted([*children, *roots]) == [node.index for node in nodes]
 
 
+Row = tuple[str | None, str | None, int, int, float, str | None]
 ODD_NAMES = NAMES | st.sampled_from(["é", "a\nb", "\ud800", ""])
 ROWS = st.lists(st.tuples(ODD_NAMES, ODD_NAMES, FLAGS, st.integers(0, 5), st.just(0.0), ODD_NAMES), max_size=12)
 
@@ -143,7 +144,8 @@ def test_nodes_added_at_once_are_the_nodes_added_one_by_one(rows: list[Row], siz
     for row in rows:
         single.add(*row)
     for at in range(0, len(rows), size):
-        many.extend(rows[at : at + size])
+        uuids, parents, flags, messages, times, logical = zip(*rows[at : at + size], strict=True)
+        many.extend(uuids, parents, bytes(flags), messages, times, logical)
     for links in (single, many):
         links.resolve()
     assert [single.uuid(node) for node in range(len(single))] == [many.uuid(node) for node in range(len(many))]
@@ -151,3 +153,18 @@ def test_nodes_added_at_once_are_the_nodes_added_one_by_one(rows: list[Row], siz
         assert getattr(single, name) == getattr(many, name)
     nodes = list(range(len(many)))
     assert [uuid for part in many.chunks(nodes) for uuid in part] == [row[0] for row in rows if row[0] is not None]
+
+
+@given(st.lists(FLAGS, max_size=10), st.integers(0, 10))
+def test_the_path_of_a_chain_is_that_of_any_tree(flags: list[int], at: int) -> None:
+    chain, other = Links(), Links()
+    for node, flag in enumerate(flags):
+        for links in (chain, other):
+            links.add(f"n{node}", f"n{node - 1}" if node else None, flag, node + 1)
+    # A lone record that is no message changes neither path nor forks, but makes the general way be taken.
+    other.add(None, None, 0)
+    leaf = f"n{at}"
+    assert chain.is_chain
+    assert len(flags) == 0 or not other.is_chain
+    assert list(Tree(chain, leaf).path) == list(Tree(other, leaf).path)
+    assert Tree(chain, leaf).forks == Tree(other, leaf).forks

@@ -6,18 +6,35 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from clew import Host, Library
+from clew.errors import UnknownReference
 from clew.store import Session, Store
+from clew.store.undo import Refused
 from tests.store.support import Quick, assert_whole, lines, log_of
 
 HANDLES = st.integers(0, 2)
 PHASES = [phase for phase in Phase if phase is not Phase.shrink]
 """Each step touches the disk: a failing run is short enough to read, and shrinking it takes minutes."""
 NUMBERS = st.integers(0, 10**6)
+
+
+FILES = ("a", "b", "sub/c")
+CONTENTS = st.one_of(st.none(), st.sampled_from([b"", b"one", b"two\0", bytes(range(256)) * 3]))
+Content = bytes | None
+
+
+def put(root: Path, name: str, content: Content) -> None:
+    path = root / name
+    path.parent.mkdir(exist_ok=True)
+    if content is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.write_bytes(content)
 
 
 class Model:
@@ -30,12 +47,21 @@ class Model:
         self.head: str | None = None
         self.names: dict[str, str] = {}
         self.records = 0
+        self.files: dict[str, Content] = dict.fromkeys(FILES)
+        """What is on disk."""
+        self.recorded: dict[str, Content] = {}
+        """The same as the last record left it."""
+        self.changes: dict[str, dict[str, tuple[Content, Content]]] = {}
+        """What the tools of each message changed."""
+        self.undone: list[tuple[str | None, dict[str, Content]]] = []
+        """For each undo that can be taken back: where it stood, and what it replaced."""
 
     def add(self, uuid: str, parent: str | None, words: str) -> None:
         assert uuid not in self.parents
         self.order.append(uuid)
         self.parents[uuid], self.words[uuid], self.head = parent, words, uuid
         self.records += 1
+        self.undone.clear()
 
     def path(self, at: str | None) -> list[str]:
         path: list[str] = []
@@ -47,11 +73,37 @@ class Model:
     def tips(self) -> set[str]:
         return set(self.order) - set(self.parents.values())
 
+    def targets(self, goal: str | None) -> dict[str, Content]:
+        """The files as they were at a message."""
+        here, there = self.path(self.head), self.path(goal)
+        shared = set(here) & set(there)
+        found: dict[str, Content] = {}
+        for uuid in reversed([uuid for uuid in here if uuid not in shared]):
+            found.update({name: before for name, (before, _) in self.changes.get(uuid, {}).items()})
+        for uuid in [uuid for uuid in there if uuid not in shared]:
+            found.update({name: after for name, (_, after) in self.changes.get(uuid, {}).items()})
+        return found
+
+    def is_lost(self, name: str, target: Content) -> bool:
+        """Whether putting a file back would lose what somebody wrote."""
+        now = self.files[name]
+        return now is not None and now != target and now != self.recorded.get(name)
+
+    def move(self, goal: str | None, targets: dict[str, Content]) -> dict[str, Content]:
+        """Go there; returns what was replaced."""
+        replaced = {name: self.files[name] for name, target in targets.items() if self.files[name] != target}
+        self.files.update({name: targets[name] for name in replaced})
+        self.recorded.update({name: targets[name] for name in replaced})
+        self.head = goal
+        self.records += 1
+        return replaced
+
 
 class Sessions(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.place = Path(tempfile.mkdtemp(prefix="clew-machine-"))
+        self.work = Path(tempfile.mkdtemp(prefix="clew-machine-files-")).resolve()
         self.model = Model()
         self.handles: list[Session] = [self._opened() for _ in range(3)]
 
@@ -91,6 +143,7 @@ class Sessions(RuleBasedStateMachine):
         self.handles[handle].switch(target)
         self.model.head = target
         self.model.records += 1
+        self.model.undone.clear()
 
     @precondition(lambda self: self.model.order)
     @rule(handle=HANDLES, number=NUMBERS)
@@ -102,6 +155,74 @@ class Sessions(RuleBasedStateMachine):
         session.name_branch(chosen.id, name)
         self.model.names[chosen.id] = name
         self.model.records += 1
+
+    @rule(handle=HANDLES, contents=st.dictionaries(st.sampled_from(FILES), CONTENTS), whole=st.booleans())
+    def run_a_tool(self, handle: int, contents: dict[str, Content], whole: bool) -> None:
+        session, model = self.handles[handle], self.model
+        uuid = session.assistant("runs a tool").uuid
+        model.add(uuid, model.head, "runs a tool")
+        with session.watch(uuid, None if whole else list(contents), root=self.work):
+            for name, content in contents.items():
+                put(self.work, name, content)
+        changed = {name: (model.files[name], new) for name, new in contents.items() if model.files[name] != new}
+        model.changes[uuid] = changed
+        model.files.update(contents)
+        model.recorded.update({name: new for name, new in contents.items() if not whole or name in changed})
+
+    @rule(name=st.sampled_from(FILES), content=CONTENTS)
+    def edit_by_hand(self, name: str, content: Content) -> None:
+        put(self.work, name, content)
+        self.model.files[name] = content
+
+    @rule(handle=HANDLES, force=st.booleans(), number=st.one_of(st.none(), NUMBERS))
+    def undo(self, handle: int, force: bool, number: int | None) -> None:
+        model = self.model
+        if number is not None and model.order:
+            goal: str | None = model.order[number % len(model.order)]
+            to = goal
+        else:
+            changing = [uuid for uuid in model.path(model.head) if model.changes.get(uuid)]
+            if not changing:
+                with pytest.raises(UnknownReference):
+                    self.handles[handle].undo(root=self.work, force=force)
+                return
+            goal, to = model.parents[changing[-1]], None
+        targets = model.targets(goal)
+        if not force and any(model.is_lost(name, target) for name, target in targets.items()):
+            with pytest.raises(Refused):
+                self.handles[handle].undo(to, root=self.work)
+            return
+        start = model.head
+        done = self.handles[handle].undo(to, root=self.work, force=force)
+        assert done.head == goal
+        model.undone.append((start, model.move(goal, targets)))
+
+    @rule(handle=HANDLES, force=st.booleans())
+    def redo(self, handle: int, force: bool) -> None:
+        model = self.model
+        if not model.undone:
+            with pytest.raises(UnknownReference):
+                self.handles[handle].redo(root=self.work, force=force)
+            return
+        goal, targets = model.undone[-1]
+        if not force and any(model.is_lost(name, target) for name, target in targets.items()):
+            with pytest.raises(Refused):
+                self.handles[handle].redo(root=self.work)
+            return
+        self.handles[handle].redo(root=self.work, force=force)
+        model.undone.pop()
+        model.move(goal, targets)
+
+    @rule(handle=HANDLES)
+    def clear(self, handle: int) -> None:
+        """Nothing that is named goes, or a later undo would fail."""
+        self.handles[handle].clear()
+
+    @invariant()
+    def files_are_as_they_should_be(self) -> None:
+        for name, content in self.model.files.items():
+            path = self.work / name
+            assert (path.read_bytes() if path.exists() else None) == content
 
     @rule(handle=HANDLES)
     def reopen(self, handle: int) -> None:
@@ -145,6 +266,7 @@ class Sessions(RuleBasedStateMachine):
             [found] = Library(Host.at(self.place)).sources()
             assert found.facts.tree.graph().active_path == session.path()
         shutil.rmtree(self.place)
+        shutil.rmtree(self.work)
 
 
 TestSessions = Sessions.TestCase

@@ -197,15 +197,16 @@ class Watching:
         self.told: list[tuple[Any, ...]] = []
         self.texts: list[bytes] = []
 
-    def see(self, line: Any, told: tuple[Any, ...]) -> None:
-        self.told.append((line.lacking, *told))
+    def see(self, told: tuple[Any, ...], /) -> None:
+        line, *values = told
+        self.told.append((line.lacking, *values))
 
     def see_text(self, text: bytes) -> None:
         self.texts.append(text)
 
 
 def test_who_watches_sees_every_line_once() -> None:
-    shapes = Shapes({}, defaults={"line": {"lacking": None}}, wanted=("time", "body.ok", "body.none", "none.at"))
+    shapes = Shapes({}, defaults={"line": {"lacking": None}}, wanted=("", "time", "body.ok", "body.none", "none.at"))
     watch = Watching()
     quick = Quick(shapes, Context("any", {"role": None}), {}, b"", give=lambda _line, _index: ("", 0), watch=watch)
     lines = [spell(LINE), b"{}\n", spell(LINE)]

@@ -303,3 +303,12 @@ def test_each_line_stands_alone(tmp_path: Path) -> None:
     # A line that is damaged takes no other with it.
     lines[1] = lines[1][:50]
     assert values(b"".join(line + b"\n" for line in lines)) == [alone[0], alone[2], alone[3]]
+
+
+@pytest.mark.parametrize("longest", [10, 100])
+def test_lines_without_their_place_are_the_lines_with_it(monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
+    monkeypatch.setattr(records, "MAX_LINE", longest)
+    monkeypatch.setattr(records, "PIECE", 4)
+    raw = b"short\n" + b"x" * 25 + b"\n\r\nlast"
+    with_place = [(text, whole) for text, _, _, whole in records.read_lines(io.BytesIO(raw))]
+    assert list(records.read_texts(io.BytesIO(raw))) == with_place

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -53,7 +54,7 @@ def freeze(source: SourceFile) -> SourceFile:
 
 def open_main(source: SourceFile) -> BinaryIO:
     """The main file of a session, opened for reading."""
-    return open_source(source.path, source.size if source.frozen else None)
+    return open_source(source.path, source.size if source.frozen else None, is_read_whole=True)
 
 
 class Unit(NamedTuple):
@@ -158,7 +159,15 @@ def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
 
 def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts:
     """The facts of the first pass, and no more of them than asked for where the agent can leave some out."""
-    return agent.skim(source, tree, counts) if isinstance(agent, Skims) else agent.scan(source)
+    if not _skims(type(agent)):
+        return agent.scan(source)
+    facts: Facts = cast(Skims, agent).skim(source, tree, counts)
+    return facts
+
+
+@lru_cache
+def _skims(agent: type) -> bool:
+    return issubclass(agent, Skims)
 
 
 class Reading(Protocol):
@@ -183,7 +192,10 @@ class Encodes(Protocol):
     """How many messages there were so far."""
 
     def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
-        """Append the JSON of each unit and `between`; stops now and then, so that what is there can be taken away."""
+        """Append the JSON of each unit and `between`; stops now and then until what is there was taken away.
+
+        Something may be there at the end too.
+        """
         ...
 
 

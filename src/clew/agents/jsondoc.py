@@ -4,8 +4,7 @@ Each element of the array is brought to one compact line; what remains is the *h
 array. How the document was laid out is noted once, on the header, and every element that the layout gives back byte
 for byte needs no more than its line. Other elements, odd gaps and a torn end travel as they are.
 
-The bytes of the document are held while it is read (its size, and about 100 bytes for each element); decoded values
-are not.
+The bytes of the document are held while it is read; of its elements only those of one piece are decoded at a time.
 """
 
 from __future__ import annotations
@@ -76,6 +75,13 @@ class DocumentRecord(RawRecord, gc=False):
         return self.start + self.width
 
 
+_USUAL = Layout(2, b"    ", b"\n")
+PIECE = 1 << 16
+"""So many bytes of elements are offered together."""
+Span = tuple[int, int]
+Take = Callable[[bytes], bool]
+
+
 class _Outline(NamedTuple):
     """Where things are. `close` None: the document is torn; `end` is where what can be read of it ends."""
 
@@ -85,45 +91,92 @@ class _Outline(NamedTuple):
     close: int | None
     end: int
     is_guess: bool = False
-    """True where the usual layout was taken for granted: then an element that is no JSON says that it is not there."""
+    """True where the usual layout was taken for granted: then an element that is no JSON says that it is not there,
+    and `spans` only tells where the elements begin and end."""
 
 
-def read_document(
-    raw: bytes, keys: Iterable[str] = (), take: Callable[[bytes], bool] | None = None
-) -> Iterator[DocumentRecord]:
+def read_document(raw: bytes, keys: Iterable[str] = (), take: Take | None = None) -> Iterator[DocumentRecord]:
     """The header, then each element of the array, then what is left over.
 
     The array is the first member named in `keys` that is one; with no keys the document itself is the array.
-    `take` is offered the line of each element of the usual layout; those for which it says True are left out.
+    `take` is offered elements in the usual layout, many together; those for which it says True are left out.
     """
-    outline = _outline(raw, tuple(keys))
+    keys = tuple(keys)
+    outline = _outline(raw, keys)
     if outline is None:
         yield from _whole(raw)
         return
-    spans = outline.spans
-    first = spans[0] if spans else outline.close if outline.close is not None else outline.open
+    first = outline.spans[0] if outline.spans else outline.close if outline.close is not None else outline.open
     lead = raw[outline.open : first]
-    layout = _detect(raw, lead, spans)
+    layout = _detect(raw, lead, outline)
     yield _header(raw, outline, layout, lead)
-    usual, line, at, before, number = b"," + lead, 1, 0, outline.open, 0
-    while number < len(spans):
-        start, stop = spans[number], spans[number + 1]
-        compact = _compact(raw[start:stop])
-        if compact is None and outline.is_guess:
-            outline, number = _known_outline(raw, tuple(keys), outline, number)
-            spans = outline.spans
-            continue
-        gap = raw[before:start]
-        odd_gap = gap if number and gap != usual else None
+    usual, line, at, before = b"," + lead, 1, 0, outline.open
+    is_offered = take is not None and outline.is_guess and layout == _USUAL
+    elements = _left(raw, outline, take if is_offered else None)
+    while (span := next(elements, None)) is not None:
+        start, stop = span
+        before = start - len(usual) if outline.is_guess else before
         text = raw[start:stop]
-        is_usual = compact is not None and layout.spell(compact) == text
-        before, number = stop, number + 2
-        if take is None or compact is None or not is_usual or odd_gap is not None or not take(compact + b"\n"):
+        compact = _compact(text)
+        if compact is None and outline.is_guess:
+            outline = _known_outline(raw, keys, outline, start)
+            elements, is_offered = _pairs(outline.spans, outline.spans.index(start)), False
+            continue
+        odd_gap = raw[before:start] if start != first and raw[before:start] != usual else None
+        before = stop
+        if compact is not None and layout.spell(compact) != text:
+            compact = None
+        can_take = compact is not None and odd_gap is None and not is_offered
+        if take is None or compact is None or not can_take or not take(_USUAL.spell(compact)):
             line, at = line + raw.count(b"\n", at, start), start
-            yield _element(text, compact if is_usual else None, line, start, odd_gap)
+            yield _element(text, compact, line, start, odd_gap)
     if outline.end < len(raw) or outline.close is None:
         line += raw.count(b"\n", at, outline.end)
         yield _left_over(raw[outline.end :], line, outline)
+
+
+def _left(raw: bytes, outline: _Outline, take: Take | None) -> Iterator[Span]:
+    """The elements that are not taken."""
+    if not outline.is_guess:
+        return _pairs(outline.spans)
+    begin, end = outline.spans
+    return _refused(raw, begin, end, take) if take is not None else _guessed(raw, begin, end, 0)
+
+
+def _pairs(spans: array[int], at: int = 0) -> Iterator[Span]:
+    return ((spans[each], spans[each + 1]) for each in range(at, len(spans), 2))
+
+
+def _guessed(raw: bytes, at: int, stop: int, size: int) -> Iterator[Span]:
+    """The usual layout cut between elements into pieces, none shorter than `size` but the last."""
+    while (end := raw.find(_USUAL_BETWEEN, at + size, stop)) >= 0:
+        yield at, end + len(_USUAL_LEAD) + 1
+        at = end + len(_USUAL_BETWEEN) - 1
+    yield at, stop
+
+
+def _refused(raw: bytes, begin: int, end: int, take: Take) -> Iterator[Span]:
+    """The elements that are not taken; what is refused is offered again in halves."""
+    waiting: list[Span] = []
+    for piece in _guessed(raw, begin, end, PIECE):
+        waiting.append(piece)
+        while waiting:
+            start, stop = waiting.pop()
+            if take(raw[start:stop]):
+                continue
+            middle = _middle(raw, start, stop)
+            if middle < 0:
+                yield start, stop
+            else:
+                waiting.append((middle + len(_USUAL_BETWEEN) - 1, stop))
+                waiting.append((start, middle + len(_USUAL_LEAD) + 1))
+
+
+def _middle(raw: bytes, start: int, stop: int) -> int:
+    """Where one element ends and the next begins, as near to the middle as is easily found."""
+    half = (start + stop) // 2
+    found = raw.find(_USUAL_BETWEEN, half, stop)
+    return found if found >= 0 else raw.rfind(_USUAL_BETWEEN, start, half + len(_USUAL_BETWEEN))
 
 
 def note_document(value: dict[str, JSON], agent: str, record: RawRecord) -> None:
@@ -154,35 +207,29 @@ def _sure_outline(raw: bytes, keys: tuple[str, ...]) -> _Outline | None:
 
 def _guessed_outline(raw: bytes, keys: tuple[str, ...]) -> _Outline | None:
     """The outline of a document that is laid out as nearly all are: there the lines that close elements are known."""
-    opens = [(at, key) for key in keys if (at := raw.find(_USUAL_OPEN % key.encode())) >= 0]
-    if not opens:
-        return None
-    first, key = min(opens)
+    first, key = len(raw), ""
+    for each in keys:
+        at = raw.find(_USUAL_OPEN % each.encode(), 0, first)
+        first, key = (at, each) if at >= 0 else (first, key)
     begin = raw.find(b"[", first) + 1
-    spans, at = array("q"), begin + len(_USUAL_LEAD)
-    last = raw.rfind(_USUAL_LEAD + b"}" + _USUAL_CLOSE, at)
+    at = begin + len(_USUAL_LEAD)
+    last = raw.rfind(_USUAL_LEAD + b"}" + _USUAL_CLOSE, at) if begin else -1
     close = last + len(_USUAL_LEAD) + len(_USUAL_CLOSE)
     if last < 0 or not raw.startswith(b"{", at) or _header_value(raw[:begin], raw[close:]) is None:
         return None
-    while (end := raw.find(_USUAL_BETWEEN, at, last)) >= 0:
-        spans.extend((at, end + len(_USUAL_LEAD) + 1))
-        at = end + len(_USUAL_BETWEEN) - 1
-    spans.extend((at, last + len(_USUAL_LEAD) + 1))
+    spans = array("q", (at, last + len(_USUAL_LEAD) + 1))
     return _Outline(key, begin, spans, close, len(raw), is_guess=True)
 
 
-def _known_outline(raw: bytes, keys: tuple[str, ...], guess: _Outline, number: int) -> tuple[_Outline, int]:
-    """The outline as it really is, and the number of the element that was guessed wrong.
+def _known_outline(raw: bytes, keys: tuple[str, ...], guess: _Outline, start: int) -> _Outline:
+    """The outline as it really is, once the element at `start` was guessed wrong.
 
     The elements before it are what they seemed to be. Where the array ends elsewhere, the rest is one piece.
     """
-    start = guess.spans[number]
     sure = _sure_outline(raw, keys)
     if sure is not None and sure.close == guess.close and start in sure.spans:
-        return sure, sure.spans.index(start)
-    spans = guess.spans[:number]
-    spans.extend((start, guess.spans[-1]))
-    return guess._replace(spans=spans, is_guess=False), number
+        return sure
+    return guess._replace(spans=array("q", (start, guess.spans[-1])), is_guess=False)
 
 
 def _quick_outline(raw: bytes, keys: tuple[str, ...]) -> _Outline | None:
@@ -276,11 +323,12 @@ def _whole(raw: bytes) -> Iterator[DocumentRecord]:
     yield DocumentRecord(1, 0, raw, b"", value if is_object else None, None, findings, width=len(raw))
 
 
-def _detect(raw: bytes, lead: bytes, spans: array[int]) -> Layout:
+def _detect(raw: bytes, lead: bytes, outline: _Outline) -> Layout:
     """The layout of the first element, which the others share."""
     before, end, margin = lead.rpartition(b"\n")
     newline = b"\r\n" if before.endswith(b"\r") else b"\n"
-    text = raw[spans[0] : spans[1]] if spans else b"{}"
+    start, stop = next(_left(raw, outline, None), (0, 0))
+    text = raw[start:stop] or b"{}"
     line = _compact(text) or b""
     for indent in _INDENTS if line else ():
         layout = Layout(indent, margin if end else b"", newline)

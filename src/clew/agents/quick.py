@@ -42,8 +42,8 @@ Give = Callable[[Any, int], tuple[Any, ...] | None]
 class Watch(Protocol):
     """Who wants to see every line once before it is taken."""
 
-    def see(self, line: Any, told: tuple[Any, ...]) -> None:
-        """See a line in its struct, which has defaults for all that it may lack, and the wanted values of it."""
+    def see(self, told: tuple[Any, ...], /) -> None:
+        """See the wanted values of a line; its struct has defaults for all that it may lack."""
         ...
 
     def see_text(self, text: bytes) -> None:
@@ -147,7 +147,7 @@ class Quick:
                 line = None
         if self._watch is not None:
             if line is not None and shape.tell is not None:
-                self._watch.see(line, shape.tell(line))
+                self._watch.see(shape.tell(line))
             else:
                 self._watch.see_text(text)
         if line is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,11 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents.tools import Tool
+from clew.errors import UsageError
 from clew.model.json import JSON
+
+_ID = re.compile(r"[A-Za-z0-9_][\w.:-]*")
+"""An id comes from a file: it must not become an option or a second word."""
 
 
 class Header(NamedTuple):
@@ -70,7 +75,7 @@ class Receiver(msgspec.Struct, frozen=True):
     id_keys: tuple[str, ...]
     """The keys under which records name their own session."""
     resume: Callable[[Mapping[str, JSON]], list[str]]
-    """The command that goes on with a session, to be run in the session's folder."""
+    """The command that goes on with a session, to be run in the session's folder; `command` is the one to ask."""
     goes_on: Callable[[Path, Sequence[str]], bool] = _always
     """Whether the agent of today goes on with a file, and with its further parts, as they are.
 
@@ -86,3 +91,9 @@ class Receiver(msgspec.Struct, frozen=True):
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
     register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing
     """Files below the home that must name the session so that the agent sees it, as they should be."""
+
+    def command(self, session: Mapping[str, JSON]) -> list[str]:
+        """The command that goes on with a session; refuses an id that could be taken for something else."""
+        if not _ID.fullmatch(str(session["id"])):
+            raise UsageError(f"{session['id']!r} is no id to give to a program")
+        return self.resume(session)

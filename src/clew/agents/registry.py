@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 from warnings import warn
 
 from clew.agents.base import Agent, Claim
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.compress import open_source
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "clew.agents"
+OWN = {
+    "claude-code": "clew.agents.claude_code:ClaudeCode",
+    "codex": "clew.agents.codex:Codex",
+    "gemini": "clew.agents.gemini:Gemini",
+    "sage-agent": "clew.agents.sage_agent:SageAgent",
+    "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
+}
+"""The agents that come with clew: who asks for one of them need not wait for a look at all that is installed."""
 _HEAD = 16 << 10
 
 
 @cache
 def _entries() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
 
 
@@ -28,11 +42,20 @@ def names() -> list[str]:
 @cache
 def get(name: str) -> Agent:
     """The agent of this id; the error lists those there are."""
+    if name in OWN:
+        module, _, kind = OWN[name].partition(":")
+        agent: Agent = getattr(import_module(module), kind)()
+        return agent
     entry = _entries().get(name)
     if entry is None:
         raise UsageError(f"unknown agent {name!r}; known: {', '.join(names())}")
-    agent: Agent = entry.load()()
+    agent = entry.load()()
     return agent
+
+
+def is_known(name: str) -> bool:
+    """True where there is an agent of this id."""
+    return name in OWN or name in _entries()
 
 
 def load_all() -> list[Agent]:

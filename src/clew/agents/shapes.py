@@ -38,7 +38,7 @@ Deal = Callable[[Any, int], Any]
 """From a line and the index of its message to the unified message or record; None: it must take the general way."""
 Defaults = Mapping[str, Mapping[str, Any]]
 Wanted = tuple[str, ...]
-"""Paths of keys, as "message.id"."""
+"""Paths of keys, as "message.id"; the empty one is the record itself."""
 _Noted = tuple[dict[str, int], list[str]]
 MAX_NOTES = 64
 """How many different states of orders a shape remembers."""
@@ -346,7 +346,7 @@ class _Dealer:
 
 def _compile_tell(lines: Outline, wanted: Wanted) -> Callable[[Any], tuple[Any, ...]]:
     """One function for each shape: attributes of a single struct are found much more quickly than those of many."""
-    values = ", ".join(_path(lines, "line", path.split(".")) for path in wanted)
+    values = ", ".join(_path(lines, "line", path.split(".")) if path else "line" for path in wanted)
     objects: dict[str, Any] = {}
     exec(f"def tell(line): return ({values},)", objects)
     tell: Callable[[Any], tuple[Any, ...]] = objects["tell"]

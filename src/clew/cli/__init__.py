@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import click
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from clew.cli.group import main as main
 
-from clew.cli.lazy import LazyGroup
-from clew.cli.sourcing import sourcing
-
+ABOUT = (
+    "The history of your AI coding agents: find it, read it, prove it, export it.",
+    "Without a command: what is here.",
+)
+OPTIONS = {
+    "--home DIR": "Home folder to read agents from; repeatable.",
+    "--source NAME": "Only this source, as `clew sources` names it; repeatable.",
+    "--refresh": "Fetch what is new on hosts first.",
+    "--json": "Print JSON.",
+    "--version": "Print the version and leave.",
+    "-h, --help": "Show this message and exit.",
+}
 COMMANDS = {
     "list": "Sessions, newest first.",
     "show": "One session, readable.",
@@ -25,6 +36,8 @@ COMMANDS = {
     "record": "Append messages from any program to a session of clew's own store.",
     "branches": "The branches of a session in clew's own store.",
     "branch": "Look at one branch, name it, go to it, or compare two.",
+    "undo": "Go back in a session of clew's own store, with its files.",
+    "redo": "Take the last undo back.",
     "todos": "The task list of a session, as it changed.",
     "doctor": "Find and mend what is wrong with a store on disk.",
     "schema": "The JSON Schema of the unified document.",
@@ -34,28 +47,10 @@ COMMANDS = {
 }
 
 
-@click.group(
-    cls=LazyGroup,
-    commands_help=COMMANDS,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.option("--home", "homes", multiple=True, metavar="DIR", help="Home folder to read agents from; repeatable.")
-@sourcing
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--version", is_flag=True, help="Print the version and leave.")
-@click.pass_context
-def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version: bool) -> None:
-    """The history of your AI coding agents: find it, read it, prove it, export it.
+def __getattr__(name: str) -> object:
+    """The group of all commands is made when it is first used: the help of the whole does without."""
+    if name == "main":
+        from clew.cli.group import main
 
-    Without a command: what is here.
-    """
-    context.obj = {"homes": homes, "json": as_json}
-    if version:
-        from clew import __version__
-
-        click.echo(f"clew {__version__}")
-    elif context.invoked_subcommand is None:
-        from clew.cli.overview import overview
-
-        overview(context)
+        return main
+    raise AttributeError(f"module 'clew.cli' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -82,12 +83,13 @@ def _report(outcome: Converted, refused: bool) -> None:
     if len(outcome.losses) > _SHOWN:
         say(f"  and {len(outcome.losses) - _SHOWN} more; --json lists them all")
     if refused:
-        say(f"clew: {_count(outcome)} would be lost, so nothing was written; --allow-loss converts all the same")
+        say(f"clew: {count(outcome)} would be lost, so nothing was written; --allow-loss converts all the same")
         return
     for file in outcome.files:
         click.echo(file)
-    say(f"go on with: {' '.join(outcome.resume)}")
+    say(f"go on with: {shlex.join(outcome.resume)}")
 
 
-def _count(outcome: Converted) -> str:
+def count(outcome: Converted) -> str:
+    """How many things would be lost, in words."""
     return "1 thing" if len(outcome.losses) == 1 else f"{len(outcome.losses)} things"

@@ -11,7 +11,8 @@ from clew.cli.command_validate import line
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.errors import ClewError, SourceUnreadable
-from clew.store.doctor import Finding, examine
+from clew.store.doctor import examine
+from clew.store.finding import Finding
 from clew.store.layout import root_of
 
 
@@ -26,8 +27,9 @@ def command(
     """Look at the store of each DIR, which holds `.sage` (default: your home), and say what is wrong.
 
     Looked at are modes that let others in, torn ends of logs, metadata that disagree with the log, temporary files that
-    were left behind, and locks. The locks are the system's own, so a dead process leaves none. Exit code 1 where
-    something is wrong that was not mended; notes do not count.
+    were left behind, copies of files that are damaged or unused, an undo that was cut off, and locks. The locks are the
+    system's own, so a dead process leaves none. Exit code 1 where something is wrong that was not mended; notes do not
+    count.
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
     for place in named:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,8 @@ from clew.cli.output import print_json, print_table, say
 from clew.cli.rows import rows
 from clew.model.json import JSON
 from clew.model.time import parse_time
+
+_SHORT, _AGENT = 8, "agent-"
 
 
 @click.command("list")
@@ -29,19 +32,20 @@ def command(
     listed, unreadable = rows(shelf.sessions(take_filters(options, shelf)))
     for problem in unreadable:
         say(f"clew: {problem}")
+    names = shown_ids(row["id"] for row in listed)
     if not (subagents or as_json):
         listed = [row for row in listed if not row["is_agent_session"]]
     listed = listed[:limit]
     if as_json:
         print_json(listed)
     elif listed:
-        _print(listed, shelf.hosts[0].now())
+        _print(listed, names, shelf.hosts[0].now())
     else:
         say("no sessions; `clew agents` shows where they are looked for")
     return 0 if listed else 1
 
 
-def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
+def _print(listed: list[dict[str, JSON]], names: dict[str, str], now: datetime) -> None:
     from clew.render.tables import Column, ago, count
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
@@ -58,7 +62,7 @@ def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
     ]
     cells = [
         [
-            row["id"][: 14 if row["is_agent_session"] else 8],
+            names[row["id"]],
             row["agent"],
             ago(parse_time(row["ended_at"]), now),
             row["project"] or "",
@@ -76,3 +80,20 @@ def _print(listed: list[dict[str, JSON]], now: datetime) -> None:
 def _place(source: dict[str, JSON]) -> str:
     """The machine or system that a session comes from; nothing for this one."""
     return source["host"] or (source["type"] if source["type"] != "local" else "")
+
+
+def shown_ids(ids: Iterable[str]) -> dict[str, str]:
+    """For each id a beginning of it that no other has; ids made in the same minute begin alike."""
+    ordered = sorted(set(ids))
+    shown = {}
+    for before, name, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
+        shared = max(_shared(name, other) for other in (before, after))
+        least = _SHORT + (len(_AGENT) if name.startswith(_AGENT) else 0)
+        shown[name] = name[: max(least, shared + 1)]
+    return shown
+
+
+def _shared(left: str, right: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(left), len(right)))

@@ -11,6 +11,7 @@ import click
 
 from clew.agents import registry
 from clew.agents.base import Receives
+from clew.cli.command_convert import count
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.convert.choosing import Prepared, prepare
@@ -22,7 +23,7 @@ from clew.library import StoredSession
 @click.command("resume")
 @click.argument("reference", metavar="PATH|REF")
 @click.option("--in", "target", metavar="AGENT", help="Go on in this agent; without it, in the session's own.")
-@click.option("--print", "only_print", is_flag=True, help="Print the command instead of running it.")
+@click.option("--print", "only_print", is_flag=True, help="Convert where needed, but only print the command.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
 @common
 @click.pass_context
@@ -38,22 +39,25 @@ def command(
 ) -> int:
     """Go on with a session: its agent is started in its folder.
 
-    With --in the session is first converted for that agent, below the home folder it is found in.
+    With --in, and where the agent would not find it, the session is first converted: below your own home folder, or
+    below the one that --home names. What was converted once is not converted again.
     """
     shelf = library(context, homes)
     session = shelf.get(reference)
     agent = registry.get(target or session.agent.id)
     if not isinstance(agent, Receives):
         raise UsageError(f"{agent.title} cannot be told to go on with a session")
-    home = shelf.hosts[0].home
     folder = session.header.workspace
-    if agent.id == session.agent.id and _is_at_home(session, shelf.hosts[0]):
-        argv = agent.receiver().resume({"id": session.id})
+    if not only_print and not wants_json(context, as_json):
+        _check_start(agent.receiver().command({"id": "any"})[0], folder)
+    host = _home(context, homes)
+    if agent.id == session.agent.id and _is_at_home(session, host):
+        argv = agent.receiver().command({"id": session.id})
     else:
         prepared = prepare(session.agent, session.source, agent.id, find=shelf.subagents(session))
-        argv = _converted(prepared, home, allow_loss)
+        argv = _converted(prepared, host.home, allow_loss)
     # An agent looks below HOME, so one that is to look elsewhere is told so.
-    environment = {} if home == Path.home() else {"HOME": str(home)}
+    environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
     if wants_json(context, as_json):
         print_json({"argv": argv, "cwd": folder, "environment": environment})
     elif only_print:
@@ -63,9 +67,16 @@ def command(
     return 0
 
 
+def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
+    """The home to go on in: the one that was named, else the user's own; sources are only read."""
+    named = (*context.find_root().obj["homes"], *homes)
+    return Host.at(Path(named[0])) if named else Host.local()
+
+
 def _is_at_home(session: StoredSession, host: Host) -> bool:
     """True when the agent itself finds the session."""
-    return any(session.path.is_relative_to(root) for root in session.agent.roots(host))
+    path = session.path.absolute()
+    return any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 
 def _converted(prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
@@ -73,10 +84,20 @@ def _converted(prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
     if described.losses and not allow_loss:
         for loss in described.losses[:10]:
             say(f"  {loss.what}: {loss.why}")
-        raise WouldLose(f"{len(described.losses)} things would be lost; --allow-loss goes on all the same")
+        raise WouldLose(f"{count(described)} would be lost; --allow-loss goes on all the same")
+    if Path(described.files[0]).exists():
+        return described.resume
     written = prepared.write(home, allow_loss=allow_loss)
     say(f"converted: {written.files[0]}")
     return written.resume
+
+
+def _check_start(program: str, folder: str) -> None:
+    """Before anything is written: the agent can be started, and where."""
+    if shutil.which(program) is None:
+        raise UsageError(f"{program} is not installed; --print shows the command")
+    if not Path(folder).is_dir():
+        raise SourceUnreadable(f"{folder or 'nowhere'}: the session's folder is gone; --print shows the command")
 
 
 def _spelled(argv: list[str], folder: str, environment: dict[str, str]) -> str:
@@ -86,9 +107,5 @@ def _spelled(argv: list[str], folder: str, environment: dict[str, str]) -> str:
 
 def _start(argv: list[str], folder: str, environment: dict[str, str]) -> None:
     """Become the agent; returns only by an error."""
-    if shutil.which(argv[0]) is None:
-        raise UsageError(f"{argv[0]} is not installed; --print shows the command")
-    if not Path(folder).is_dir():
-        raise SourceUnreadable(f"{folder}: the session's folder is gone; --print shows the command")
     os.chdir(folder)
     os.execvpe(argv[0], argv, {**os.environ, **environment})

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import IO
 
 import click
 
@@ -18,6 +19,8 @@ from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.references import message_of
 from clew.render.detail import DETAILS, Detail
+
+_PIECE = 1 << 20
 
 
 @click.command("show")
@@ -91,11 +94,20 @@ def _print_raw(session: StoredSession, wanted: int | None) -> None:
             start, stop = (start, stop) if shares else (unit.start, unit.stop)
             if shares if wanted is None else not (unit.is_message and unit.value["index"] == wanted):
                 continue
-            streams[unit.part].read(start - ends[unit.part])
+            if start < ends[unit.part]:
+                # Messages need not come in the order of their lines.
+                streams[unit.part].seek(0)
+                ends[unit.part] = 0
+            _skip(streams[unit.part], start - ends[unit.part])
             sys.stdout.buffer.write(streams[unit.part].read(stop - start) + b"\n")
             ends[unit.part], printed = stop, True
     if wanted is not None and not printed:
         raise UnknownReference(f"session {session.id} has no message {wanted}")
+
+
+def _skip(stream: IO[bytes], size: int) -> None:
+    while size > 0 and (piece := stream.read(min(size, _PIECE))):
+        size -= len(piece)
 
 
 def _print(session: StoredSession, wanted: int | None, detail: Detail) -> None:

@@ -17,5 +17,5 @@ def own_session(context: click.Context, homes: tuple[str, ...], reference: str) 
         raise UsageError(f"{reference} names a message; name it behind the session, as #12")
     session = library(context, homes).get(reference)
     if session.agent.id != AGENT or session.path.name != "messages.jsonl":
-        raise UsageError(f"{reference} is a session of {session.agent.title}; branches belong to clew's own store")
+        raise UsageError(f"{reference} is a session of {session.agent.title}, not of clew's own store")
     return Session(session.path.parent)

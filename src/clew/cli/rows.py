@@ -54,8 +54,7 @@ def row(session: StoredSession) -> dict[str, JSON]:
 def rows(sessions: Iterable[StoredSession]) -> tuple[list[dict[str, JSON]], list[str]]:
     """The rows of all sessions, newest first, and what could not be read."""
     chosen = list(sessions)
-    total = sum(session.source.size for session in chosen)
-    looks = spread(_look, chosen, workers=1 if total < WORTH_SPREADING else None)
+    looks = _looks(chosen)
     projects: dict[str, list[dict[str, JSON]]] = defaultdict(list)
     for session, look in zip(chosen, looks, strict=True):
         if "row" in look:
@@ -65,6 +64,17 @@ def rows(sessions: Iterable[StoredSession]) -> tuple[list[dict[str, JSON]], list
     result = [look["row"] for look in looks if "row" in look]
     result.sort(key=lambda entry: (entry["ended_at"] or "", entry["id"]), reverse=True)
     return result, [look["unreadable"] for look in looks if "unreadable" in look]
+
+
+def _looks(sessions: list[StoredSession]) -> list[dict[str, JSON]]:
+    """A look at each; the largest are dealt out first, so that each process gets about the same."""
+    order = sorted(range(len(sessions)), key=lambda at: sessions[at].source.size, reverse=True)
+    total = sum(session.source.size for session in sessions)
+    found = spread(_look, [sessions[at] for at in order], workers=1 if total < WORTH_SPREADING else None)
+    looks: list[dict[str, JSON]] = [{}] * len(sessions)
+    for at, look in zip(order, found, strict=True):
+        looks[at] = look
+    return looks
 
 
 def _look(session: StoredSession) -> dict[str, JSON]:

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from clew.cli import OPTIONS
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 SOURCES = "clew.sources"
@@ -31,10 +33,10 @@ def sourcing(function: F) -> F:
         metavar="NAME",
         expose_value=False,
         callback=_note_sources,
-        help="Only this source, as `clew sources` names it; repeatable.",
+        help=OPTIONS["--source NAME"],
     )
     refresh = click.option(
-        "--refresh", is_flag=True, expose_value=False, callback=_note_refresh, help="Fetch what is new on hosts first."
+        "--refresh", is_flag=True, expose_value=False, callback=_note_refresh, help=OPTIONS["--refresh"]
     )
     return source(refresh(function))
 

@@ -9,7 +9,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, Annotated, NamedTuple, cast
 
 import msgspec
 import zstandard
@@ -30,7 +30,7 @@ class OriginalFile(msgspec.Struct, frozen=True):
     """One file of the original: its name beside the main file, its size and its hash."""
 
     name: str
-    size: int
+    size: Annotated[int, msgspec.Meta(ge=0)]
     sha256: str
 
 
@@ -41,8 +41,8 @@ class Origin(msgspec.Struct, frozen=True):
     session: str
     target: str
     """Where the main file lives below a home folder."""
-    size: int
-    """Bytes of the converted session's main file, without these lines."""
+    converted: str
+    """SHA-256 of the converted session's main file, without these lines."""
     files: list[OriginalFile]
     children: list[Origin] = []
     """The sub-agents that went with it."""
@@ -125,22 +125,29 @@ class Kept(NamedTuple):
 def find(source: SourceFile) -> Kept | None:
     """The original that a converted session was made from."""
     beside = source.path.with_name(source.path.name + BESIDE)
-    if beside.is_file():
-        found, _ = _last(beside)
-        return Kept(found, beside, found.size == source.path.stat().st_size) if found else None
-    found, end = _last(source.path)
-    return Kept(found, source.path, end and not source.parts) if found else None
+    path = beside if beside.is_file() else source.path
+    found = _last(path)
+    return Kept(found, path, _content(source.path) == found.converted and not source.parts) if found else None
 
 
-def _last(path: Path) -> tuple[Origin | None, bool]:
-    """The last description in a file, and whether its lines are the last of the file."""
-    found, at_end = None, False
+def _last(path: Path) -> Origin | None:
+    """The last description in a file."""
+    found = None
     with path.open("rb") as stream:
         for line in stream:
-            at_end = line.startswith(MARK)
-            if at_end:
+            if line.startswith(MARK):
                 found = _read(line).origin or found
-    return found, at_end
+    return found
+
+
+def _content(path: Path) -> str:
+    """The hash of a file without the lines of an original."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        for line in stream:
+            if not line.startswith(MARK):
+                digest.update(line)
+    return digest.hexdigest()
 
 
 def _read(line: bytes) -> _Line:
@@ -197,4 +204,7 @@ def _pieces(stream: IO[bytes], origin: Origin) -> Iterator[bytes]:
         if read.origin is not None:
             within = read.origin == origin
         elif within and read.data:
-            yield base64.b64decode(read.data)
+            try:
+                yield base64.b64decode(read.data, validate=True)
+            except ValueError as error:
+                raise InvalidDocument(f"the original inside the session is damaged: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain
@@ -19,7 +20,8 @@ from clew.convert.conversation import Conversation, Loss
 from clew.convert.origin import BESIDE, Origin
 from clew.convert.path import Chosen
 from clew.convert.same import SameAgent
-from clew.errors import UsageError, WouldLose
+from clew.errors import InvalidDocument, UsageError, WouldLose
+from clew.host import Host
 from clew.io.atomic import replacing, write_atomic
 from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
@@ -79,7 +81,13 @@ class Conversion:
     def _session(self) -> dict[str, JSON]:
         if self._is_same:
             parent = {"parent_session_id": self._parent.new_id} if self._parent else {}
-            return {**self._original, "id": self._new_id, **parent}
+            path = self._original["source"]["path"].replace(self._original["id"], self._new_id)
+            return {
+                **self._original,
+                "id": self._new_id,
+                **parent,
+                "source": {**self._original["source"], "path": path},
+            }
         kept = {name: self._original[name] for name in _KEPT if name in self._original}
         place: dict[str, JSON] = {"is_agent_session": False, "parent_session_id": None, "agent_id": None}
         if self._parent is not None:
@@ -112,9 +120,11 @@ class Conversion:
         yield from conversation.losses
         if not self._is_same and self._facts.titles and not self._receiver.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
-        if self._path.left_out and not (self._is_same and self._branch is None):
-            what = f"{self._path.left_out} messages on other branches"
-            yield Loss(None, what, "one path goes over; --branch chooses another")
+        if not conversation.messages:
+            raise UsageError("nothing was said in this session, so there is nothing to convert")
+        if self._path.left_out and not self._is_same and self._branch is None:
+            what = "1 message" if self._path.left_out == 1 else f"{self._path.left_out} messages"
+            yield Loss(None, f"{what} on other branches", "one path goes over; --branch chooses another")
         for link in self._original.get("subagents") or ():
             yield from self._survey_child(link)
 
@@ -143,7 +153,7 @@ class Conversion:
         return self._converted([home / self._target.target(self._header(home))])
 
     def _converted(self, files: Iterable[Path]) -> Converted:
-        resume = self._receiver.resume(self.session)
+        resume = self._receiver.command(self.session)
         return Converted(self._new_id, [str(path) for path in files], resume, self.losses)
 
     def _header(self, home: Path) -> Header:
@@ -155,6 +165,8 @@ class Conversion:
         """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
         if self.losses and not allow_loss:
             raise WouldLose(f"{len(self.losses)} losses; --allow-loss converts all the same")
+        # What cannot be registered is refused before anything is written.
+        registered = self._registered(home)
         # Agents take the file written last for the session to go on with, so sub-agents come first.
         with ExitStack() as undo:
             below: list[Path] = []
@@ -164,7 +176,9 @@ class Conversion:
                     below.append(path)
             files = self._write_files(home)
             undo.pop_all()
-        return self._converted([*files, *self._register(self._header(home), home), *below])
+        for path, content in registered.items():
+            write_atomic(path, content)
+        return self._converted([*files, *registered, *below])
 
     def _write_files(self, home: Path) -> list[Path]:
         header = self._header(home)
@@ -197,19 +211,19 @@ class Conversion:
             yield name, piece
 
     def _write_origin(self, files: _Files) -> None:
-        described = self._origin(files.sizes[""])
+        described = self._origin(files.digest.hexdigest())
         name = "" if self._receiver.capacity.foreign_lines else files.main.name + BESIDE
         for line in origin.lines(described, self._sources()):
             files.write(name, line)
 
-    def _origin(self, size: int = 0) -> Origin:
+    def _origin(self, converted: str = "") -> Origin:
         suffix = self._source.path.suffix
         target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, self._extensions))
         return Origin(
             agent=self._agent.id,
             session=self._original["id"],
             target=target + (suffix if suffix in _PACKED else ""),
-            size=size,
+            converted=converted,
             files=origin.describe(self._source),
             children=[child._origin() for child in self._children],
         )
@@ -217,11 +231,14 @@ class Conversion:
     def _sources(self) -> list[SourceFile]:
         return [self._source, *(source for child in self._children for source in child._sources())]
 
-    def _register(self, header: Header, home: Path) -> Iterator[Path]:
-        for name, content in self._receiver.register(header, _reader(home)):
-            path = home / safe_below(name)
-            write_atomic(path, content)
-            yield path
+    def _registered(self, home: Path) -> dict[Path, bytes]:
+        """The files below the home that must name the session, as they should be."""
+        found = self._receiver.register(self._header(home), _reader(home))
+        files = {home / safe_below(name): content for name, content in found}
+        for path in files:
+            if path.exists() and not path.is_file():
+                raise WouldLose(f"{path} is in the way")
+        return files
 
 
 def _reader(home: Path) -> Read:
@@ -238,7 +255,8 @@ class _Files:
     def __init__(self, main: Path) -> None:
         self.main = main
         self.paths: list[Path] = []
-        self.sizes: dict[str, int] = {}
+        self.digest = hashlib.sha256()
+        """Of what went into the main file so far."""
         self._open: dict[str, IO[bytes]] = {}
         self._stack = ExitStack()
 
@@ -256,9 +274,9 @@ class _Files:
                 raise WouldLose(f"{path} exists already")
             self._open[name] = self._stack.enter_context(replacing(path))
             self.paths.append(path)
-            self.sizes[name] = 0
         self._open[name].write(piece)
-        self.sizes[name] += len(piece)
+        if not name:
+            self.digest.update(piece)
 
 
 class Return:
@@ -269,15 +287,19 @@ class Return:
 
     def _paths(self, home: Path) -> list[Path]:
         paths = []
+        roots = list(self._target.roots(Host.at(home)))
         for each in self._kept.origin.family():
             main = home / safe_below(each.target)
+            # What a file says of its origin is not to be believed: it goes to where the agent keeps sessions.
+            if not any(main.is_relative_to(root) for root in roots):
+                raise InvalidDocument(f"the original inside the session belongs nowhere: {each.target!r}")
             paths += [main.parent / safe_below(file.name) if file.name else main for file in each.files]
         return paths
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do."""
         session: dict[str, JSON] = {"id": self._kept.origin.session}
-        resume = self._target.receiver().resume(session) if isinstance(self._target, Receives) else []
+        resume = self._target.receiver().command(session) if isinstance(self._target, Receives) else []
         return Converted(self._kept.origin.session, [str(path) for path in self._paths(home)], resume, [])
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:

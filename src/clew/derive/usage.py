@@ -79,12 +79,15 @@ class UsageLedger:
         row = self._rows.get(call)
         if row is None:
             row = self._open(call, model)
-            self._counts.extend(_UNKNOWN if count is None or not 0 <= count <= _MOST else count for count in counts)
+            known = [_UNKNOWN if count is None else count for count in counts]
+            if min(known) < _UNKNOWN or max(known) > _MOST:
+                known = [count if 0 <= count <= _MOST else _UNKNOWN for count in known]
+            self._counts.extend(known)
             return
         at = row * len(FIELDS)
-        known = self._counts[at : at + len(FIELDS)]
+        before = self._counts[at : at + len(FIELDS)]
         for offset, count in enumerate(counts):
-            if count is not None and known[offset] < count <= _MOST:
+            if count is not None and before[offset] < count <= _MOST:
                 self._counts[at + offset] = count
 
     def _open(self, call: str, model: str | None) -> int:
@@ -103,6 +106,10 @@ class UsageLedger:
     def by_model(self) -> dict[str, Usage]:
         """Totals by model name; the empty name stands for calls that name none."""
         width = len(FIELDS)
+        if len(self._models) == 1:
+            (name,) = self._models
+            columns = [self._counts[offset::width] for offset in range(width)]
+            return {name: Usage(len(self._rows), *[_sum(column) for column in columns])}
         sums = [[0] * (width + 1) for _ in self._models]
         known = [[False] * width for _ in self._models]
         for row, model in enumerate(self._row_models):
@@ -117,6 +124,12 @@ class UsageLedger:
     def total(self) -> Usage:
         """The sum over all models."""
         return sum(self.by_model().values(), Usage())
+
+
+def _sum(column: array[int]) -> int | None:
+    """The sum of what is known; None where nothing is."""
+    unknown = column.count(_UNKNOWN)
+    return sum(column) - _UNKNOWN * unknown if unknown < len(column) else None
 
 
 def _usage(sums: list[int], known: list[bool]) -> Usage:

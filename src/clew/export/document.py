@@ -6,9 +6,11 @@ its agent can; then its messages wait in memory until the header is known.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import IO, cast
 
 from clew.agents.base import Agent, Encodes, Reading, ReadsAtOnce, SourceFile, freeze, session_object, skim
@@ -22,7 +24,7 @@ from clew.model.json import JSON
 
 SPOOL = 1 << 20
 """Records wait in memory up to this size, then on disk, until all messages are written."""
-AT_ONCE = 8 << 20
+AT_ONCE = 16 << 20
 """A source up to this size is small ..."""
 LIMIT = 2 * AT_ONCE
 """... unless it is packed, and its messages turn out to be larger than this."""
@@ -85,11 +87,16 @@ class _Writer:
         if not self._source.frozen or self._source.size > AT_ONCE or not _reads_at_once(type(self._agent)):
             return None
         reading = cast(ReadsAtOnce, self._agent).read_at_once(self._source)
-        waiting: list[bytes] = []
+        between = len(self._between)
+        messages, records = bytearray(), bytearray()
+        waiting: list[bytes | bytearray] = []
         size = 0
-        for batch in self._batches(reading):
-            waiting.append(bytes(batch))
-            size += len(batch)
+        for _ in reading.encode(messages, records, self._between):
+            waiting.append(bytes(messages))
+            size += len(messages)
+            self._spool.write(records)
+            messages.clear()
+            records.clear()
             if size > LIMIT:
                 self._forget_records()
                 return None
@@ -97,9 +104,14 @@ class _Writer:
         if not is_right:
             self._forget_records()
             return None
+        self._spool.write(records)
+        if self._spool.tell():
+            self._spool.seek(-between, os.SEEK_END)
+            self._spool.truncate()
         self._out.write(self._header(facts))
-        for piece in waiting:
-            self._out.write(piece)
+        last = next((piece for piece in (messages, *reversed(waiting)) if piece), b"")
+        for piece in (*waiting, messages):
+            self._out.write(piece if piece is not last else memoryview(piece)[:-between])
         return reading, facts, reading.index
 
     def _forget_records(self) -> None:
@@ -117,22 +129,21 @@ class _Writer:
 
     def _batches(self, units: Encodes) -> Iterator[bytes | bytearray]:
         """Messages come back at once, other records wait until they follow behind them."""
-        between = self._between
         messages, records = bytearray(), bytearray()
         came = waited = b""
-        for _ in units.encode(messages, records, between):
+        for _ in chain(units.encode(messages, records, self._between), (None,)):
             if messages:
-                del messages[-len(between) :]
+                del messages[-len(self._between) :]
                 yield came
                 yield messages
                 messages.clear()
-                came = between
+                came = self._between
             if records:
-                del records[-len(between) :]
+                del records[-len(self._between) :]
                 self._spool.write(waited)
                 self._spool.write(records)
                 records.clear()
-                waited = between
+                waited = self._between
 
 
 @lru_cache
@@ -153,7 +164,6 @@ class _Encoded:
             (messages if unit.is_message else records).extend(dumps(unit.value) + between)
             if len(messages) + len(records) > BATCH:
                 yield
-        yield
 
 
 def _write_graph(tree: Tree, out: IO[bytes]) -> None:

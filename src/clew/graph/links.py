@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, count, islice
 
 WINDOW = 4096
 """How many recent uuids are at hand while reading; older parents are looked up at the end."""
@@ -17,8 +17,6 @@ MESSAGE, SIGNIFICANT, RESULT, SIDECHAIN, SAID = 1, 2, 4, 8, 16
 """Flags: is a message; prompt or start of a reply; tool result; on a sidechain; said by user or assistant."""
 
 NONE = -1
-Row = tuple[str | None, str | None, int, int, float, str | None]
-"""A node: uuid, parent, flags, index of the message, time, logical parent."""
 _BETWEEN = b"\n"
 
 
@@ -38,6 +36,8 @@ class Links:
         self.repeated: list[int] = []
         self.looks_ahead = False
         """True where a parent stands behind its child."""
+        self._leaps = 0
+        """Nodes whose parent is not the node right before them."""
         self._uuids = bytearray(_BETWEEN)
         self._offsets = array("Q", [1])
         self._is_plain = True
@@ -64,8 +64,9 @@ class Links:
         self.flags.append(flags)
         self.messages.append(message)
         self.times.append(time)
+        self.parents.append(self._find(parent, node, logical_parent))
         if uuid is not None:
-            self.name(uuid)
+            self._name(uuid)
             if uuid in self._recent:
                 self.repeated.append(node)
             else:
@@ -73,58 +74,69 @@ class Links:
                 if len(self._recent) > WINDOW:
                     del self._recent[next(iter(self._recent))]
         self._offsets.append(len(self._uuids))
-        if parent is not None:
-            found = self._recent.get(parent, node)
-            self.parents.append(found if found != node else NONE)
-            if found == node:
-                self._wanted.setdefault(parent, []).append(node)
-        else:
-            self.parents.append(NONE)
-            if logical_parent is not None:
-                self._link(node, logical_parent, self._logical)
         return node
 
-    def extend(self, rows: Sequence[Row]) -> None:
+    def extend(
+        self,
+        uuids: Sequence[str | None],
+        parents: Sequence[str | None],
+        flags: bytes | bytearray,
+        messages: Sequence[int],
+        times: Sequence[float],
+        logical: Sequence[str | None],
+    ) -> None:
         """Append many nodes at once: the same as adding one after the other."""
-        if not rows:
-            return
-        uuids, parents, flags, messages, times, logical = zip(*rows, strict=True)
         first = len(self.flags)
-        self.flags += bytes(flags)
+        self.flags += flags
         self.messages.extend(messages)
         self.times.extend(times)
-        self._extend_uuids(uuids)
-        recent, wanted, found = self._recent, self._wanted, self.parents.append
-        for node, (uuid, parent) in enumerate(zip(uuids, parents, strict=True), first):
+        self.extend_names(uuids)
+        recent, found = self._recent, self.parents.append
+        may_overflow = len(recent) + len(uuids) > WINDOW
+        before: str | None = None
+        for node, uuid, parent in zip(count(first), uuids, parents, strict=False):
+            # Nearly always a node hangs on the one before it.
+            at = node - 1 if parent == before is not None else self._find(parent, node, logical[node - first])
+            found(at)
+            before = uuid
             if uuid is not None:
                 if uuid in recent:
                     self.repeated.append(node)
+                    before = None
                 else:
                     recent[uuid] = node
-                    if len(recent) > WINDOW:
+                    if may_overflow and len(recent) > WINDOW:
                         del recent[next(iter(recent))]
-            at = recent.get(parent, node) if parent is not None else NONE
-            if at == node:
-                wanted.setdefault(parent, []).append(node)
-                at = NONE
-            found(at)
-            if parent is None and logical[node - first] is not None:
-                self._link(node, logical[node - first], self._logical)
 
-    def _extend_uuids(self, uuids: Sequence[str | None]) -> None:
+    def _find(self, parent: str | None, node: int, logical_parent: str | None) -> int:
+        """The parent of a new node, or none; one that is not at hand is looked up at the end."""
+        at = NONE
+        wanted, name = (self._wanted, parent) if parent is not None else (self._logical, logical_parent)
+        if name is not None:
+            at = self._recent.get(name, NONE)
+            if at == NONE:
+                wanted.setdefault(name, []).append(node)
+        self._leaps += at != node - 1
+        return at
+
+    def extend_names(self, uuids: Sequence[str | None]) -> None:
+        """Note only that nodes of these uuids are there; for whom `holds` is enough."""
         named = [uuid for uuid in uuids if uuid is not None]
         text = "\n".join([*named, ""])
         start = len(self._uuids)
-        if text.isascii() and len(named) == len(uuids) == text.count("\n"):
+        if named and text.isascii() and len(named) == len(uuids) == text.count("\n"):
             self._uuids += text.encode()
-            self._offsets.extend(islice(accumulate(map(len, named), _behind, initial=start), 1, None))
+            width = len(named[0]) + 1
+            if width * len(named) == len(text) and set(map(len, named)) == {width - 1}:
+                self._offsets.extend(range(start + width, start + len(text) + 1, width))
+            else:
+                self._offsets.extend(islice(accumulate(map(len, named), _behind, initial=start), 1, None))
             return
         for uuid in uuids:
-            self.name(uuid)
+            self._name(uuid)
             self._offsets.append(len(self._uuids))
 
-    def name(self, uuid: str | None, *_ignored: object) -> None:
-        """Note only that a node of this uuid is there; for whom `holds` is enough."""
+    def _name(self, uuid: str | None) -> None:
         if uuid is not None:
             self._is_plain = self._is_plain and "\n" not in uuid
             self._uuids += uuid.encode("utf-8", "surrogatepass") + _BETWEEN
@@ -137,6 +149,11 @@ class Links:
         if len(self._groups) > WINDOW:
             del self._groups[next(iter(self._groups))]
         return True
+
+    @property
+    def is_chain(self) -> bool:
+        """True where each node hangs on the one before it, and the first on none."""
+        return not self._leaps and (not self.parents or self.parents[0] == NONE)
 
     def uuid(self, node: int) -> str | None:
         """The uuid of a node, None where it has none."""
@@ -151,13 +168,6 @@ class Links:
     def uuids(self) -> bytes:
         """All uuids, for `holds`."""
         return bytes(self._uuids)
-
-    def _link(self, node: int, parent: str, wanted: dict[str, list[int]]) -> None:
-        found = self._recent.get(parent)
-        if found is not None and found != node:
-            self.parents[node] = found
-        else:
-            wanted.setdefault(parent, []).append(node)
 
     def resolve(self) -> None:
         """Find the parents that were not at hand, note those that do not exist, and cut circles."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import compress
 from typing import NamedTuple
 
 from clew.graph.links import MESSAGE, NONE, RESULT, SIGNIFICANT, Links
@@ -51,6 +52,8 @@ def find_forks(links: Links) -> list[Fork]:
     Tool results, further lines of one reply and notes of the agent are part of what they hang on, so the
     fan-out of parallel tool calls is no fork.
     """
+    if links.is_chain:
+        return []
     flags, parents = links.flags, links.parents
     owners = _owners(links) if links.looks_ahead else array("i", bytes(4 * len(links)))
     continuations: dict[int, list[int]] = {}
@@ -100,6 +103,8 @@ def _fork(links: Links, branches: list[int]) -> Fork:
 
 def find_path(links: Links, leaf: int) -> array[int]:
     """From the root to the leaf, messages only, with every tool result of a reply on the way, and its call."""
+    if links.is_chain and not links.flags[leaf + 1 :].translate(_IS_RESULT).count(1):
+        return array("i", compress(range(leaf + 1), links.flags.translate(_IS_MESSAGE)))
     spine = array("i", links.ancestors(leaf))
     spine.reverse()
     beside = _beside(links, spine)
@@ -114,6 +119,8 @@ def find_path(links: Links, leaf: int) -> array[int]:
 
 
 _ELSEWHERE = -2
+_IS_MESSAGE = bytes(1 if flags & MESSAGE else 0 for flags in range(256))
+_IS_RESULT = bytes(1 if flags & RESULT else 0 for flags in range(256))
 
 
 def _beside(links: Links, spine: array[int]) -> dict[int, list[int]]:

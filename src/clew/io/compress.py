@@ -26,19 +26,33 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 _BUFFER = 1 << 18
+_SMALL = 4 << 20
+"""A file up to this size can be read at once."""
 _STEP = 16 << 10
 """So much is unpacked at once; where the archive is damaged, at most this is lost."""
 
 
-def open_source(path: Path, limit: int | None = None) -> BinaryIO:
-    """Open a regular file for reading, unpacking it where it is compressed; else it ends at `limit`."""
+def open_source(path: Path, limit: int | None = None, *, is_read_whole: bool = False) -> BinaryIO:
+    """Open a regular file for reading, unpacking it where it is compressed; else it ends at `limit`.
+
+    A small one is read at once where all of it is wanted.
+    """
     try:
-        raw = _open_regular(path)
-        magic = raw.read(4) or b""
+        raw, size = _open_regular(path)
+        if is_read_whole and size <= _SMALL:
+            text = raw.read(-1 if limit is None else limit)
+            magic = text[:4]
+        else:
+            text = None
+            magic = raw.read(4) or b""
+        is_packed = magic.startswith(_GZIP) or magic == _ZSTD
+        if text is not None and not is_packed:
+            raw.close()
+            return io.BytesIO(text)
         raw.seek(0)
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
-    if limit is not None and not magic.startswith(_GZIP) and magic != _ZSTD:
+    if limit is not None and not is_packed:
         return cast(BinaryIO, io.BufferedReader(_Head(raw, limit), _BUFFER))
     handle = cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
     if magic.startswith(_GZIP):
@@ -52,7 +66,7 @@ class _Head(io.RawIOBase):
     """The beginning of a file that may be growing."""
 
     def __init__(self, raw: io.FileIO, limit: int) -> None:
-        self._raw, self._left = raw, limit
+        self._raw, self._left, self.limit = raw, limit, limit
 
     def readable(self) -> bool:
         return True
@@ -68,13 +82,15 @@ class _Head(io.RawIOBase):
         super().close()
 
 
-def _open_regular(path: Path) -> io.FileIO:
+def _open_regular(path: Path) -> tuple[io.FileIO, int]:
+    """The file and its size."""
     # O_NONBLOCK keeps a FIFO named like a session from hanging us.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise SourceUnreadable(f"{path}: not a regular file")
-    return io.FileIO(descriptor, "rb")
+    return io.FileIO(descriptor, "rb"), status.st_size
 
 
 def _zstd_reader(handle: BinaryIO) -> BinaryIO:
@@ -173,6 +189,17 @@ class Guarded(io.RawIOBase):
 def damage(stream: BinaryIO) -> str | None:
     """What was wrong with the archive behind a stream of open_source, once it was read to the end."""
     return getattr(getattr(stream, "raw", None), "damage", None)
+
+
+def most(stream: BinaryIO) -> int | None:
+    """How many bytes a stream of open_source gives at most, where that is known."""
+    if isinstance(stream, io.BytesIO):
+        at = stream.tell()
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(at)
+        return size
+    limit: int | None = getattr(getattr(stream, "raw", None), "limit", None)
+    return limit
 
 
 def packer(compression: str | None) -> Callable[[IO[bytes]], IO[bytes]]:

@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from clew.io.codec import COMPACT, NOT_JSON, CarefulReader, Decoded, TooDeep, decode_text, dumps, loads
+from clew.io.compress import most
 from clew.model.json import JSON
 
 _GIVEN = os.environ.get("CLEW_MAX_LINE", "")
@@ -22,7 +24,7 @@ MAX_LINE = int(_GIVEN) if _GIVEN.isdecimal() and int(_GIVEN) > 0 else 512 << 20
 """Longest line, in bytes, that is read as a record."""
 PIECE = 4 << 20
 """A longer line is kept in fragments of this size."""
-CHUNK = 1 << 18
+CHUNK = 1 << 20
 """How many bytes are read at a time where lines are not looked at one by one."""
 MAX_RESYNCS = 10_000
 """How many places of a damaged line are tried as the start of a record."""
@@ -78,6 +80,14 @@ def read_lines(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[tupl
                 text = b"" if text.endswith(b"\n") else stream.readline(PIECE)
         start += len(text)
         line += 1
+
+
+def read_texts(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """The same lines, and whether they are whole, for who need not know where they stand."""
+    limit = most(stream)
+    if limit is not None and limit < MAX_LINE:
+        return zip(stream, repeat(True), strict=False)
+    return ((text, whole) for text, _, _, whole in read_lines(stream))
 
 
 def read_chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:

@@ -4,7 +4,9 @@ from clew.store.branches import Branch, Comparison
 from clew.store.lock import CannotLock
 from clew.store.project import Project, ToolRun
 from clew.store.session import Session
+from clew.store.snapshots import Watch
 from clew.store.store import Store
+from clew.store.undo import Refused, Step, Undone
 from clew.store.wire import (
     Context,
     FileBackup,
@@ -29,8 +31,10 @@ __all__ = [
     "MessageRecord",
     "Project",
     "Receipt",
+    "Refused",
     "Said",
     "Session",
+    "Step",
     "Store",
     "Thinking",
     "TodoItem",
@@ -38,5 +42,7 @@ __all__ = [
     "ToolResult",
     "ToolRun",
     "TrackedFile",
+    "Undone",
     "Usage",
+    "Watch",
 ]

@@ -7,16 +7,16 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import Busy, SourceUnreadable
-from clew.model import Problem
-from clew.model.codes import problem
 from clew.store import metadata
+from clew.store.copies import examine_copies
+from clew.store.finding import Finding
+from clew.store.finding import found as _found
 from clew.store.layout import (
     CONFIG,
     FORMAT,
@@ -38,13 +38,6 @@ _OTHERS = 0o077
 _PATIENCE = 1.0
 """Seconds that a lock is waited for."""
 _TEMPORARY = re.compile(r"\..+\.tmp")
-
-
-class Finding(NamedTuple):
-    """One thing that is wrong, and how to mend it where that can be done."""
-
-    problem: Problem
-    mend: Callable[[], None] | None = None
 
 
 def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
@@ -91,12 +84,10 @@ def _examine_folder(
         yield from _tail(system, folder / name)
     yield from described(system, folder)
     yield from _leftovers(system, folder, folder / log)
+    if log == MESSAGES:
+        yield from examine_copies(system, folder)
     if (folder / QUARANTINE).exists():
         yield _found("quarantined", folder / QUARANTINE)
-
-
-def _found(code: str, path: Path, detail: str = "", mend: Callable[[], None] | None = None) -> Finding:
-    return Finding(problem(code, detail, file=str(path)), mend)
 
 
 def _modes(system: System, paths: list[Path]) -> Iterator[Finding]:

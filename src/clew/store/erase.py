@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 from clew.agents.sage_agent.locate import find_backup
 from clew.errors import UnknownReference
+from clew.io.blobs import digest_in, name_of
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 from clew.store import metadata
-from clew.store.layout import MESSAGES, SNAPSHOTS
+from clew.store.blobs import Blobs
+from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SNAPSHOTS
 from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE
 from clew.store.system import SYSTEM, System, sync_folder, write_all
@@ -49,7 +51,7 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
             _overwrite(system, log, start, tombstone(line))
         snapshots, files = _erase_snapshots(folder, uuid, system, wait)
         _forget(folder, said, system)
-        copies = [str(folder / QUARANTINE)] if (folder / QUARANTINE).exists() else []
+        copies = [str(folder / name) for name in (QUARANTINE, RESCUE) if (folder / name).exists()]
         return Erased(len(spans) + snapshots, files, copies)
 
 
@@ -159,6 +161,8 @@ def _erase_snapshots(folder: Path, uuid: str, system: System, wait: float) -> tu
                 kept |= backups
         for start, line in spans:
             _overwrite(system, log, start, tombstone(line))
+        digests = {digest for path in gone - kept if (digest := digest_in(path.name)) is not None}
+        Blobs(folder / BACKUPS, system).free(digests)
         for path in sorted(gone - kept):
             list(_erase_file(system, path))
         return len(spans), len(gone - kept)
@@ -167,6 +171,11 @@ def _erase_snapshots(folder: Path, uuid: str, system: System, wait: float) -> tu
 def _backups(folder: Path, record: dict[str, JSON]) -> Iterator[Path]:
     """The copies in the session's own folder that a snapshot names; others are not ours to remove."""
     snapshot = record.get("snapshot")
+    tracked = snapshot.get("trackedFiles") if isinstance(snapshot, dict) else None
+    for file in tracked.values() if isinstance(tracked, dict) else ():
+        digest = file.get("contentHash") if isinstance(file, dict) else None
+        if isinstance(digest, str) and digest_in(name_of(digest)) and (folder / BACKUPS / name_of(digest)).is_file():
+            yield folder / BACKUPS / name_of(digest)
     files = snapshot.get("fileBackups") if isinstance(snapshot, dict) else None
     for file in files.values() if isinstance(files, dict) else ():
         named = file.get("backupPath") if isinstance(file, dict) else None

@@ -19,6 +19,8 @@ from clew.store.lock import WAIT
 __all__ = ["BACKUPS", "MESSAGES", "METADATA", "SNAPSHOTS", "Durability", "Settings", "root_of", "session_folder"]
 
 ROOT, SESSIONS, PROJECTS, CONFIG = ".sage", "sessions", "projects", "config.json"
+RESCUE = "rescue"
+"""In a session's folder: plain copies of what somebody had changed before an undo replaced it."""
 FORMAT = 1
 """Number of the store's own form; a higher one was written by a newer version and is not written to."""
 OWN = "clew"
@@ -38,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool = False
     """Only this process writes: go on where the file system has no locks."""
     user_type: str | None = "external"
+    ignore: tuple[str, ...] = ()
+    """Files and folders that are left out where a whole workspace is watched: names or paths, `*` for anything."""
     store: int = FORMAT
 
 

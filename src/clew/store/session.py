@@ -18,10 +18,10 @@ from clew.store import metadata
 from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
 from clew.store.context import Surroundings
 from clew.store.follow import follow
-from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS
-from clew.store.log import Log
-from clew.store.system import make_folder
+from clew.store.layout import BACKUPS, MESSAGES, RESCUE
+from clew.store.snapshots import Snapshots, Watch, root_for
 from clew.store.tree import MAIN, Tree, whole_lines
+from clew.store.undo import Undoing, Undone, Wish, named_by_pending
 from clew.store.wire import (
     TITLE,
     BranchRecord,
@@ -63,6 +63,8 @@ class Session:
         self._world = world or World()
         self._writer = Writer(folder, self._world)
         self._tree = Tree()
+        self._snapshots = Snapshots(folder, self._world, self._writer.now)
+        self._undoing = Undoing(self._snapshots, self._writer, self._world.system)
 
     def __repr__(self) -> str:
         return f"<Session {self.id} in {self.folder.parent}>"
@@ -208,17 +210,57 @@ class Session:
             is_snapshot_update=is_update,
             snapshot=FileMaps(tracked_files=files, file_backups=backups or {}),
         )
-        settings = self._world.settings
-        make_folder(self._world.system, self.folder)
-        log = Log(self.folder / SNAPSHOTS, system=self._world.system, wait=settings.lock_wait, alone=settings.alone)
-        try:
-            log.begin()
-            try:
-                log.append(encode_lines([record]))
-            finally:
-                log.finish()
-        finally:
-            log.drop()
+        with self._snapshots.writing() as log:
+            log.append(encode_lines([record]))
+
+    def watch(
+        self, message: str | Receipt, paths: Sequence[str | Path] | None = None, *, root: Path | str | None = None
+    ) -> Watch:
+        """Record what a tool of a message does to files: `with session.watch(message, ["a.py"]): ...`.
+
+        With paths, those below the workspace `root` (default: the working folder) are watched; without, all of it.
+        Where there is no `with`, call `before()` and `after()`.
+        """
+        uuid = message if isinstance(message, str) else message.uuid
+        named = None if paths is None else [str(path) for path in paths]
+        return Watch(self._snapshots, uuid, root_for(root), named)
+
+    def undo(
+        self,
+        to: str | None = None,
+        *,
+        file: str | None = None,
+        root: Path | str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        rescue: Path | None = None,
+    ) -> Undone:
+        """Go back to before the last message that changed files, or `to` a branch or message, with the files.
+
+        With `file` that one alone goes back, and the conversation stays. Files that somebody changed since are only
+        replaced by `force`; copies of them are then kept in `rescue` (default: in the session's folder).
+        """
+        wish = Wish("undo", root_for(root), to, file, force, rescue or self._rescue())
+        return self._undoing.look(self.tree(), wish) if dry_run else self._undoing.carry_out(wish)
+
+    def redo(
+        self,
+        *,
+        root: Path | str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        rescue: Path | None = None,
+    ) -> Undone:
+        """Take the last undo back, as long as nothing was said since."""
+        wish = Wish("redo", root_for(root), force=force, rescue=rescue or self._rescue())
+        return self._undoing.look(self.tree(), wish) if dry_run else self._undoing.carry_out(wish)
+
+    def clear(self) -> list[str]:
+        """Remove the copies of files that no record names; returns their digests."""
+        return self._snapshots.clear(lambda: named_by_pending(self.folder))
+
+    def _rescue(self) -> Path:
+        return self.folder / RESCUE / self._writer.now().replace(":", "")
 
     def title(self, text: str) -> Receipt:
         """Give the session a title; the last one counts."""

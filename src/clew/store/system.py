@@ -128,8 +128,11 @@ def write_all(system: System, descriptor: int, content: bytes) -> None:
             continue
 
 
-def replace_file(system: System, path: Path, content: bytes) -> None:
-    """Replace a file durably: a reader sees the old or the new one, and a crash leaves either."""
+def replace_file(system: System, path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Replace a file durably: a reader sees the old or the new one, and a crash leaves either.
+
+    Where it need not be durable, a power cut may leave something else.
+    """
     temporary = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     descriptor = system.open(temporary, flags, FILE_MODE)
@@ -138,14 +141,16 @@ def replace_file(system: System, path: Path, content: bytes) -> None:
             if system.fstat(descriptor).st_mode & 0o777 != FILE_MODE:
                 system.chmod(temporary, FILE_MODE)
             write_all(system, descriptor, content)
-            system.sync(descriptor)
+            if durable:
+                system.sync(descriptor)
         finally:
             system.close(descriptor)
         system.replace(temporary, path)
     except BaseException:
         _discard(system, temporary)
         raise
-    sync_folder(system, path.parent)
+    if durable:
+        sync_folder(system, path.parent)
 
 
 def _discard(system: System, path: Path) -> None:

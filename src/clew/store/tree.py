@@ -20,6 +20,7 @@ NONE = -1
 _CHUNK = 8 << 20
 _SIGNIFICANT = frozenset({"user", "assistant"})
 _ADVANCING = MESSAGES - {"error"}
+_WITH_FILES = ("undo", "redo")
 
 
 class Peek(msgspec.Struct, rename="camel", gc=False):
@@ -30,6 +31,7 @@ class Peek(msgspec.Struct, rename="camel", gc=False):
     parent_uuid: str | None = None
     branch_id: str | None = None
     message_id: str | None = None
+    from_id: str | None = None
     action: str | None = None
     name: str | None = None
     was: str = ""
@@ -46,7 +48,10 @@ class Peek(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def is_switch(self) -> bool:
-        return self.type == BRANCH and self.action == "switch" and self.message_id is not None
+        """True for a record that moves the conversation elsewhere."""
+        if self.type != BRANCH:
+            return False
+        return self.action in _WITH_FILES or (self.action == "switch" and self.message_id is not None)
 
     @property
     def moves(self) -> bool:
@@ -110,6 +115,8 @@ class Tree:
         """The names that branches were given, by id."""
         self.head = NONE
         """Where the conversation stands."""
+        self.moves: list[tuple[int, Peek]] = []
+        """The marks that moved it, each with the number of records before it."""
         self._stated: dict[int, str] = {}
         self._erased: dict[int, str] = {}
         self._lines = _Lines()
@@ -144,8 +151,9 @@ class Tree:
     def _note(self, mark: Peek) -> None:
         if mark.action == "name" and mark.branch_id and mark.name:
             self.names[mark.branch_id] = mark.name
-        elif mark.is_switch and mark.message_id in self.places:
-            self.head = self.places[mark.message_id]
+        elif mark.is_switch and (mark.message_id is None or mark.message_id in self.places):
+            self.head = NONE if mark.message_id is None else self.places[mark.message_id]
+            self.moves.append((len(self.uuids), mark))
 
     def _drawn(self) -> _Lines:
         """The branches, as far as the records go."""

@@ -106,7 +106,8 @@ class MessageRecord(Wire, kw_only=True):
 class TrackedFile(Wire, kw_only=True):
     """A file at a message: what it held before, and what became of it."""
 
-    original_content: str | None = None
+    original_content: str | None | UnsetType = None
+    """None: there was no file. Absent: what it held is kept apart, or is not known."""
     content_hash: str | None = None
     size: int = 0
     state: Literal["created", "modified", "deleted", "unchanged"]
@@ -126,6 +127,36 @@ class FileMaps(Wire, kw_only=True):
     file_backups: dict[str, FileBackup] = msgspec.field(default_factory=dict)
 
 
+class OwnFile(Wire, kw_only=True):
+    """What the two maps have no place for."""
+
+    existed: bool
+    mode_before: int | UnsetType = UNSET
+    mode: int | UnsetType = UNSET
+    missing: str | UnsetType = UNSET
+    """Why what it held before could not be kept."""
+    missing_after: str | UnsetType = UNSET
+    """The same of what it held behind."""
+    raw: str | UnsetType = UNSET
+    """The path's bytes in base64, where they are no text."""
+
+
+class OwnFiles(Wire, kw_only=True):
+    """The store's own part of a snapshot."""
+
+    root: str
+    """The folder that paths are relative to."""
+    open: bool | UnsetType = UNSET
+    """It was made before a tool ran; the next record for its message tells what the tool did."""
+    files: dict[str, OwnFile]
+
+
+class SnapshotMetadata(Wire, kw_only=True):
+    """Where the store's own part stands, as in messages."""
+
+    clew: OwnFiles
+
+
 class SnapshotRecord(Wire, kw_only=True):
     """Files at a message, so that they can be put back."""
 
@@ -134,6 +165,7 @@ class SnapshotRecord(Wire, kw_only=True):
     timestamp: str
     is_snapshot_update: bool = False
     snapshot: FileMaps
+    metadata: SnapshotMetadata | UnsetType = UNSET
 
 
 class NoteRecord(Wire, kw_only=True):
@@ -148,6 +180,9 @@ class NoteRecord(Wire, kw_only=True):
     metadata: dict[str, JSON]
 
 
+Move = Literal["switch", "undo", "redo"]
+
+
 class BranchRecord(Wire, kw_only=True):
     """A branch was named, or the conversation was moved to a message: both are appended, nothing is changed."""
 
@@ -155,11 +190,14 @@ class BranchRecord(Wire, kw_only=True):
     uuid: str
     timestamp: str
     session_id: str
-    action: Literal["name", "switch"]
+    action: Literal["name"] | Move
     branch_id: str
     name: str | UnsetType = UNSET
-    message_id: str | UnsetType = UNSET
-    """Where the conversation stands from here on."""
+    message_id: str | None | UnsetType = UNSET
+    """Where the conversation stands from here on; None: before its first message."""
+    from_id: str | None | UnsetType = UNSET
+    """Where it stood, if files went back or on with it."""
+    todos: list[TodoItem] | msgspec.Raw | UnsetType = UNSET
     metadata: dict[str, JSON]
 
 

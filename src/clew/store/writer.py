@@ -423,7 +423,7 @@ def standing(lines: Iterator[bytes], path: Path) -> State:
         if last is not None and found.uuid != expected:
             break
         if found.is_switch and last is None:
-            return State(seq, found.message_id, found.branch_id or MAIN, False)
+            return State(seq, found.message_id, found.branch_id or MAIN, False, _last(line).todos)
         if not found.moves:
             continue
         last = last or found

@@ -66,6 +66,9 @@ class Conversation:
                 yield from self._link(uuid, 0, place)
             if value.get("kind") == "snapshot":
                 self._snapshot(value, place)
+            elif value.get("kind") == "state" and isinstance(native_rest(value).get("uuid"), str):
+                # Going back is no message, but has a snapshot of what it did to files.
+                self._uuids.setdefault(native_rest(value)["uuid"], 0)
 
     def _message(self, message: dict[str, JSON], place: Place) -> Iterator[Problem]:
         index = message["index"]

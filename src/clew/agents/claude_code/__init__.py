@@ -109,7 +109,7 @@ class ClaudeCode:
 
     def target(self, header: Header) -> str:
         session = header.session
-        folder = safe_relative(session.get("workspace_encoded") or encode_claude(session["workspace"]))
+        folder = safe_relative(session.get("workspace_encoded") or encode_claude(session["workspace"]) or "-")
         name = safe_relative(f"{session['id']}.jsonl")
         # Sub-agents of older clients lay beside their session, and go back there.
         was_flat = Path(str(session.get("source", {}).get("path", ""))).parent.name == folder

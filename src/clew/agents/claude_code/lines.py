@@ -112,6 +112,7 @@ LACKING: dict[str, dict[str, None]] = {
 }
 """What the structs of the second pass say where a record lacks a key, so that they can be seen like a `Line`."""
 WANTED = (
+    "",
     "type",
     "uuid",
     "parentUuid",
@@ -124,7 +125,28 @@ WANTED = (
     "message.content",
     "toolUseResult",
 )
-"""What `Scanner.said` takes of a record."""
+"""What the scanner takes of every record; the empty path is the record itself."""
+Told = tuple[Any, ...]
+"""These values of a record."""
+
+
+def told(line: Line) -> Told:
+    """What is wanted of a line."""
+    message = line.message
+    return (
+        line,
+        line.type,
+        line.uuid,
+        line.parentUuid,
+        line.logicalParentUuid,
+        line.timestamp,
+        line.sessionId,
+        line.version,
+        line.isSidechain,
+        message.id if message is not None else None,
+        message.content if message is not None else None,
+        line.toolUseResult,
+    )
 
 
 def outline(value: JSON, struct: type[msgspec.Struct]) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from typing import Any
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Raw
@@ -11,16 +12,16 @@ from msgspec import Raw
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import tables
 from clew.agents.claude_code.header import shared_values
-from clew.agents.claude_code.lines import LACKING, WANTED
+from clew.agents.claude_code.lines import LACKING, WANTED, Told
 from clew.agents.claude_code.orders import ORDERS
 from clew.agents.claude_code.scan import Scanner
 from clew.agents.jsonl import BATCH, JsonlReading
 from clew.agents.mapping import Values
-from clew.agents.quick import Quick, Shapes, Watch
+from clew.agents.quick import Quick, Shapes
 from clew.derive.facts import Facts
 from clew.io.codec import COMPACT, dumps, loads
 from clew.io.compress import damage
-from clew.io.records import read_line, read_lines
+from clew.io.records import read_line, read_texts
 from clew.model.json import JSON
 
 AGENT = "claude-code"
@@ -31,6 +32,8 @@ _objects = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 class ClaudeReading(JsonlReading):
     """Messages and records of one transcript."""
 
+    _enough = BATCH
+
     def __init__(self, source: SourceFile, shared: Values) -> None:
         self.shared = shared
         super().__init__(AGENT, source, tables.choose, shared, {"shared": shared}, hints=ORDERS)
@@ -39,11 +42,15 @@ class ClaudeReading(JsonlReading):
         """Append the JSON of each unit and `between`; stops now and then, so that what is there can be taken away."""
         return self._encode(messages, records, between, None)
 
-    def _encode(self, messages: bytearray, records: bytearray, between: bytes, watch: Watch | None) -> Iterator[None]:
+    def _open(self) -> BinaryIO:
+        return open_main(self.source)
+
+    def _encode(self, messages: bytearray, records: bytearray, between: bytes, watch: _Watch | None) -> Iterator[None]:
         quick = Quick(_SHAPES, self.context, self.calls, between, watch=watch)
         take = quick.take
-        with open_main(self.source) as stream:
-            for text, line, start, whole in read_lines(stream):
+        full = BATCH
+        with self._open() as stream:
+            for text, whole in read_texts(stream):
                 at = text.find(_TYPE, 0, _HEAD) + 8
                 # The first type in a line, and whether a prompt is text: a wrong guess costs time, never truth.
                 sort = text[at : at + 12] if text[at : at + 5] != _USER else text[at : at + 42]
@@ -51,16 +58,21 @@ class ClaudeReading(JsonlReading):
                 if taken:
                     self.index += 1
                 elif taken is None:
-                    for record in read_line(text, line, start, whole):
+                    for record in read_line(text, 0, 0, whole):
                         unit = self.unit(record)
                         (messages if unit.is_message else records).extend(dumps(unit.value) + between)
                         if record.value is not None and self.form is not None and record.dialect == COMPACT:
                             quick.learn(sort, self.form, record.value)
-                if len(messages) + len(records) > BATCH:
+                if len(messages) + len(records) > full:
                     self.calls.forget()
-                    yield
+                    if watch is not None:
+                        watch.look()
+                    if len(messages) + len(records) > self._enough:
+                        yield
+                    full = len(messages) + len(records) + BATCH
             self.damage = damage(stream)
-        yield
+        if watch is not None:
+            watch.look()
 
 
 class _Again(Exception):
@@ -74,17 +86,24 @@ class ClaudeReadingAtOnce(ClaudeReading):
     the reading begins again; whether the guess was right is known at the end.
     """
 
+    _enough = 4 << 20
+
     def __init__(self, source: SourceFile) -> None:
         self._scanner = Scanner(Facts(), source.path, tree=True, counts=False)
         self._seen = 0
         with open_main(source) as stream:
+            # A small file is at hand by now, and need not be opened again.
+            self._text = stream.getvalue() if isinstance(stream, io.BytesIO) else None
             # The first line nearly always says all that there is to guess.
-            for text, *_ in read_lines(stream):
+            for text, _ in read_texts(stream):
                 self._scanner.see_text(text)
                 self._seen += 1
                 if self._scanner.of_first is not None or self._seen == _PEEK:
                     break
         super().__init__(source, self._scanner.shared())
+
+    def _open(self) -> BinaryIO:
+        return io.BytesIO(self._text) if self._text is not None else open_main(self.source)
 
     def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
         watch = _Watch(self._scanner, self._seen)
@@ -113,22 +132,19 @@ class _Watch:
         self._scanner, self._learned = scanner, scanner.learned
         self.seen, self._lines = seen, 0
         self.may_begin_again = True
+        self._waiting: list[Told | bytes] = []
+        self.see = self.see_text = self._waiting.append
 
-    def see(self, line: Any, told: tuple[Any, ...]) -> None:
-        self._lines += 1
-        if self._lines > self.seen:
-            self.seen = self._lines
-            self._scanner.said(line, *told)
-            if self._scanner.learned != self._learned and self.may_begin_again:
-                raise _Again
-
-    def see_text(self, text: bytes) -> None:
-        self._lines += 1
-        if self._lines > self.seen:
-            self.seen = self._lines
-            self._scanner.see_text(text)
-            if self._scanner.learned != self._learned and self.may_begin_again:
-                raise _Again
+    def look(self) -> None:
+        """Take in what was seen since the last look: many lines together are taken in more quickly."""
+        waiting = self._waiting
+        fresh = waiting[max(0, self.seen - self._lines) :]
+        self._lines += len(waiting)
+        self.seen = max(self.seen, self._lines)
+        waiting.clear()
+        self._scanner.see_mixed(fresh)
+        if self._scanner.learned != self._learned and self.may_begin_again:
+            raise _Again
 
 
 _SHAPES = Shapes(ORDERS, opaque=True, defaults=LACKING, wanted=WANTED)

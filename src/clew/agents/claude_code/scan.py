@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
 
 from clew.agents.base import SourceFile, open_main
-from clew.agents.claude_code.lines import Block, Line, Result, outline
+from clew.agents.claude_code.lines import WANTED, Block, Line, Result, Told, Usage, outline, told
 from clew.agents.claude_code.prompts import human_prompt, queued_prompt
 from clew.derive.facts import Facts
 from clew.derive.usage import FIELDS
-from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Row
+from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.io.codec import loads as _decode_any
 from clew.io.compress import open_source
 from clew.io.records import read_chunks, read_line, read_lines, read_records
@@ -23,6 +25,9 @@ from clew.model.json import JSON
 from clew.model.time import is_canonical, parse_time, spell_time
 
 SYNTHETIC = "<synthetic>"
+_PROGRESS = "progress"
+_LINKED = frozenset({"assistant", "user", "system", "attachment", _PROGRESS})
+_TIME, _SESSION, _VERSION = map(WANTED.index, ("timestamp", "sessionId", "version"))
 _NO_COUNTS = (None,) * len(FIELDS)
 
 _decoder = msgspec.json.Decoder(Line)
@@ -36,8 +41,8 @@ PLAIN_TOOLS = frozenset(
 _AGENT = b'"agentId"'
 _decode_result = msgspec.json.Decoder(Result | str | list[msgspec.Raw] | None).decode
 
-ROWS = 1000
-"""So many links are handed over at a time."""
+TIMES = 1000
+"""So many times are looked at together."""
 SETTLED = 64
 """After so many records nobody waits any longer for a branch, a slug or an agent's id."""
 
@@ -45,7 +50,6 @@ SETTLED = 64
 def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
     """What one pass over a transcript tells; `tree`: links between records; `counts`: tokens, models and tools."""
     scanner = Scanner(Facts(), source.path, tree, counts)
-    see = scanner.see
     with open_main(source) as stream:
         for chunk, whole in read_chunks(stream):
             if not whole:
@@ -57,8 +61,7 @@ def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
             except _DAMAGED:
                 scanner.read_damaged(chunk)
             else:
-                for line in lines:
-                    see(line)
+                scanner.see_all(list(map(told, lines)))
     return scanner.finish()
 
 
@@ -92,34 +95,14 @@ class Scanner:
         self.first = self.last = ""
         self.times: list[JSON] = []
         self.tree = tree
-        self.rows: list[Row] = []
-
-    def add(
-        self,
-        uuid: str | None,
-        parent: str | None,
-        flags: int,
-        message: int = 0,
-        time: float = 0.0,
-        logical_parent: str | None = None,
-    ) -> None:
-        """Note a link, or no more than that there is such a record, as it is wanted."""
-        if self.tree:
-            self.rows.append((uuid, parent, flags, message, time, logical_parent))
-            if len(self.rows) >= ROWS:
-                self.flush()
-        elif self.counts:
-            self.facts.links.name(uuid)
-
-    def flush(self) -> None:
-        """Hand over the links that were kept at hand."""
-        self.facts.links.extend(self.rows)
-        self.rows = []
+        self.reply: str | None = None
+        """The reply that the last line belongs to."""
+        self.counted: tuple[str | None, Usage | None] = None, None
+        """The call counted last, and what it said."""
 
     def finish(self) -> Facts:
         """Hand over what was kept at hand."""
         facts = self.facts
-        self.flush()
         self.widen()
         self.count_session(None)
         facts.extra["calls"] = self.calls
@@ -139,7 +122,7 @@ class Scanner:
         except _DAMAGED:
             self._salvage(text)
         else:
-            self.see(line)
+            self.see_all([told(line)])
 
     def shared(self) -> dict[str, JSON]:
         """What most records repeat, as far as it is known by now."""
@@ -152,60 +135,61 @@ class Scanner:
             if record.value is None:
                 self.facts.records += 1
             else:
-                self.see(msgspec.convert(outline(record.value, Line), Line))
+                self.see_all([told(msgspec.convert(outline(record.value, Line), Line))])
 
-    def see(self, line: Line) -> None:
-        """See a record."""
-        facts = self.facts
-        facts.records += 1
-        kind = line.type
-        if kind == "assistant" or kind == "user":
-            message = line.message
-            self.said(
-                line,
-                kind,
-                line.uuid,
-                line.parentUuid,
-                line.logicalParentUuid,
-                line.timestamp,
-                line.sessionId,
-                line.version,
-                line.isSidechain,
-                message.id if message is not None else None,
-                message.content if message is not None else None,
-                line.toolUseResult,
-            )
-        elif kind == "system" or kind == "attachment":
-            self.noted(line)
-        elif kind == "progress":
-            self.add(line.uuid, line.parentUuid, SIDECHAIN if line.isSidechain else 0)
-            if line.data is not None and line.data.agentId and line.parentToolUseID:
-                self.calls.setdefault(line.data.agentId, line.parentToolUseID)
-        else:
-            self.bookkeeping(line)
-        if self.is_unclaimed and line.sessionId:
-            self.claim(line.sessionId)
+    def see_mixed(self, lines: list[Told | bytes]) -> None:
+        """See records of which some are still text."""
+        rows: list[Told] = []
+        for line in lines:
+            if isinstance(line, tuple):
+                rows.append(line)
+                continue
+            try:
+                rows.append(told(_decode(line)))
+            except _DAMAGED:
+                self.see_all(rows)
+                rows = []
+                self._salvage(line)
+        self.see_all(rows)
 
-    def claim(self, session: str) -> None:
+    def see_all(self, rows: list[Told]) -> None:
+        """See records, in their order."""
+        self.facts.records += len(rows)
+        if self.is_unclaimed:
+            self.claim(row[_SESSION] for row in rows)
+        others = [row[0] for row in rows if row[1] not in _LINKED]
+        if others:
+            for line in others:
+                self.bookkeeping(line)
+            rows = [row for row in rows if row[1] in _LINKED]
+        if rows:
+            self.context([row for row in rows if row[1] != _PROGRESS])
+            self.link(rows)
+
+    def claim(self, sessions: Iterable[str | None]) -> None:
         """The first record that says a session's id says it for the file."""
-        self.is_unclaimed = False
-        self.facts.extra["claimed"] = session
-        self.learned += 1
+        session = next(filter(None, sessions), None)
+        if session is not None:
+            self.is_unclaimed = False
+            self.facts.extra["claimed"] = session
+            self.learned += 1
 
-    def context(self, line: Line, session: str | None, version: str | None, time: JSON) -> None:
+    def context(self, rows: list[Told]) -> None:
         """Take what every chain record tells."""
-        if session == self.session:
-            self.of_session += 1
+        sessions = [row[_SESSION] for row in rows]
+        if sessions.count(self.session) == len(sessions):
+            self.of_session += len(sessions)
         else:
-            self.count_session(session)
-        if version:
-            self.facts.version = version
-        if self.unsettled:
-            self.settle(line)
-        if time:
-            self.times.append(time)
-            if len(self.times) >= ROWS:
-                self.widen()
+            for session in sessions:
+                self.count_session(session)
+        self.facts.version = next(filter(None, [row[_VERSION] for row in reversed(rows)]), self.facts.version)
+        for row in rows if self.unsettled else ():
+            self.settle(row[0])
+            if not self.unsettled:
+                break
+        self.times += filter(None, [row[_TIME] for row in rows])
+        if len(self.times) >= TIMES:
+            self.widen()
 
     def widen(self) -> None:
         """Widen the span of the session by the times kept at hand; nearly always all are spelled alike and sort."""
@@ -224,7 +208,10 @@ class Scanner:
                 self.last = max(self.last, time)
 
     def count_session(self, session: str | None) -> None:
-        """Count the records of the session at hand; those of another follow."""
+        """Count the records of each session; those of one stand together."""
+        if session == self.session:
+            self.of_session += 1
+            return
         if self.of_first is None and session is not None:
             self.of_first = session
             self.learned += session != self.facts.extra.get("claimed")
@@ -248,40 +235,51 @@ class Scanner:
             self.learned += 1
         self.unsettled -= self.unsettled > 1 or facts.cwd is not None
 
-    def noted(self, line: Line) -> None:
+    def link(self, rows: list[Told]) -> None:
+        """Who follows whom, and what was said; or no more than that there are such records, as it is wanted."""
         facts = self.facts
-        self.context(line, line.sessionId, line.version, line.timestamp)
-        facts.messages += 1
-        flags = MESSAGE | (SIDECHAIN if line.isSidechain else 0)
+        first = facts.messages + 1
+        flags = bytearray()
+        for row in rows:
+            kind = row[1]
+            if kind == "assistant" or kind == "user":
+                facts.messages += 1
+                flags.append(self.said(row))
+            elif kind == _PROGRESS:
+                flags.append(self.progress(row[0]))
+            else:
+                facts.messages += 1
+                flags.append(self.noted(row[0]))
+        if self.tree:
+            _, kinds, uuids, parents, logical, times, *_ = zip(*rows, strict=True)
+            seconds = [_seconds(time) if flag & SIGNIFICANT else 0.0 for time, flag in zip(times, flags, strict=True)]
+            numbers: Sequence[int] = range(first, facts.messages + 1)
+            if _PROGRESS in kinds:
+                logical = tuple(None if row[1] == _PROGRESS else row[4] for row in rows)
+                numbers = _numbers(flags, first)
+            facts.links.extend(uuids, parents, flags, numbers, seconds, logical)
+        elif self.counts:
+            facts.links.extend_names([row[2] for row in rows])
+
+    def progress(self, line: Line) -> int:
+        if line.data is not None and line.data.agentId and line.parentToolUseID:
+            self.calls.setdefault(line.data.agentId, line.parentToolUseID)
+        return SIDECHAIN if line.isSidechain else 0
+
+    def noted(self, line: Line) -> int:
+        flags = MESSAGE | SIDECHAIN if line.isSidechain else MESSAGE
         attachment = line.attachment
         if attachment is not None and attachment.type == "queued_command" and attachment.prompt is not UNSET:
             flags |= SIGNIFICANT | SAID
-            facts.user_messages += 1
+            self.facts.user_messages += 1
             if queued_prompt(bytes(attachment.prompt), attachment.origin.kind if attachment.origin else None):
-                facts.prompts += 1
-        self.add(line.uuid, line.parentUuid, flags, facts.messages, _seconds(line.timestamp), line.logicalParentUuid)
+                self.facts.prompts += 1
+        return flags
 
-    def said(
-        self,
-        line: Line,
-        kind: str,
-        uuid: str | None,
-        parent: str | None,
-        logical: str | None,
-        time: JSON,
-        session: str | None,
-        version: str | None,
-        is_sidechain: bool | None,
-        group: str | None,
-        content: str | list[Block] | None,
-        result: Result | str | list[msgspec.Raw] | msgspec.Raw | None,
-    ) -> None:
-        """See what was said; the values are those of the line, which is asked for more where that is rare."""
+    def said(self, row: Told) -> int:
+        """See what was said; the line itself is asked only for what is rare."""
+        line, kind, _, _, _, _, _, _, is_sidechain, group, content, result = row
         facts = self.facts
-        self.context(line, session, version, time)
-        if self.is_unclaimed and session:
-            self.claim(session)
-        facts.messages += 1
         flags = MESSAGE | SAID | SIDECHAIN if is_sidechain else MESSAGE | SAID
         if type(content) is list:
             for block in content:
@@ -305,15 +303,13 @@ class Scanner:
                     facts.has_thinking = True
         if kind == "user":
             facts.user_messages += 1
-            if not flags & RESULT:
-                flags |= self.user(line)
-        else:
-            if self.counts:
-                self.count(line)
-            if not group or facts.links.begins_reply(group):
-                flags |= SIGNIFICANT
-        seconds = _seconds(time) if self.tree and flags & SIGNIFICANT else 0.0
-        self.add(uuid, parent, flags, facts.messages, seconds, logical)
+            return flags if flags & RESULT else flags | self.user(line)
+        if self.counts:
+            self.count(line)
+        if group and (group == self.reply or not facts.links.begins_reply(group)):
+            return flags
+        self.reply = group
+        return flags | SIGNIFICANT
 
     def call(self, block: Block) -> None:
         # A block without what makes a call is none.
@@ -357,11 +353,17 @@ class Scanner:
             return
         if message.model:
             facts.models[message.model] += 1
-        counts = message.usage.counts() if message.usage else _NO_COUNTS
-        if counts == _NO_COUNTS and line.usage:
+        usage = message.usage
+        if message.id and usage is not None and self.counted == (message.id, usage):
+            return
+        counts = usage.counts() if usage is not None else _NO_COUNTS
+        if counts != _NO_COUNTS:
+            self.counted = message.id, usage
+        elif line.usage:
             counts = line.usage.counts()
         if counts != _NO_COUNTS:
-            call = message.id or line.uuid or f"{self.path}:{facts.records}"
+            # The lines of one call repeat its counts; one that says no call is a call of its own.
+            call = message.id or line.uuid or f"{self.path}:{facts.messages}"
             facts.ledger.note(call, message.model, counts)
 
     def bookkeeping(self, line: Line) -> None:
@@ -374,6 +376,12 @@ class Scanner:
             facts.titles["custom"] = line.customTitle
         elif line.type == "last-prompt" and line.leafUuid:
             facts.leaf_uuid = line.leafUuid
+
+
+def _numbers(flags: bytes | bytearray, first: int) -> list[int]:
+    """The indices of messages; 0 for records that are none."""
+    index = count(first)
+    return [next(index) if flag & MESSAGE else 0 for flag in flags]
 
 
 def _are_canonical(times: list[JSON]) -> bool:

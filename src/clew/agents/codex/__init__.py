@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
 from clew.agents.codex import locate, sniff
 from clew.agents.receiving import Receiver
 from clew.derive.facts import Facts
@@ -45,9 +45,12 @@ class Codex:
         return session_id(source, first_id(source))
 
     def scan(self, source: SourceFile) -> Facts:
+        return self.skim(source, tree=True, counts=True)
+
+    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         from clew.agents.codex.scan import scan
 
-        return scan(source)
+        return scan(source, counts)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.codex.header import session_object
@@ -60,6 +63,11 @@ class Codex:
         from clew.agents.codex.scan import outline_of
 
         return CodexReading(source, outline_of(source, facts))
+
+    def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
+        from clew.agents.codex.atonce import CodexReadingAtOnce
+
+        return CodexReadingAtOnce(source)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.codex import tables

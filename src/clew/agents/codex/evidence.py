@@ -138,7 +138,8 @@ class _Reader:
             self._changes.setdefault(key, []).extend(found)
 
     def message(self, message: dict[str, JSON]) -> Iterator[Event]:
-        is_inherited = bool((native_rest(message).get("metadata") or {}).get("inherited_user_message"))
+        noted = native_rest(message).get("metadata")
+        is_inherited = isinstance(noted, dict) and bool(noted.get("inherited_user_message"))
         for block in message["content"]:
             if block["type"] == "tool_use":
                 yield from self._called(block, message["index"], is_inherited)

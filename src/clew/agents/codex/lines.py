@@ -26,6 +26,7 @@ _Count = Annotated[int, Meta(ge=0, le=2**53)] | None
 
 class Tokens(
     msgspec.Struct,
+    omit_defaults=True,
     rename={
         "input": "input_tokens",
         "cached": "cached_input_tokens",
@@ -45,12 +46,13 @@ class Tokens(
     total: _Count = None
 
 
-_NO_TOKENS = Tokens()
+NO_TOKENS = Tokens()
+"""What a token event says that has no count at all."""
 
 
 class Spending(msgspec.Struct, gc=False):
-    total_token_usage: Raw | UnsetType = UNSET
-    last_token_usage: Raw | UnsetType = UNSET
+    total_token_usage: Tokens | None = None
+    last_token_usage: Tokens | None = None
 
 
 class Passthrough(msgspec.Struct, gc=False):
@@ -106,18 +108,6 @@ class Line(Payload, gc=False):
     record_type: Raw | UnsetType = UNSET
 
 
-_tokens = msgspec.json.Decoder(Tokens).decode
-
-
-def read_tokens(raw: bytes) -> Tokens | None:
-    """The counts that a part of a token event gives; None where there is none at all."""
-    try:
-        tokens = _tokens(raw)
-    except DAMAGED:
-        return None
-    return tokens if tokens != _NO_TOKENS else None
-
-
 _decoder = msgspec.json.Decoder(Line)
 decode, decode_lines = _decoder.decode, _decoder.decode_lines
 
@@ -170,9 +160,7 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "info": Spending,
     "internal_chat_message_metadata_passthrough": Passthrough,
 }
-_RAW = frozenset(
-    "output message source thread_source history_base git record_type text total_token_usage last_token_usage".split()
-)
+_RAW = frozenset("output message source thread_source history_base git record_type text".split())
 
 
 _fields = cache(msgspec.structs.fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,7 +74,12 @@ def parse_name(path: Path) -> Named | None:
 
 def home_of(path: Path) -> Path | None:
     """The Codex home a rollout lies in, by the folders above it."""
-    for folder in path.parents:
+    return _home_above(path.parent)
+
+
+@lru_cache(1024)
+def _home_above(first: Path) -> Path | None:
+    for folder in (first, *first.parents):
         if folder.name in (SESSIONS, ARCHIVED):
             return folder.parent
     return None
@@ -81,8 +87,13 @@ def home_of(path: Path) -> Path | None:
 
 def filed_under(path: Path) -> str:
     """The folder of a rollout below Codex's home, else the name of its folder."""
-    home = home_of(path)
-    return path.parent.relative_to(home).as_posix() if home is not None else path.parent.name
+    return _filed(path.parent)
+
+
+@lru_cache(1024)
+def _filed(folder: Path) -> str:
+    home = _home_above(folder)
+    return folder.relative_to(home).as_posix() if home is not None else folder.name
 
 
 def find_rollout(near: Path, name: str) -> Path | None:

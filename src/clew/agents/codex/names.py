@@ -82,7 +82,7 @@ def _from_table(path: Path) -> tuple[dict[str, str], dict[str, str]]:
                 for file in (path, log):
                     shutil.copy(file, Path(folder) / file.name)
                 return _query(f"{(Path(folder) / path.name).as_uri()}")
-        return _query(f"{path.as_uri()}?mode=ro&immutable=1")
+        return _query(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
     except (OSError, sqlite3.Error):
         return {}, {}
 

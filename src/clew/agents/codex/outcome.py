@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
 from msgspec import Raw
 
-from clew.io.codec import NOT_JSON, loads
+from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
 HEAD, TAIL = 200, 160
 """So many characters at the beginning and the end tell all there is to tell."""
 
+_AGENT = "codex"
 _QUOTE, _BRACKET = b'"['
 _EXIT = re.compile(r"Exit code: (-?\d{1,9})\nWall time: ([\d.]{1,20}) seconds?\n")
 _PROCESS = re.compile(
@@ -112,7 +114,8 @@ def _seconds(text: str) -> float | None:
         seconds = float(text)
     except ValueError:
         return None
-    return seconds if isfinite(seconds) else None
+    # Adding nothing makes one zero of two.
+    return seconds + 0.0 if isfinite(seconds) else None
 
 
 def outcome_of_line(text: bytes, at: int) -> Outcome:
@@ -120,14 +123,51 @@ def outcome_of_line(text: bytes, at: int) -> Outcome:
     found = _SPELLED(text, at)
     if found is None:
         return UNKNOWN
-    code, seconds, passed, exited, running, structured, failed = found.groups()
-    if structured:
-        told = (
-            _SPELLED_METADATA(text, max(at, len(text) - 2 * TAIL)) if text.startswith(b'{\\"output\\":', at) else None
-        )
-        return _exited(told[1].decode(), told[2].decode()) if told else UNKNOWN
+    return _told_inside(text, at) if found[6] else _told(found.groups())
+
+
+def spelled_outcome(text: bytes, at: int) -> bytes:
+    """The same as members of a JSON object, with a comma before each."""
+    found = _SPELLED(text, at)
+    if found is None:
+        return b""
+    return _spelled(_told_inside(text, at)) if found[6] else _spelled_groups(found.groups())
+
+
+def _told_inside(text: bytes, at: int) -> Outcome:
+    """A result that is JSON tells at its end."""
+    if not text.startswith(b'{\\"output\\":', at):
+        return UNKNOWN
+    told = _SPELLED_METADATA(text, max(at, len(text) - 2 * TAIL))
+    return _exited(told[1].decode(), told[2].decode()) if told else UNKNOWN
+
+
+def _told(groups: tuple[bytes | None, ...]) -> Outcome:
+    code, seconds, passed, exited, running, _, failed = [group and group.decode() for group in groups]
     if failed:
         return Outcome(True)
     if running:
-        return Outcome(None, None, _seconds(passed.decode()))
-    return _exited((code or exited).decode(), (seconds or passed).decode())
+        return Outcome(None, None, _seconds(passed or ""))
+    return _exited(code or exited or "", seconds or passed or "")
+
+
+@lru_cache(1024)
+def _spelled_groups(groups: tuple[bytes | None, ...]) -> bytes:
+    return _spelled(_told(groups))
+
+
+def _spelled(found: Outcome) -> bytes:
+    block: dict[str, JSON] = {}
+    note_outcome(block, found)
+    return b"," + dumps(block)[1:-1] if block else b""
+
+
+def note_outcome(block: dict[str, JSON], found: Outcome) -> None:
+    """Add what is known of how the call went."""
+    if found.is_error is not None:
+        block["is_error"] = found.is_error
+    facts: dict[str, JSON] = {} if found.exit_code is None else {"exit_code": found.exit_code}
+    if found.duration is not None:
+        facts["duration"] = found.duration
+    if facts:
+        block["extensions"] = {_AGENT: facts}

@@ -16,7 +16,6 @@ from clew.agents.codex.words import is_injected, starts_turn
 from clew.agents.folding import Message, note
 from clew.agents.jsondoc import note_document
 from clew.agents.jsonl import BATCH, Form, JsonlReading
-from clew.io.codec import dumps
 from clew.io.compress import damage
 from clew.io.records import RawRecord, read_line, read_lines
 from clew.model.json import JSON
@@ -51,16 +50,21 @@ class CodexReading(JsonlReading):
         regular = Regular(self, between)
         with open_main(self.source) as stream:
             lines = () if is_document(self.source) else read_lines(stream)
+            size = 0
             for text, line, start, whole in lines:
-                if not regular.take(text, line, messages, records):
+                if not regular.take(text, line):
                     for record in read_line(text, line, start, whole):
-                        unit = self.unit(record)
-                        (messages if unit.is_message else records).extend(dumps(unit.value) + between)
-                if len(messages) + len(records) > BATCH:
+                        regular.add(self.unit(record))
+                size += len(text)
+                if size > BATCH:
+                    size = 0
+                    self.calls.forget()
+                    regular.hand_over(messages, records)
                     yield
             self.damage = damage(stream)
         for unit in self if is_document(self.source) else ():
-            (messages if unit.is_message else records).extend(dumps(unit.value) + between)
+            regular.add(unit)
+        regular.hand_over(messages, records)
         yield
 
     def unit(self, record: RawRecord, part: int = 0) -> Unit:
@@ -122,18 +126,12 @@ class CodexReading(JsonlReading):
         self._name(message)
         self._place(message, kind)
 
-    def settle(self, message: Message, kind: str, line: int) -> None:
-        """Complete a message that did not come by way of the tables."""
-        self.index += 1
-        self.line, self._injected, self._begins = line, False, False
-        message["index"] = self.index
-        self._place(message, kind)
-
     def _place(self, message: Message, kind: str) -> None:
-        self._identify(message)
-        self._describe(message, kind)
         if self.line <= self.outline.inherited:
             note(message, AGENT, inherited=True)
+        self._identify(message)
+        # Last of all, as usage may have to be added to it in a text that is written already.
+        self._describe(message, kind)
 
     def _name(self, message: Message) -> None:
         for block in message["content"]:
@@ -164,19 +162,24 @@ class CodexReading(JsonlReading):
         if kind == "agent_message":
             metadata["origin"] = "agent"
         if message["role"] == "assistant":
-            model = {"name": thread.model} if thread.model else {}
             stop = DONE.get(str(payload_rest(message).get("phase"))) if kind == "message" else None
-            if stop:
-                model["stop_reason"] = stop
-            if model:
-                metadata["model"] = model
-            if thread.effort:
-                metadata["thinking"] = {"level": thread.effort}
+            metadata |= self.answered(stop)
             usage = self.outline.spent.at(message["index"])
             if usage:
                 metadata["token_usage"] = usage
         if metadata:
             message["metadata"] = metadata
+
+    def answered(self, stop: str | None) -> dict[str, JSON]:
+        """What holds for everything the model says now."""
+        thread = self.thread
+        model = {"name": thread.model} if thread.model else {}
+        if stop:
+            model["stop_reason"] = stop
+        described: dict[str, JSON] = {"model": model} if model else {}
+        if thread.effort:
+            described["thinking"] = {"level": thread.effort}
+        return described
 
     # Records
 

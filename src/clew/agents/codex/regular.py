@@ -1,36 +1,32 @@
 """Regular lines the quick way: values that need no look inside go over as they are spelled.
 
-A line is regular when it is one of a few kinds, has known keys only, in a known order, and would be spelled by us as
-it is: then a struct takes it apart and gives it back byte for byte. All other lines take the general way, by tables.
+A line is regular when it is one of a few kinds, has known keys only, in their usual order, and is spelled as we spell:
+then its pieces are put into the text of a message or record. All other lines take the general way, by tables, and
+nothing in a document tells which way a line went.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec import UNSET, Raw, UnsetType
-
-from clew.agents.codex.outcome import outcome_of_line
+from clew.agents.base import Unit
+from clew.agents.codex import spelling
+from clew.agents.codex.carried import Carried, Found
+from clew.agents.codex.outcome import spelled_outcome
 from clew.agents.codex.parts import parse_arguments
-from clew.agents.codex.shape import note_outcome
-from clew.agents.codex.tables import AGENT, inert_events
-from clew.agents.folding import Message
+from clew.agents.codex.shape import DONE
+from clew.agents.codex.watch import ANSWERED, SPOKEN, Nodes, Watch
+from clew.agents.codex.words import INJECTED
 from clew.agents.orders import Order
-from clew.io.codec import NOT_JSON, dumps, loads
-from clew.model.json import JSON
+from clew.io.codec import dumps
 
 if TYPE_CHECKING:
     from clew.agents.codex.reading import CodexReading
 
 _PASSED = "internal_chat_message_metadata_passthrough"
 _LINE: Order = ("timestamp", "ordinal", "type", "payload", "metadata")
-_NAMED_FIRST: Order = ("type", "id", "name", "call_id", "arguments", _PASSED, "metadata")
 _RESULT: Order = ("type", "id", "call_id", "output", _PASSED, "metadata")
-_MESSAGE: Order = ("type", "id", "role", "content", "phase", _PASSED, "metadata")
-_CUSTOM: Order = ("type", "id", "status", "call_id", "name", "input", _PASSED, "metadata")
 ORDERS: dict[str, list[Order]] = {
     "line": [_LINE],
     "line.function_call": [_LINE],
@@ -39,285 +35,361 @@ ORDERS: dict[str, list[Order]] = {
     "line.reasoning": [_LINE],
     "line.message": [_LINE],
     "line.custom_tool_call": [_LINE],
-    "message": [_MESSAGE],
+    "message": [("type", "id", "role", "content", "phase", _PASSED, "metadata")],
     "text": [("type", "text")],
-    "custom_tool_call": [_CUSTOM],
+    "custom_tool_call": [("type", "id", "status", "call_id", "name", "input", _PASSED, "metadata")],
     "function_call_output": [_RESULT],
     "custom_tool_call_output": [_RESULT],
     "reasoning": [("type", "id", "summary", "content", "encrypted_content", _PASSED, "metadata")],
 }
 """The usual order of keys."""
 
-_ODD = re.compile(rb"\\(?:/|u(?!00(?:0[0-7bef]|1[0-9a-f])))").search
-"""An escape that we would not write."""
-_BEGINS = re.compile(
-    rb'\{"timestamp":"([^"]{10}T[^"]{12}Z)",(?:"ordinal":(\d+),)?"type":"(event_msg|response_item)",'
-    rb'"payload":(?=\{"type":"(\w+)")'
-).match
-_OUTPUT = b'"output":"'
-_QUOTE = ord('"')
-_INERT = {name.encode(): kind.encode() for name, kind in inert_events().items()}
-_encode_into = msgspec.json.Encoder().encode_into
+_INJECTED = tuple(text.encode() for text in INJECTED)
+_SPAWN = b"spawn_agent"
+_TYPE = b'"payload":{"type":"'
+_CALL_ID = b',"call_id":"'
+_END = b'"}}\n'
+_ONE = len(spelling.ONE_THOUGHT) - 1
+_CALL_FIRST: Order = ("type", "name", "call_id", "arguments")
+_CALL_LAST: Order = ("type", "name", "arguments", "call_id")
 
 
-class _Thought(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    type: Literal["summary_text"]
-    text: Raw
+class Regular(Carried):
+    """Makes messages and records of the regular lines of one rollout."""
 
-
-class _Reasoning(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    type: Literal["reasoning"]
-    id: str | UnsetType = UNSET
-    summary: list[_Thought] = []
-    content: None | UnsetType = UNSET
-    encrypted_content: Raw | UnsetType = UNSET
-    internal_chat_message_metadata_passthrough: dict[str, Any] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class _Call(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    type: Literal["function_call"]
-    id: str | UnsetType = UNSET
-    name: str | UnsetType = UNSET
-    arguments: str | UnsetType = UNSET
-    call_id: str | UnsetType = UNSET
-    internal_chat_message_metadata_passthrough: dict[str, Any] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class _CallNamedFirst(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The same, with the id of the call before its arguments."""
-
-    type: Literal["function_call"]
-    id: str | UnsetType = UNSET
-    name: str | UnsetType = UNSET
-    call_id: str | UnsetType = UNSET
-    arguments: str | UnsetType = UNSET
-    internal_chat_message_metadata_passthrough: dict[str, Any] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class _Result(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    type: Literal["function_call_output", "custom_tool_call_output"]
-    id: str | UnsetType = UNSET
-    call_id: str | UnsetType = UNSET
-    output: Raw | UnsetType = UNSET
-    internal_chat_message_metadata_passthrough: dict[str, Any] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class _Words(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    type: Literal["output_text"]
-    text: Raw
-
-
-class _Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    type: Literal["message"]
-    id: str | UnsetType = UNSET
-    role: Literal["assistant"] | UnsetType = UNSET
-    content: list[_Words] | UnsetType = UNSET
-    phase: str | UnsetType = UNSET
-    internal_chat_message_metadata_passthrough: dict[str, Any] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class _Custom(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    type: Literal["custom_tool_call"]
-    id: str | UnsetType = UNSET
-    status: str | UnsetType = UNSET
-    call_id: str | UnsetType = UNSET
-    name: str | UnsetType = UNSET
-    input: Raw | UnsetType = UNSET
-    internal_chat_message_metadata_passthrough: dict[str, Any] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-
-
-def _decoder(payload: Any) -> Any:
-    fields: list[Any] = [("timestamp", str), ("ordinal", int | UnsetType, UNSET)]
-    fields += [("type", str, ""), ("payload", payload, None)]
-    struct = msgspec.defstruct("Line", fields, forbid_unknown_fields=True, gc=False)
-    return msgspec.json.Decoder(struct).decode
-
-
-_SHAPES: dict[bytes, tuple[tuple[str, Any, Order], ...]] = {
-    b"reasoning": (("reasoning", _decoder(_Reasoning), ORDERS["reasoning"][0]),),
-    b"function_call": (
-        ("function_call", _decoder(_Call), ("type", "id", "name", "arguments", "call_id", _PASSED, "metadata")),
-        (
-            "function_call",
-            _decoder(_CallNamedFirst),
-            ("type", "id", "name", "call_id", "arguments", _PASSED, "metadata"),
-        ),
-    ),
-    b"message": (("message", _decoder(_Answer), _MESSAGE),),
-    b"custom_tool_call": (("custom_tool_call", _decoder(_Custom), _CUSTOM),),
-    b"function_call_output": (("function_call_output", _decoder(_Result), _RESULT),),
-    b"custom_tool_call_output": (("custom_tool_call_output", _decoder(_Result), _RESULT),),
-}
-_DAMAGED = (*NOT_JSON, msgspec.ValidationError)
-_Make = Callable[[Any, bytes, int, dict[str, JSON]], list[Message] | None]
-"""From an item, its line and where it begins there to its blocks; what else it says is put aside."""
-
-
-class Regular:
-    """Takes the regular lines of one rollout."""
-
-    def __init__(self, reading: CodexReading, between: bytes) -> None:
-        self._reading, self._between = reading, between
-        self._numbers: dict[Order, int | list[str]] = {}
-        self._spelled = bytearray()
-        self._makers: dict[bytes, _Make] = {
+    def __init__(self, reading: CodexReading, between: bytes, watch: Watch | None = None) -> None:
+        super().__init__(reading, between, watch)
+        self.messages: list[bytes] = []
+        self._thread, self._calls = reading.thread, reading.calls
+        self._nodes = watch.nodes if watch is not None else Nodes()
+        self._slot = watch.slot if watch is not None else None
+        if watch is not None:
+            watch.slot.pieces = self.messages
+            self._requests = watch.requests
+        self._prefix = dumps(self._thread.prefix)[:-1]
+        self._last: str | None = None
+        self._last_spelled = b"null"
+        self._described: tuple[str | None, str | None] = (None, None)
+        self._metadata = b""
+        self._close = self._end = b"}" + between
+        self._call_keys: Order = ()
+        """The keys of the last call."""
+        self._items: dict[bytes, Callable[[bytes, int], bool]] = {
             b"reasoning": self._thoughts,
             b"function_call": self._call,
             b"custom_tool_call": self._custom,
-            b"message": self._answer,
+            b"message": self._spoken,
             b"function_call_output": self._result,
             b"custom_tool_call_output": self._result,
+            b"token_count": self._tokens,
         }
 
-    def take(self, text: bytes, line: int, messages: bytearray, records: bytearray) -> bool:
-        """Append what a line becomes; False: it must take the general way."""
-        begins = _BEGINS(text)
-        if begins is None:
+    def take(self, text: bytes, line: int) -> bool:
+        """Make what a line becomes; False: it must take the general way."""
+        if self._watch is not None and self._watch.copied.active:
             return False
-        time, ordinal, sort, name = begins.groups()
-        if sort == b"event_msg":
-            kind = _INERT.get(name)
-            if kind is None or line in self._reading.outline.lone:
-                return False
-            return self._event(text, begins.end(), time, ordinal, kind, records)
-        make = self._makers.get(name)
-        if make is None or _ODD(text) or not (text.isascii() or _is_utf8(text)):
-            return False
-        message = self._item(text, name, begins.end(), make)
-        if message is None:
-            return False
-        self._reading.settle(message, name.decode(), line)
-        _encode_into(message, messages, -1)
-        messages += self._between
-        return True
+        at = text.find(_TYPE, 30, 120) + 19
+        if at < 30:
+            return self._state(text)
+        name = text[at : text.find(b'"', at)]
+        way = self._items.get(name)
+        return way(text, line) if way is not None else self._event(text, line, name)
 
-    def _event(self, text: bytes, at: int, time: bytes, ordinal: bytes | None, kind: bytes, records: bytearray) -> bool:
-        """An event goes over whole."""
-        try:
-            value = loads(text)
-            spelled = dumps(value)
-        except _DAMAGED:
+    def add(self, unit: Unit) -> None:
+        """Add what came the general way."""
+        text = dumps(unit.value)
+        if not unit.is_message:
+            self.records.append(text + self._between)
+        elif unit.value["role"] == "assistant":
+            end = 2 if "metadata" in unit.value else 1
+            begin = len(self.messages)
+            self.messages += (text[:-end], b"", text[-end:] + self._between)
+            if self._slot is not None:
+                self._slot.open(self._reading.index, begin, begin + 1, end == 1)
+        else:
+            self.messages.append(text + self._between)
+
+    def hand_over(self, messages: bytearray, records: bytearray, keep: int | None = None) -> None:
+        """Hand over what was made, of the messages those pieces before `keep`."""
+        messages += b"".join(self.messages[:keep])
+        records += b"".join(self.records)
+        del self.messages[:keep]
+        self.records.clear()
+        if self._watch is None:
+            self._nodes.clear()
+
+    # Messages
+
+    def _result(self, text: bytes, line: int) -> bool:
+        found = spelling.RESULT(text)
+        ends = (len(text) - 3, b"") if text.endswith(_END) else spelling.kept_keys(text)
+        if found is None or ends is None or not spelling.is_plain(text):
             return False
-        if len(spelled) + 1 != len(text) or not text.startswith(spelled) or len(value) != (4 if ordinal else 3):
+        time, ordinal, kind, own, call = found.groups()
+        behind, kept = ends
+        at = found.end()
+        output = text[at:behind]
+        name = call.decode()
+        watch = self._watch
+        if not spelling.is_string(output) or (watch is not None and watch.scanner.awaits(name)) or self._is_taken(own):
             return False
-        number = b'"ordinal":%b,' % ordinal if ordinal else b""
-        told = (self._reading.index, kind, time, number, text[at:-2], self._between)
-        records += (
-            b'{"after":%d,"kind":"%b","type":"event_msg","timestamp":"%b",'
-            b'"extensions":{"codex":{"rest":{%b"payload":%b}}}}%b' % told
+        if kind != b"function_call":
+            kept = _joined(b'"type":"custom_tool_call_output"', kept)
+        early, late, parent = self._place(line, own, time, ANSWERED)
+        self.messages.append(
+            b'{"index":%d,"role":"user","timestamp":"%b"%b,"content":[{"type":"tool_result","tool_id":"%b",'
+            b'"tool_name":%b,"output":%b%b}]%b%b,"parent_uuid":%b%b'
+            % (
+                self._reading.index,
+                time,
+                early,
+                call,
+                dumps(self._calls.get(name)),
+                output,
+                spelled_outcome(text, at + 1),
+                self._extension(kept, ordinal, line) if kept or ordinal or self._outline.inherited else b"",
+                late,
+                parent,
+                self._news() if self._thread.has_news else self._end,
+            )
         )
         return True
 
-    def _item(self, text: bytes, name: bytes, at: int, make: _Make) -> Message | None:
-        spelled = self._spelled
-        for table, decode, order in _SHAPES[name]:
-            try:
-                line = decode(text)
-            except _DAMAGED:
-                continue
-            _encode_into(line, spelled)
-            if len(spelled) + 1 == len(text) and text.startswith(spelled):
-                return self._message(line, text, at, make, table, order)
+    def _call(self, text: bytes, line: int) -> bool:
+        found = spelling.CALL(text)
+        ends = (len(text) - 3, b"") if text.endswith(_END) else spelling.kept_keys(text)
+        if found is None or ends is None:
+            return False
+        _, _, own, name, call = found.groups()
+        behind, kept = ends
+        keys = _CALL_FIRST
+        if call is None:
+            keys = _CALL_LAST
+            told = spelling.CALL_BEHIND(text, text.rfind(_CALL_ID, found.end(), behind), behind)
+            if told is None or told.end() != behind:
+                return False
+            call, behind = told[1], told.start()
+        given = _given(text[found.end() : behind])
+        if given is None or self._is_taken(own) or (self._watch is not None and name == _SPAWN):
+            return False
+        if own is not None or kept:
+            keys = _call_keys(keys, own, kept)
+        if keys is not self._call_keys:
+            if not self._is_usual("function_call", keys):
+                return False
+            self._call_keys = keys
+        content = b'{"type":"tool_use","tool_id":"%b","tool_name":"%b","input":%b}' % (call, name, given[0])
+        # Now and then the oldest of them are forgotten.
+        dict.__setitem__(self._calls, call.decode(), name.decode())
+        self._say(line, found, own, content, _joined(kept, given[1]))
+        return True
+
+    def _custom(self, text: bytes, line: int) -> bool:
+        found = spelling.CUSTOM(text)
+        ends = (len(text) - 3, b"") if text.endswith(_END) else spelling.kept_keys(text)
+        if found is None or ends is None or not spelling.is_plain(text):
+            return False
+        _, _, own, status, call, name = found.groups()
+        behind, kept = ends
+        given = text[found.end() : behind]
+        if not spelling.is_string(given) or self._is_taken(own) or (self._watch is not None and name == _SPAWN):
+            return False
+        kept = _joined(b'"status":"%b"' % status, kept) if status is not None else kept
+        kept = _joined(b'"type":"custom_tool_call"', kept)
+        content = b'{"type":"tool_use","tool_id":"%b","tool_name":"%b","input":{"input":%b}}' % (call, name, given)
+        dict.__setitem__(self._calls, call.decode(), name.decode())
+        self._say(line, found, own, content, kept)
+        return True
+
+    def _say(
+        self, line: int, found: Found, own: bytes | None, content: bytes, kept: bytes, stop: str | None = None
+    ) -> None:
+        """Add what the model says or does."""
+        time, ordinal = found[1], found[2]
+        early, late, parent = self._place(line, own, time, SPOKEN)
+        index = self._reading.index
+        thread = self._thread
+        if stop is not None or thread.has_news or self._described != (thread.model, thread.effort):
+            self._describe(stop)
+        text = b'{"index":%d,"role":"assistant","timestamp":"%b"%b,"content":[%b]%b%b,"parent_uuid":%b%b' % (
+            index,
+            time,
+            early,
+            content,
+            self._extension(kept, ordinal, line) if kept or ordinal or self._outline.inherited else b"",
+            late,
+            parent,
+            self._metadata,
+        )
+        messages = self.messages
+        begin = len(messages)
+        if self._slot is None:
+            messages += (text, self._usage(index), self._close)
+        else:
+            self._requests.item(index, None, "")
+            messages += (text, b"", self._close)
+            self._slot.open(index, begin, begin + 1, not self._metadata)
+
+    def _usage(self, index: int) -> bytes:
+        """What is known of the usage of an answer, as its last member."""
+        spent = self._outline.spent.at(index)
+        if spent is None:
+            return b""
+        usage = b',"token_usage":' + dumps(spent)
+        return usage if self._metadata else b',"metadata":{' + usage[1:] + b"}"
+
+    def _spoken(self, text: bytes, line: int) -> bool:
+        found = spelling.SPOKEN(text)
+        ends = spelling.SPOKEN_END(text, text.rfind(b'"}]') + 1)
+        if found is None or ends is None or not spelling.is_plain(text):
+            return False
+        time, ordinal, own, assistant = found.groups()
+        phase, kept = ends.groups()
+        words = text[found.end() : ends.start()]
+        if self._is_taken(own) or not spelling.is_string(words):
+            return False
+        if kept and not spelling.is_known(b"{" + kept[1:] + b"}"):
+            return False
+        if assistant is None:
+            if phase is not None or kept or words.startswith(_INJECTED, 1):
+                return False
+            self._ask(line, time, own, words, self._extension(b"", ordinal, line))
+            return True
+        if self._watch is not None:
+            self._watch.twins.saw_assistant(line, frozenset((words,)))
+        rest = kept[1:] if phase is None else b'"phase":"%b"' % phase + kept
+        stop = DONE.get(phase.decode()) if phase is not None else None
+        self._say(line, found, own, b'{"type":"text","text":%b}' % words, rest, stop)
+        return True
+
+    def _ask(self, line: int, time: bytes, own: bytes | None, words: bytes, extension: bytes) -> None:
+        """Add a prompt."""
+        before, was_in_context = self._thread.last, self._thread.in_context
+        early, late, parent = self._place(line, own, time, SPOKEN)
+        uuid, self._thread.last, self._thread.in_context = self._thread.last or "", before, was_in_context
+        self._thread.follow(uuid, False, True)
+        if self._watch is not None:
+            self._watch.asked(uuid, before, words)
+        self.messages.append(
+            b'{"index":%d,"role":"user","timestamp":"%b"%b,"content":[{"type":"text","text":%b}]%b%b,"parent_uuid":%b%b'
+            % (self._reading.index, time, early, words, extension, late, parent, self._news())
+        )
+
+    def _thoughts(self, text: bytes, line: int) -> bool:
+        found = spelling.REASONING(text)
+        ends = (len(text) - 3, b"") if text.endswith(_END) else spelling.kept_keys(text)
+        if found is None or ends is None or not spelling.is_plain(text):
+            return False
+        own = found[3]
+        behind, kept = ends
+        at = text.find(b'],"', found.end())
+        after = spelling.SUMMARY_END(text, at) if at >= 0 else None
+        if after is None or self._is_taken(own):
+            return False
+        content, signed = after.groups()
+        signature = text[after.end() : behind]
+        if not (spelling.is_string(signature) if signed else after.end() == behind):
+            return False
+        blocks = _blocks(text[found.end() : at + 1], b',"signature":' + signature if signed else b"")
+        if blocks is None:
+            return False
+        kept = _joined(b'"content":null', kept) if content else kept
+        kept = _joined(kept, b'"summary":[]') if at == found.end() + 1 else kept
+        self._say(line, found, own, blocks, kept)
+        return True
+
+    def _is_taken(self, own: bytes | None) -> bool:
+        """True for an id that cannot be the message's."""
+        if own is None:
+            return False
+        name = own.decode()
+        return name in self._outline.repeated or name.startswith(self._thread.prefix)
+
+    def _place(self, line: int, own: bytes | None, time: bytes, flags: int) -> tuple[bytes, bytes, bytes]:
+        """Take the next place in the thread: the id, before the content where it is the item's own, and the parent."""
+        thread, nodes = self._thread, self._nodes
+        self._reading.index += 1
+        before = thread.last
+        parent = self._last_spelled if before is self._last else dumps(before)
+        if own is None:
+            uuid = f"{thread.prefix}{line}"
+            self._last_spelled = spelled = b'%b%d"' % (self._prefix, line)
+            early, late = b"", b',"uuid":' + spelled
+        else:
+            uuid = own.decode()
+            self._last_spelled = spelled = b'"%b"' % own
+            early, late = b',"uuid":' + spelled, b""
+            nodes.ids.append(uuid)
+        nodes.uuids.append(uuid)
+        nodes.parents.append(before)
+        nodes.times.append(time)
+        nodes.flags.append(flags)
+        self._last = thread.last = uuid
+        thread.in_context = False
+        return early, late, parent
+
+    def _extension(self, rest: bytes, ordinal: bytes | None, line: int) -> bytes:
+        """What the model has no place for."""
+        inherited = line <= self._outline.inherited
+        if ordinal is None and not inherited:
+            return b',"extensions":{"codex":{"rest":{"payload":{%b}}}}' % rest if rest else b""
+        payload = b'"payload":{%b}' % rest if rest else b""
+        kept = payload if ordinal is None else _joined(b'"ordinal":' + ordinal, payload)
+        own = b'"rest":{%b}' % kept if kept else b""
+        own = _joined(own, b'"inherited":true') if inherited else own
+        return b',"extensions":{"codex":{%b}}' % own
+
+    def _news(self) -> bytes:
+        """The end of a message that is no answer."""
+        news = self._thread.news()
+        return (b',"metadata":' + dumps(news) + b"}" if news else b"}") + self._between
+
+    def _describe(self, stop: str | None) -> None:
+        """Spell the metadata of an answer, open at its end, and what closes it with the message."""
+        thread = self._thread
+        metadata = {**thread.news(), **self._reading.answered(stop)}
+        is_lasting = len(metadata) == len(self._reading.answered(None)) and stop is None
+        self._described = (thread.model, thread.effort) if is_lasting else ("", "")
+        self._metadata = b',"metadata":' + dumps(metadata)[:-1] if metadata else b""
+        self._close = (b"}}" if metadata else b"}") + self._between
+
+
+def _joined(first: bytes, second: bytes) -> bytes:
+    return first + b"," + second if first and second else first or second
+
+
+def _given(spelled: bytes) -> tuple[bytes, bytes] | None:
+    """What a call is given, and the member that keeps its spelling where that is not ours; None: not plain."""
+    text = spelling.read_string(spelled)
+    if text is None:
         return None
-
-    def _message(self, line: Any, text: bytes, at: int, make: _Make, table: str, order: Order) -> Message | None:
-        rest: dict[str, JSON] = {}
-        item = line.payload
-        content = make(item, text, at, rest)
-        number = self._numbers.get(order)
-        if number is None:
-            number = self._numbers[order] = self._reading.context.orders.learn(table, order)
-        if content is None or type(number) is not int:
-            return None
-        if item.internal_chat_message_metadata_passthrough is not UNSET:
-            rest[_PASSED] = item.internal_chat_message_metadata_passthrough
-        if item.metadata is not UNSET:
-            rest["metadata"] = item.metadata
-        role = "user" if table.endswith("output") else "assistant"
-        message: Message = {"index": 0, "role": role, "timestamp": line.timestamp, "content": content}
-        if item.id is not UNSET:
-            message["uuid"] = item.id
-        if rest or number or line.ordinal is not UNSET:
-            message["extensions"] = {AGENT: _noted(rest, line.ordinal, {table: number} if number else None)}
-        return message
-
-    def _result(self, item: _Result, text: bytes, at: int, rest: dict[str, JSON]) -> list[Message] | None:
-        begin = text.find(_OUTPUT, at)
-        if begin < 0 or item.call_id is UNSET or item.output is UNSET or not _is_text(item.output):
-            return None
-        if item.type != "function_call_output":
-            rest["type"] = item.type
-        call = item.call_id
-        block: Message = {"type": "tool_result", "tool_id": call, "tool_name": self._reading.calls.get(call)}
-        block["output"] = item.output
-        note_outcome(block, outcome_of_line(text, begin + len(_OUTPUT)))
-        return [block]
-
-    def _call(self, item: _Call, text: bytes, at: int, rest: dict[str, JSON]) -> list[Message] | None:
-        if item.name is UNSET or item.arguments is UNSET or item.call_id is UNSET:
-            return None
-        parsed = parse_arguments(item.arguments)
-        if type(parsed) is not str and dumps(parsed) != item.arguments.encode():
-            rest["arguments"] = item.arguments
-        self._reading.calls[item.call_id] = item.name
-        return [{"type": "tool_use", "tool_id": item.call_id, "tool_name": item.name, "input": parsed}]
-
-    def _custom(self, item: _Custom, text: bytes, at: int, rest: dict[str, JSON]) -> list[Message] | None:
-        if item.name is UNSET or item.call_id is UNSET or item.input is UNSET or not _is_text(item.input):
-            return None
-        rest["type"] = item.type
-        if item.status is not UNSET:
-            rest["status"] = item.status
-        self._reading.calls[item.call_id] = item.name
-        given = {"input": item.input}
-        return [{"type": "tool_use", "tool_id": item.call_id, "tool_name": item.name, "input": given}]
-
-    def _answer(self, item: _Answer, text: bytes, at: int, rest: dict[str, JSON]) -> list[Message] | None:
-        words = item.content
-        if item.role is UNSET or words is UNSET or not all(_is_text(word.text) for word in words):
-            return None
-        if item.phase is not UNSET:
-            rest["phase"] = item.phase
-        return [{"type": "text", "text": word.text} for word in words]
-
-    def _thoughts(self, item: _Reasoning, text: bytes, at: int, rest: dict[str, JSON]) -> list[Message] | None:
-        if not item.summary or not all(_is_text(thought.text) for thought in item.summary):
-            return None
-        blocks: list[Message] = [{"type": "thinking", "thinking": thought.text} for thought in item.summary]
-        if item.encrypted_content is not UNSET:
-            if not _is_text(item.encrypted_content):
-                return None
-            blocks[0]["signature"] = item.encrypted_content
-        if item.content is not UNSET:
-            rest["content"] = None
-        return blocks
+    parsed = parse_arguments(text)
+    if type(parsed) is str:
+        return spelled, b""
+    given = dumps(parsed)
+    return given, b"" if given == text.encode() else b'"arguments":' + spelled
 
 
-def _noted(rest: dict[str, JSON], ordinal: Any, order: dict[str, int] | None) -> dict[str, JSON]:
-    """What the model has no place for."""
-    kept: dict[str, JSON] = {"payload": rest} if rest else {}
-    if ordinal is not UNSET:
-        kept["ordinal"] = ordinal
-    noted: dict[str, JSON] = {"rest": kept} if kept else {}
-    if order is not None:
-        noted["order"] = order
-    return noted
+def _call_keys(keys: Order, own: bytes | None, kept: bytes) -> Order:
+    named = keys if own is None else (keys[0], "id", *keys[1:])
+    if not kept:
+        return named
+    more = [name for name in (_PASSED, "metadata") if b'"%b":{' % name.encode() in kept]
+    return (*named, *more)
 
 
-def _is_text(value: Raw) -> bool:
-    return memoryview(value)[0] == _QUOTE
-
-
-def _is_utf8(text: bytes) -> bool:
-    """Text that is not looked into must still be text."""
+def _blocks(summary: bytes, signature: bytes) -> bytes | None:
+    """The blocks of some thoughts; the first one is signed."""
+    if summary.startswith(spelling.ONE_THOUGHT) and spelling.is_string(one := summary[_ONE:-2]):
+        return b'{"type":"thinking","thinking":' + one + signature + b"}"
+    if summary == b"[]":
+        return b'{"type":"thinking","thinking":""' + signature + b"}"
     try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        thoughts = spelling.thoughts_of(summary)
+    except spelling.DAMAGED:
+        return None
+    if dumps(thoughts) != summary or any(not spelling.is_thought(thought) for thought in thoughts):
+        return None
+    texts = [bytes(thought.text) for thought in thoughts]
+    more = b"".join(b',{"type":"thinking","thinking":%b}' % text for text in texts[1:])
+    return b'{"type":"thinking","thinking":' + texts[0] + signature + b"}" + more

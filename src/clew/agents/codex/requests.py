@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.codex.lines import Tokens, read_tokens
+from clew.agents.codex.lines import NO_TOKENS, Tokens
 from clew.derive.usage import FIELDS, UsageLedger
+from clew.io.codec import dumps
 
 COUNTS = ("input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens", "reasoning_tokens")
 WIDTH = 1 + len(COUNTS)
@@ -101,13 +102,12 @@ class Requests:
     """Follows prompts, items and token events, and puts each request down to the last item of its answer.
 
     Until late 2025 a token event stands before the items of its request, later behind them: an event with no item
-    of its own before it waits for those that follow.
+    of its own before it waits for those that follow. Without a ledger only the messages get to know.
     """
 
-    def __init__(self, ledger: UsageLedger, spent: Spent) -> None:
+    def __init__(self, ledger: UsageLedger | None, spent: Spent) -> None:
         self._ledger, self._spent = ledger, spent
         self._meter = Meter()
-        self._before = b""
         self._index, self._mark = 0, ""
         self._model: str | None = None
         self._unclaimed = self._prompted = self._answered = False
@@ -123,12 +123,13 @@ class Requests:
         self._index, self._model, self._mark = index, model, mark
         self._unclaimed, self._answered = True, self._prompted
 
-    def event(self, total: bytes, last: bytes, scope: str, model: str | None, inherited: bool) -> None:
-        """A token event, its parts as they are spelled; the scope is the same in all copies of it, and nowhere else."""
-        if total and total == self._before and not self._answered:
-            return
-        self._before = total
-        used = self._meter.read(read_tokens(total), read_tokens(last), self._answered)
+    def event(
+        self, total: Tokens | None, last: Tokens | None, scope: tuple[str, str], model: str | None, inherited: bool
+    ) -> None:
+        """A token event; the scope is the same in all copies of it, and nowhere else."""
+        total = None if total == NO_TOKENS else total
+        last = None if last == NO_TOKENS else last
+        used = self._meter.read(total, last, self._answered)
         if used is None:
             return
         claims = self._unclaimed and self._waiting is None
@@ -136,23 +137,27 @@ class Requests:
         self._unclaimed = self._prompted = self._answered = False
         if inherited:
             return
-        key = _key(scope.encode(), self._mark.encode(), total, last)
-        self._waiting = _Waiting(key, unified(used), model)
+        key = "" if self._ledger is None else _key(*scope, self._mark, total, last)
         if claims:
-            self.settle()
+            self._put(key, unified(used), model)
+        else:
+            self._waiting = _Waiting(key, unified(used), model)
 
     def settle(self) -> None:
         """Put the request that waits down to the last item."""
-        if self._waiting is None:
-            return
-        key, counts, model = self._waiting
-        self._waiting = None
+        if self._waiting is not None:
+            key, counts, model = self._waiting
+            self._waiting = None
+            self._put(key, counts, model)
+
+    def _put(self, key: str, counts: list[int | None], model: str | None) -> None:
         if self._index:
             self._spent.add(self._index, counts)
-        ordered = [None if place is None else counts[place] for place in _PLACES]
-        self._ledger.note(key, self._model or model, ordered)
+        if self._ledger is not None:
+            ordered = [None if place is None else counts[place] for place in _PLACES]
+            self._ledger.note(key, self._model or model, ordered)
 
 
-def _key(*facts: bytes) -> str:
+def _key(*facts: str | Tokens | None) -> str:
     """A short name for a request: there are many of them, and they are held."""
-    return b2a_base64(blake2b(b"\0".join(facts), digest_size=8).digest(), newline=False).decode()
+    return b2a_base64(blake2b(dumps(facts), digest_size=8).digest(), newline=False).decode()

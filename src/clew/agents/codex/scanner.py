@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.codex.inherit import Copied
-from clew.agents.codex.lines import DAMAGED, Line, Payload, decode, item_of, lenient, meta_of, texts_of
+from clew.agents.codex.lines import DAMAGED, Line, Payload, Tokens, decode, item_of, lenient, meta_of, texts_of
 from clew.agents.codex.outcome import outcome_of_line, outcome_of_raw
 from clew.agents.codex.outline import Outline
 from clew.agents.codex.records import head_of, is_document, records_of
@@ -21,7 +21,7 @@ from clew.agents.codex.requests import Requests
 from clew.agents.codex.shape import NAMES
 from clew.agents.codex.tables import role_of
 from clew.agents.codex.thread import Thread
-from clew.agents.codex.twins import Twins
+from clew.agents.codex.twins import Twins, spelled_texts
 from clew.agents.codex.words import is_human, is_injected, starts_turn
 from clew.derive.facts import Facts
 from clew.graph.links import MESSAGE, RESULT, SAID, SIGNIFICANT
@@ -33,7 +33,7 @@ from clew.model.time import parse_time, spell_time
 
 _SPAWN = "spawn_agent"
 _SHARES = 8
-_CALL_RESULT = MESSAGE | SAID | RESULT
+_ANSWERED = MESSAGE | SAID | RESULT
 _SPOKEN = MESSAGE | SAID | SIGNIFICANT
 
 # The beginnings of the lines that are most of a rollout. They tell all that this pass wants to know of them; what the
@@ -51,21 +51,23 @@ _RESULTS = frozenset((b"function_call_output", b"custom_tool_call_output"))
 
 
 class Scanner:
-    """Collects facts from lines, one after the other."""
+    """Collects facts from lines, one after the other; without `counts` no tokens, models and tools."""
 
-    def __init__(self, source: SourceFile, outline: Outline) -> None:
+    def __init__(self, source: SourceFile, outline: Outline, counts: bool = True) -> None:
         self.facts = Facts()
         self.outline = outline
         self.thread = Thread(outline.thread)
         self.twins = Twins()
         self._source = source
         self._ids = array("I")
-        self._requests = Requests(self.facts.ledger, outline.spent)
-        self._copied = Copied(source)
+        self._counts = counts
+        self.requests = Requests(self.facts.ledger if counts else None, outline.spent)
+        self.copied = Copied(source)
         self._turn = ""
         self._root = outline.thread
-        self._line = 0
+        self.line = 0
         self._first, self._last = "~", ""
+        self._undated: list[tuple[int, list[str]]] = []
         self._spawns: dict[str, str | None] = {}
         self._agents: dict[str, tuple[str | None, str | None]] = {}
 
@@ -76,52 +78,54 @@ class Scanner:
         with open_main(self._source) as stream:
             for chunk, whole in read_chunks(stream):
                 if not whole:
-                    self._skip_piece(chunk)
+                    self.skip_piece(chunk)
                     continue
                 for text in io.BytesIO(chunk):
-                    self._line += 1
+                    self.line += 1
                     if not self._glance(text):
-                        self._look(text)
-        return self._finish()
+                        self.look(text)
+        return self.finish()
 
     def _run_document(self) -> Facts:
         for record in records_of(self._source):
-            self._line = record.line
+            self.line = record.line
             if record.value is None:
                 self.facts.records += 1
             else:
                 self.see(lenient(head_of(record.value) or record.value))
-        return self._finish()
+        return self.finish()
 
-    def _skip_piece(self, chunk: bytes) -> None:
+    def skip_piece(self, chunk: bytes) -> None:
+        """Count a piece of a line that is too long."""
         self.facts.records += 1
-        self._line += chunk.endswith(b"\n")
+        self.line += chunk.endswith(b"\n")
 
     def _glance(self, text: bytes) -> bool:
         """See a line of which the beginning tells enough; False for any other."""
         begins = _BEGINS(text)
-        if begins is None or self._copied.active or not text.endswith(b"}}\n"):
+        if begins is None or self.copied.active or not text.endswith(b"}}\n"):
             return False
         time, kind, call = begins.groups()
         if kind in _SILENT:
             self.facts.records += 1
+            self.outline.last_line_time = time.decode(errors="replace")
         elif call is not None and kind in _RESULTS:
             if b'"id":"' in text or (self._spawns and call.decode() in self._spawns):
                 return False
             self.facts.records += 1
-            self._add(None, "user", False, False, time.decode(), _CALL_RESULT)
+            self._add(None, "user", False, False, time.decode(), _ANSWERED)
             if not self.facts.has_errors:
                 self.facts.has_errors = outcome_of_line(text, begins.end()).is_error is True
         elif kind == b"reasoning" and b'"id":"' not in text:
             self.facts.records += 1
             self.facts.has_thinking = True
             self._add(None, "assistant", False, False, time.decode(), _SPOKEN)
-            self._requests.item(self.facts.messages, self.thread.model, "")
+            self.requests.item(self.facts.messages, self.thread.model, "")
         else:
             return False
         return True
 
-    def _look(self, text: bytes) -> None:
+    def look(self, text: bytes) -> None:
         """See a line of any kind."""
         try:
             self.see(decode(text))
@@ -132,9 +136,11 @@ class Scanner:
                 else:
                     self.see(lenient(record.value))
 
-    def _finish(self) -> Facts:
+    def finish(self) -> Facts:
+        """The facts, once all lines were seen."""
         facts, outline = self.facts, self.outline
-        self._requests.settle()
+        self.requests.settle()
+        self._date()
         for time in (self._first, self._last):
             facts.saw_time(time if len(time) == 24 else None)
         facts.leaf_uuid = self.thread.last
@@ -161,9 +167,9 @@ class Scanner:
     def see(self, line: Line) -> None:
         """See a record."""
         self.facts.records += 1
-        if self._copied.active:
-            self._copied.see(self._line, line)
-            self.outline.inherited = self._copied.boundary
+        if self.copied.active:
+            self.copied.see(self.line, line)
+            self.outline.inherited = self.copied.boundary
         kind, item = item_of(line)
         if kind is not None:
             self._message(kind, item, line)
@@ -190,14 +196,14 @@ class Scanner:
                 self.thread.read_context(texts)
             else:
                 self._prompt(item, texts)
-                self.twins.saw_user(self._line)
+                self.twins.saw_user(self.line)
         if passed is not None and passed.turn_id:
             self._turn = passed.turn_id
-        flags = MESSAGE if role == "system" else _CALL_RESULT if kind.endswith("_output") else _SPOKEN
+        flags = MESSAGE if role == "system" else _ANSWERED if kind.endswith("_output") else _SPOKEN
         self._add(item.id, role, injected, begins, line.timestamp if line.payload else None, flags)
         if kind == "message":
             if role == "assistant":
-                self.twins.saw_assistant(self._line, item.content)
+                self.twins.saw_assistant(self.line, spelled_texts(item.content))
         elif kind == "reasoning":
             facts.has_thinking = True
         elif role == "user":
@@ -205,7 +211,7 @@ class Scanner:
         else:
             self._call(kind, item)
         if role == "assistant":
-            self._requests.item(facts.messages, self.thread.model, item.call_id or item.id or "")
+            self.requests.item(facts.messages, self.thread.model, item.call_id or item.id or "")
 
     def _add(self, own: str | None, role: str, injected: bool, begins: bool, time: str | None, flags: int) -> None:
         facts, thread = self.facts, self.thread
@@ -213,17 +219,65 @@ class Scanner:
         if own:
             self._ids.append(_mark(own))
         if begins:
-            self._requests.prompt()
-        uuid = thread.uuid(own, self._line, self.outline.repeated)
+            self.requests.prompt()
+        uuid = thread.uuid(own, self.line, self.outline.repeated)
         parent = thread.follow(uuid, injected, begins)
         if role == "user":
             facts.user_messages += 1
-        elif role == "assistant" and thread.model:
+        elif role == "assistant" and self._counts and thread.model:
             facts.models[thread.model] += 1
-        if thread.has_news:
+        self._node(uuid, parent, flags, time)
+
+    def said(
+        self, uuids: list[str], parents: list[str | None], flags: bytearray, times: list[str], ids: list[str]
+    ) -> None:
+        """Note messages that were read already, and that nobody put in, with the ids that some items had."""
+        facts = self.facts
+        first = facts.messages + 1
+        facts.messages += len(uuids)
+        facts.records += len(uuids)
+        self._ids.extend(map(_mark, ids))
+        self.thread.follow(uuids[-1], False, False)
+        if self.thread.has_news:
+            self._surroundings()
+        # Times only tell branches apart, so they are looked at later, if ever.
+        self._undated.append((len(facts.links), times))
+        nothing = [None] * len(uuids)
+        facts.links.extend(uuids, parents, flags, range(first, facts.messages + 1), bytes(len(uuids)), nothing)
+        self._span(times)
+
+    def _span(self, times: list[str]) -> None:
+        """Widen the span of the session; what only looks like a time does not."""
+        least, most = min(times), max(times)
+        if parse_time(least) is None or parse_time(most) is None:
+            for time in times:
+                self._seconds(time)
+            return
+        self._first, self._last = min(self._first, least), max(self._last, most)
+
+    def _date(self) -> None:
+        """Look at the times of messages where there may be branches."""
+        for first, times in self._undated if self.thread.was_rolled_back else ():
+            for node, time in enumerate(times, first):
+                self.facts.links.times[node] = self._seconds(time)
+        self._undated.clear()
+
+    def asked(self, spelled: bytes) -> None:
+        """Note that a message that was read already is a prompt: one text."""
+        self.requests.prompt()
+        self.twins.saw_user(self.line)
+        if self.facts.first_prompt is None and is_human(texts := [loads(spelled)], False):
+            self.facts.first_prompt = texts[0] or None
+
+    def awaits(self, call: str) -> bool:
+        """True for a call whose result tells of a sub-agent."""
+        return call in self._spawns
+
+    def _node(self, uuid: str, parent: str | None, flags: int, time: str | None) -> None:
+        if self.thread.has_news:
             self._surroundings()
         seconds = self._seconds(time) if time is not None else 0.0
-        facts.links.add(uuid, parent, flags, facts.messages, seconds)
+        self.facts.links.add(uuid, parent, flags, self.facts.messages, seconds)
 
     def _surroundings(self) -> None:
         facts = self.facts
@@ -263,7 +317,7 @@ class Scanner:
         facts = self.facts
         facts.tool_calls += 1
         name = NAMES.get(kind) or item.name
-        if name:
+        if name and self._counts:
             facts.tools[name] += 1
         if name == _SPAWN and item.call_id:
             self._spawns[item.call_id] = None
@@ -323,14 +377,14 @@ class Scanner:
         """An event that tells what was said: nearly always an item says it too."""
         if payload.message is UNSET:
             return
-        if self._line not in self.outline.lone:
-            self.twins.saw_event(self._line, kind, bytes(payload.message))
+        if self.line not in self.outline.lone:
+            self.twins.saw_event(self.line, kind, bytes(payload.message))
             return
         text = loads(payload.message)
         texts = [text] if isinstance(text, str) else []
         if kind == "agent_message":
             self._add(None, "assistant", False, False, line.timestamp, _SPOKEN)
-            self._requests.item(self.facts.messages, self.thread.model, "")
+            self.requests.item(self.facts.messages, self.thread.model, "")
             return
         if is_human(texts, False):
             self.facts.prompts += 1
@@ -338,31 +392,27 @@ class Scanner:
         self._add(None, "user", False, True, line.timestamp, _SPOKEN)
 
     def _tokens(self, payload: Payload) -> None:
-        spending = payload.info
-        if spending is None:
-            return
-        total, last = spending.total_token_usage, spending.last_token_usage
-        self._requests.event(
-            b"" if total is UNSET else bytes(total),
-            b"" if last is UNSET else bytes(last),
-            f"{self._root}:{self._turn}",
-            self.thread.model,
-            self._line <= self._copied.boundary,
-        )
+        if payload.info is not None:
+            self.spent(payload.info.total_token_usage, payload.info.last_token_usage)
+
+    def spent(self, total: Tokens | None, last: Tokens | None) -> None:
+        """See what a token event tells."""
+        scope = (self._root, self._turn)
+        self.requests.event(total, last, scope, self.thread.model, self.line <= self.copied.boundary)
 
     def _meta(self, meta: Payload) -> None:
         outline = self.outline
         if outline.meta is None:
             outline.meta = meta
             self._root = meta.id or self._root
-            self._copied.begin(meta)
+            self.copied.begin(meta)
         elif meta.id != outline.meta.id and meta.id:
             # The head of another thread: what follows was copied from it.
             outline.parents.append(meta.id)
             if not self.facts.messages:
                 self._root = meta.id
-                self._copied.found(meta.id, self._line)
-                outline.inherited = self._copied.boundary
+                self.copied.found(meta.id, self.line)
+                outline.inherited = self.copied.boundary
             return
         self.thread.surround(
             cwd=meta.cwd, git_branch=branch_of(meta), agent_version=meta.cli_version, user_type=meta.originator

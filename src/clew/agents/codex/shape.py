@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clew.agents.codex.outcome import Outcome, outcome
+from clew.agents.codex.outcome import note_outcome, outcome
 from clew.agents.codex.tables import AGENT, BARE
 from clew.agents.folding import Message, Step, note, own_extension
 from clew.model.json import JSON
@@ -89,17 +89,6 @@ def _result(message: Message, kind: str) -> Message:
         block["output"] = _object_text(payload_rest(message)["output"])
     note_outcome(block, outcome(block.get("output")))
     return block
-
-
-def note_outcome(block: Message, found: Outcome) -> None:
-    """Add what is known of how the call went."""
-    if found.is_error is not None:
-        block["is_error"] = found.is_error
-    facts: Message = {} if found.exit_code is None else {"exit_code": found.exit_code}
-    if found.duration is not None:
-        facts["duration"] = found.duration
-    if facts:
-        block["extensions"] = {AGENT: facts}
 
 
 def _tool_names(tools: JSON) -> str:

@@ -127,21 +127,23 @@ def _record(name: str, *fields: Field, known: str) -> Table:
     return Table(name, Time("timestamp", "timestamp"), Leaf("type", "type", TEXT), payload, known=_LINE_KEYS)
 
 
-META = _record(
-    "session_meta",
-    known="id session_id timestamp cwd originator cli_version source thread_source parent_thread_id forked_from_id "
+_HEAD = (
+    "id session_id timestamp cwd originator cli_version source thread_source parent_thread_id forked_from_id "
     "agent_nickname agent_role agent_type agent_path model_provider instructions base_instructions dynamic_tools "
     "selected_capability_roots memory_mode history_mode history_base subagent_history_start_ordinal "
-    "multi_agent_version context_window git runtime_workspace_roots",
+    "multi_agent_version context_window git runtime_workspace_roots"
 )
-CONTEXT = _record(
-    "turn_context",
-    known="turn_id root_turn_id disabled_plugin_ids cwd workspace_roots current_date timezone model effort summary "
+META = _record("session_meta", known=_HEAD)
+_TURN = (
+    "turn_id root_turn_id disabled_plugin_ids cwd workspace_roots current_date timezone model effort summary "
     "personality approval_policy approvals_reviewer sandbox_policy permission_profile "
     "active_permission_profile file_system_sandbox_policy network comp_hash collaboration_mode "
     "multi_agent_version multi_agent_mode realtime_active user_instructions developer_instructions "
-    "final_output_json_schema truncation_policy base_instructions model_provider trace_id",
+    "final_output_json_schema truncation_policy base_instructions model_provider trace_id"
 )
+CONTEXT = _record("turn_context", known=_TURN)
+STATE_KEYS = {"session_meta": frozenset(_HEAD.split()), "turn_context": frozenset(_TURN.split())}
+"""What lines say that hold for the messages behind them."""
 COMPACTED = _record(
     "compacted",
     Leaf("message", "text", TEXT),

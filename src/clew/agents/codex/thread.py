@@ -21,7 +21,7 @@ class Thread:
     def __init__(self, name: str) -> None:
         self.name = name
         """The id that derived message ids begin with."""
-        self._prefix = f"{name}:"
+        self.prefix = f"{name}:"
         self.last: str | None = None
         """The last message that was not rolled back."""
         self.model: str | None = None
@@ -31,9 +31,11 @@ class Thread:
         self._stated: dict[str, str] = {}
         self.has_news = False
         """True when something was said of them since the last message."""
+        self.was_rolled_back = False
         self._turns: list[_Turn] = []
         self._before_context: str | None = None
-        self._in_context = False
+        self.in_context = False
+        """True behind context that was put in, which may lead into a turn."""
         self._line, self._nth = 0, 0
 
     def uuid(self, item: str | None, line: int, repeated: frozenset[str]) -> str:
@@ -42,21 +44,21 @@ class Thread:
             self._nth += 1
         else:
             self._line, self._nth = line, 1
-        if item and item not in repeated and not item.startswith(self._prefix):
+        if item and item not in repeated and not item.startswith(self.prefix):
             return item
-        return f"{self._prefix}{line}" if self._nth == 1 else f"{self._prefix}{line}.{self._nth}"
+        return f"{self.prefix}{line}" if self._nth == 1 else f"{self.prefix}{line}.{self._nth}"
 
     def follow(self, uuid: str, injected: bool, begins: bool) -> str | None:
         """Add a message; returns the one it follows."""
         parent = self.last
         if begins:
-            self._turns.append(_Turn(parent, self._before_context if self._in_context else parent))
-            self._in_context = False
+            self._turns.append(_Turn(parent, self._before_context if self.in_context else parent))
+            self.in_context = False
         elif injected:
-            if not self._in_context:
-                self._in_context, self._before_context = True, parent
+            if not self.in_context:
+                self.in_context, self._before_context = True, parent
         else:
-            self._in_context = False
+            self.in_context = False
         self.last = uuid
         return parent
 
@@ -68,11 +70,12 @@ class Thread:
         """Leave the last turns; what comes next follows the message before them."""
         if not turns or turns < 0 or not self._turns:
             return
+        self.was_rolled_back = True
         # The context that stands before the first turn stays, whatever is rolled back.
         first = self._turns[-turns] if turns < len(self._turns) else self._turns[0]
         self.last = first.context if turns < len(self._turns) else first.before
         del self._turns[-turns:]
-        self._in_context = False
+        self.in_context = False
 
     def surround(self, **facts: str | None) -> None:
         """Take over what was said about the surroundings."""

@@ -32,9 +32,8 @@ class Twins:
         else:
             self._users = [*self._users[-NEAR:], line]
 
-    def saw_assistant(self, line: int, content: JSON) -> None:
-        """An item of the model follows its event, or stands right before it."""
-        texts = _spelled(content)
+    def saw_assistant(self, line: int, texts: frozenset[bytes]) -> None:
+        """An item of the model follows its event, or stands right before it; its texts as they are spelled."""
         self._leave(line)
         for event in self._events:
             if event[1] in texts:
@@ -68,7 +67,7 @@ class Twins:
         return frozenset(self._lone | waiting)
 
 
-def _spelled(content: JSON) -> frozenset[bytes]:
+def spelled_texts(content: JSON) -> frozenset[bytes]:
     """The texts of an item as JSON."""
     if isinstance(content, str):
         return frozenset([dumps(content)])

@@ -6,57 +6,54 @@ As soon as something else is met, the facts say that the session must be read in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.folding import Message, note
 from clew.agents.gemini import tables
+from clew.agents.gemini.deal import Dealer, is_response, is_time
 from clew.agents.gemini.locate import is_log, saved_tag, session_id
-from clew.agents.gemini.quick import Dealt, Quick, deal, version
+from clew.agents.gemini.quick import Quick, one_line
 from clew.agents.gemini.reading import GeminiReading
 from clew.agents.gemini.replay import Replay
-from clew.agents.gemini.scan import MAX_HINTS, Scanner
-from clew.agents.gemini.steps import HEAD, Does, Joined, Step, is_document, of_document, of_line
+from clew.agents.gemini.scan import Scanner
+from clew.agents.gemini.steps import HEAD, Does, Joined, Step, is_document, of_document, of_element, of_line
 from clew.agents.jsonl import BATCH
 from clew.derive.facts import Facts
-from clew.graph.links import MESSAGE, RESULT, SAID, SIGNIFICANT
 from clew.io.codec import dumps
 from clew.io.compress import damage
-from clew.io.records import read_lines
-from clew.model.time import parse_time
+from clew.io.records import MAX_LINE, read_chunks, read_line
 
-_ID = b'{"id":"'
 _HEAD = 400
+_NOTHING = Replay()
+"""Where no call is answered by a message of its own."""
 
 
-class _Waiting(NamedTuple):
-    """A line whose place is not decided: the message before it may still be written anew."""
+class _Odd(NamedTuple):
+    """A record that had to be taken apart."""
 
-    name: str | None
+    id: str | UnsetType
     """Of a message."""
-    text: bytes
-    line: int
-    start: int
-    step: Step | None = None
-    """Where it had to be taken apart already."""
-
-    def steps(self) -> Iterator[Step]:
-        """The line taken apart."""
-        return iter([self.step]) if self.step is not None else of_line(self.text, self.line, self.start, True, 0)
+    step: Step
 
 
 class AtOnce(GeminiReading):
     """Messages, records and facts of one session in one pass."""
 
     def __init__(self, source: SourceFile, *, counts: bool = False) -> None:
-        super().__init__(source, Replay())
-        self._scanner = Scanner(session_id(source), counts)
+        session = self._session = session_id(source)
+        super().__init__(source, _NOTHING, session=session)
+        self._scanner = Scanner(session, counts)
         self._is_read = False
         """False where only the facts are wanted."""
         self._quick = Quick(self.context)
+        self._dealer = Dealer(self._quick, self._scanner)
         self._is_right = not source.parts and saved_tag(source.path) is None and not is_log(source.path)
         self._names: set[str] = set()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[Any] = []
+        """Structs of lines and odd ones whose place is not decided: the last message may still be written anew."""
         self._parent: str | None = None
         self._last: str | None = None
         self._messages = self._records = bytearray()
@@ -79,125 +76,161 @@ class AtOnce(GeminiReading):
         if not self._is_right:
             return
         with open_main(self.source) as stream:
-            head = stream.read(HEAD)
-            if is_document(head, self._steps.is_json(0)):
-                walked = self._document(head + stream.read())
-            else:
-                walked = self._lines(Joined(head, stream))
-            for _ in walked:
+            for _ in self._opened(stream):
                 if self._must_stop():
                     return
                 if len(self._messages) + len(self._records) > BATCH:
                     yield
             self._decide()
+            self._put()
             self.damage = damage(stream)
         yield
+
+    def _opened(self, stream: BinaryIO) -> Iterator[None]:
+        """The steps of the walk; a document is nearly always read with its head, and must not be held behind them."""
+        is_json = self._steps.is_json(0)
+        head = stream.read(max(HEAD, self.source.size) if is_json else HEAD)
+        if is_document(head, is_json):
+            return self._document(head + stream.read())
+        return self._lines(Joined(head, stream))
 
     def _must_stop(self) -> bool:
         return not self._is_right
 
     def facts(self) -> tuple[Facts, bool]:
+        self._dealer.note()
         facts = self._scanner.finish()
+        facts.extra["session"] = self._session
         facts.leaf_uuid = self._parent or ""
         return facts, self._is_right
 
     def _document(self, raw: bytes) -> Iterator[None]:
-        for step in of_document(raw, 0, self._element):
-            if step.id in self._names or _is_response(step.record.text):
-                self._is_right = False
-            if step.id is not None:
-                self._names.add(step.id)
-            self._general(step)
+        for step in of_document(raw, 0, self._elements):
+            self._element(step)
             yield
+        self._put()
+
+    def _elements(self, piece: bytes) -> bool:
+        """Take elements of a document; False where the general way must take them apart."""
+        found = self._quick.elements(piece) if self._is_right else []
+        for line in found or ():
+            if line.id is UNSET or line.id in self._names or not self._shows(line):
+                record = next(iter(read_line(one_line(line), 0, 0)))
+                self._element(of_element(record, 0))
+            else:
+                self._number += 1
+                self._names.add(line.id)
+        self._put()
+        return found is not None
+
+    def _element(self, step: Step) -> None:
+        if step.id in self._names or _is_response(step.record.text):
+            self._is_right = False
+        if step.id is not None:
+            self._names.add(step.id)
+        self._general(step)
 
     def _lines(self, stream: Joined) -> Iterator[None]:
-        for text, line, start, whole in read_lines(stream):  # type: ignore[arg-type]
-            name = _name_of(text)
-            if name is not None:
-                self._see(_Waiting(name, text, line, start))
-            elif self._quick.patch(text) is not None:
-                self._waiting.append(_Waiting(None, text, line, start))
-            else:
-                self._odd_line(text, line, start, whole)
+        first = stream.readline(MAX_LINE)
+        self._take_lines(first, len(first) < MAX_LINE or first.endswith(b"\n"))
+        for text, is_whole in read_chunks(stream):  # type: ignore[arg-type]
+            self._take_lines(text, is_whole)
             yield
 
-    def _odd_line(self, text: bytes, line: int, start: int, whole: bool) -> None:
-        """A line that must be taken apart before it is known what it is."""
-        steps = list(of_line(text, line, start, whole, 0))
-        if any(step.does > Does.MESSAGE for step in steps):
-            self._is_right = False
-        for step in steps:
-            waiting = _Waiting(step.id if step.does is Does.MESSAGE else None, text, line, start, step)
-            if waiting.name is not None:
-                self._see(waiting)
+    def _take_lines(self, text: bytes, is_whole: bool) -> None:
+        """Take lines, together where they are all usual; else in halves."""
+        waiting = [text] if text else []
+        self._is_right = self._is_right and is_whole
+        while waiting and self._is_right:
+            text = waiting.pop()
+            found = self._quick.lines(text)
+            if found is not None:
+                self._see_all(found)
+                continue
+            cut = _middle(text)
+            if 0 < cut < len(text):
+                waiting += [text[cut:], text[:cut]]
             else:
-                self._waiting.append(waiting)
+                self._odd_line(text)
+        self._put()
 
-    def _see(self, message: _Waiting) -> None:
+    def _see_all(self, lines: list[Any]) -> None:
+        for line in lines:
+            if line.id is not UNSET:
+                if line.type == "user" and is_response(line):
+                    self._is_right = False
+                self._see(line)
+            elif line.patch is not UNSET and is_time(line.patch.lastUpdated) and self._quick.patches():
+                self._waiting.append(line)
+            else:
+                self._odd_line(one_line(line))
+
+    def _odd_line(self, text: bytes) -> None:
+        """A line that must be taken apart before it is known what it is."""
+        for step in of_line(text, 0, 0, True, 0):
+            if step.does is Does.MESSAGE and step.id is not None:
+                self._is_right = self._is_right and not _is_response(step.record.text)
+                self._see(_Odd(step.id, step))
+            else:
+                self._is_right = self._is_right and step.does is Does.NOTHING
+                self._waiting.append(_Odd(UNSET, step))
+
+    def _see(self, message: Any) -> None:
         """The next message, or the next version of the last one."""
-        assert message.name is not None
-        if _is_response(message.text):
-            # It may answer a call whose result was given with the call.
-            self._is_right = False
-        if message.name not in self._names:
+        if message.id not in self._names:
             self._decide()
-            self._names.add(message.name)
-        elif message.name != self._last:
+            self._names.add(message.id)
+        elif message.id != self._last:
             self._is_right = False
-        self._last = message.name
+        self._last = message.id
         self._waiting.append(message)
 
     def _decide(self) -> None:
         """Nothing before this can change any more."""
         waiting, self._waiting = self._waiting, []
-        last = max((at for at, each in enumerate(waiting) if each.name is not None), default=-1)
+        last = len(waiting) - 1
+        while last >= 0 and waiting[last].id is UNSET:
+            last -= 1
         for at, each in enumerate(waiting):
-            if each.name is None:
+            if each.id is UNSET:
                 self._other(each)
             else:
                 self._message_of(each, is_last=at == last)
 
-    def _other(self, waiting: _Waiting) -> None:
-        time = self._quick.patch(waiting.text) if waiting.step is None else None
-        if time is None:
-            for step in waiting.steps():
-                self._general(step)
-            return
-        self._scanner.facts.records += 1
-        self._scanner.state["lastUpdated"] = time.decode()
-        if self._is_read:
-            self._records += b'{"after":%d,"kind":"state","timestamp":"%b"}' % (self.index, time) + self._between
+    def _other(self, each: Any) -> None:
+        if type(each) is _Odd:
+            self._general(each.step)
+        else:
+            self._dealer.patch(each.patch.lastUpdated, self.index)
 
-    def _message_of(self, waiting: _Waiting, is_last: bool) -> None:
-        line = self._quick.decode(waiting.text) if waiting.step is None else None
-        if line is not None and not is_last:
-            self._scanner.facts.records += 1
-            if self._is_read:
-                self._records += dumps(version(line, self.index)) + self._between
-            return
-        dealt = deal(line, self.index + 1, self._parent) if line is not None else None
-        if dealt is not None:
-            self._put(dealt)
-            return
-        for step in waiting.steps():
-            self._general(step, is_last)
+    def _message_of(self, each: Any, is_last: bool) -> None:
+        if type(each) is _Odd:
+            self._general(each.step, is_last)
+        elif not (self._shows(each) if is_last else self._dealer.keep(each, self.index)):
+            for step in of_line(one_line(each), 0, 0, True, 0):
+                self._general(step, is_last)
 
-    def _element(self, line: bytes) -> bool:
-        """An element of a document, on one line; False where the general way is needed."""
-        name = _name_of(line)
-        if name is None or name in self._names or _is_response(line):
+    def _shows(self, line: Any) -> bool:
+        """Take a message the quick way, if it goes that way."""
+        place = self._dealer.take(line, self.index + 1, self._parent)
+        if place is None:
             return False
-        struct = self._quick.decode(line)
-        dealt = deal(struct, self.index + 1, self._parent) if struct is not None else None
-        if dealt is None:
-            return False
-        self._names.add(name)
-        self._number += 1
-        self._put(dealt)
+        self._parent, self.index = place
         return True
+
+    def _put(self) -> None:
+        try:
+            if self._is_read:
+                self._dealer.put(self._messages, self._records, self._between)
+        except RecursionError:
+            # What could be read just so is a little deeper in a document.
+            self._is_right = False
+        self._dealer.drop()
 
     def _general(self, step: Step, is_last: bool = True) -> None:
         """A step that takes the general way."""
+        self._put()
+        self._dealer.note()
         if step.does is Does.MESSAGE and step.record.value is not None:
             units = self._shown(step) if is_last else iter([self._made(step, tables.VERSION)])
         else:
@@ -213,39 +246,6 @@ class AtOnce(GeminiReading):
     def _note_results(self, number: int) -> None:
         """What follows hangs on what was written last."""
 
-    def _put(self, dealt: Dealt) -> None:
-        """Write a message that was taken the quick way, and note its facts."""
-        message, results = dealt.message, dealt.results
-        facts = self._scanner.facts
-        if self._is_read:
-            self._messages += dumps(message) + self._between
-        self.index = message["index"]
-        stamp = parse_time(message["timestamp"])
-        is_meta = message["role"] == "user" and "metadata" in message
-        flags = MESSAGE | SAID | (0 if is_meta else SIGNIFICANT)
-        self._note(message, flags, stamp.timestamp() if stamp is not None and not is_meta else 0.0)
-        if message["role"] == "user":
-            self._scanner.said(message, dealt.prompt)
-        else:
-            tools = [block["tool_name"] for block in results["content"]] if results is not None else ()
-            self._scanner.replied(message, dealt.has_thinking, tools)
-        if dealt.hints and len(self._scanner.hints) < MAX_HINTS:
-            self._scanner.called(dealt.hints)
-        if results is not None:
-            if self._is_read:
-                self._messages += dumps(results) + self._between
-            self.index = results["index"]
-            self._note(results, MESSAGE | SAID | RESULT, 0.0)
-            facts.user_messages += 1
-
-    def _note(self, message: Message, flags: int, time: float) -> None:
-        facts = self._scanner.facts
-        facts.records += 1
-        facts.messages += 1
-        facts.saw_time(message["timestamp"])
-        facts.links.add(message["uuid"], message.get("parent_uuid"), flags, facts.messages, time)
-        self._parent = message["uuid"]
-
     def _identify(self, message: Message, number: int) -> None:
         if "uuid" not in message:
             message["uuid"] = Replay.unnamed(0, number)
@@ -258,9 +258,8 @@ def _is_response(text: bytes) -> bool:
     return text.find(b'"type":"user"', 0, _HEAD) > 0 and b'"functionResponse":' in text
 
 
-def _name_of(text: bytes) -> str | None:
-    """The id that a message begins with, as the client writes them."""
-    end = text.find(b'"', len(_ID)) if text.startswith(_ID) else -1
-    name = text[len(_ID) : end] if end > 0 else b"\\"
-    is_said = b"\\" not in name and name.isascii() and text.find(b'"type":', end, end + _HEAD) > 0
-    return name.decode("ascii") if is_said else None
+def _middle(text: bytes) -> int:
+    """Where a line begins, as near to the middle as is easily found."""
+    half = len(text) // 2
+    cut = text.find(b"\n", half, len(text) - 1) + 1
+    return cut or text.rfind(b"\n", 0, half) + 1

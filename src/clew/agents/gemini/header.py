@@ -28,7 +28,7 @@ _EXTENSIONS = {
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
     """The `session` of the unified document."""
     state: dict[str, JSON] = facts.extra.get("state", {})
-    session = locate.session_id(source)
+    session = facts.extra.get("session") or locate.session_id(source)
     folder = locate.parent_folder(source.path)
     is_agent = folder is not None or state.get("kind") == "subagent"
     started, ended = _span(source, facts, state)

@@ -24,9 +24,12 @@ _SESSION = re.compile(r"session-(\d{4}-\d\d-\d\dT\d\d-\d\d)-(.+)\.jsonl?")
 _SAVED = re.compile(r"checkpoint-?(.*)\.json", re.DOTALL)
 _FIRST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"([^"\\]+)"')
 _LOGGED = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HEAD = 1 << 12
 _MAX_LOG = 16 << 20
 _FIRST_STEPS = 20
+_RECENT = 32
+"""What names tell is asked several times of each file."""
 
 
 def roots(host: Host) -> Iterator[Path]:
@@ -151,16 +154,19 @@ def is_chat(path: Path) -> bool:
     return path.parent.name == CHATS or path.parent.parent.name == CHATS
 
 
+@lru_cache(_RECENT)
 def is_log(path: Path) -> bool:
     """True for a log of prompts."""
     return plain_name(path.name).endswith(LOG)
 
 
+@lru_cache(_RECENT)
 def parent_folder(path: Path) -> str | None:
     """The name of the folder between chats/ and a sub-agent."""
     return path.parent.name if path.parent.parent.name == CHATS else None
 
 
+@lru_cache(_RECENT)
 def project_folder(path: Path) -> Path:
     """The project's folder, which holds chats/ and saved chats."""
     if path.parent.name == CHATS:
@@ -168,6 +174,7 @@ def project_folder(path: Path) -> Path:
     return path.parent.parent.parent if path.parent.parent.name == CHATS else path.parent
 
 
+@lru_cache(_RECENT)
 def relative_name(path: Path) -> str:
     """The file's name in its project's folder."""
     name = plain_name(path.name)
@@ -176,12 +183,14 @@ def relative_name(path: Path) -> str:
     return f"{CHATS}/{path.parent.name}/{name}" if path.parent.parent.name == CHATS else name
 
 
+@lru_cache(_RECENT)
 def saved_tag(path: Path) -> str | None:
     """The name a chat was saved under; a percent sign that escapes nothing stands for itself."""
     match = _SAVED.fullmatch(plain_name(path.name))
     return unquote(match.group(1)) if match else None
 
 
+@lru_cache(_RECENT)
 def file_time(path: Path) -> str | None:
     """The minute a chat began, by its name."""
     match = _SESSION.fullmatch(plain_name(path.name))
@@ -210,7 +219,7 @@ def claimed_id(path: Path) -> str | None:
 @lru_cache(512)
 def _read_claim(path: Path, _changed: int, _size: int) -> str | None:
     try:
-        with open_source(path) as stream:
+        with open_source(path, _HEAD) as stream:
             match = _FIRST.match(stream.read(_HEAD))
         if match:
             return match.group(1).decode("utf-8", "replace")
@@ -254,15 +263,14 @@ def still_there(sessions: Iterable[str], chats: frozenset[str]) -> Iterator[str]
 
 def safe_id(session: str) -> str:
     """An id as it is spelled in names of folders and files."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", session)
+    return _UNSAFE.sub("_", session)
 
 
 def subagent_files(path: Path, session: str) -> Iterator[Path]:
     """The sub-agents that a session started, by their place."""
-    if path.parent.name == CHATS:
-        folder = path.parent / safe_id(session)
-        for group in _sessions(folder, _chat_names(folder)):
-            yield folder / group[0]
+    chats = path.parent
+    if chats.name == CHATS and (folder := chats / safe_id(session)).is_dir():
+        yield from (folder / group[0] for group in _sessions(folder, _chat_names(folder)))
 
 
 def beside(path: Path, agent: str) -> Iterator[Path]:

@@ -5,11 +5,14 @@ its hash proves it.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from clew.errors import WouldLose
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
@@ -33,12 +36,12 @@ def slug_of(path: str) -> str:
 def registered(text: bytes | None, workspace: str) -> tuple[str, bytes]:
     """The slug of a workspace, and the registry with it in; `text` is the registry as it is, None where there is none.
 
-    A registry that cannot be read is written anew, as the client does.
+    A registry that cannot be read is refused: writing it anew would lose the other projects.
     """
     try:
         found = loads(text) if text else {}
     except NOT_JSON:
-        found = {}
+        raise WouldLose(f"{REGISTRY} cannot be read, and would have to be replaced") from None
     registry = found if isinstance(found, dict) else {}
     projects = registry.get("projects")
     projects = projects if isinstance(projects, dict) else {}
@@ -70,83 +73,80 @@ def workspace_of(project: Path, project_hash: str | None, hints: Iterable[str]) 
 
     Where nothing tells, it is the hash, or the name of the project's folder.
     """
-    written = _marker(project) or _registry(project.parent.parent).get(project.name)
+    base = _base(project)
+    written = _marker(project) or _registry(base).get(project.name)
     if written:
         return written
     wanted = project_hash or project.name
-    proved = proven(wanted, (*_known(project.parent.parent), *hints)) if _HASH.fullmatch(wanted) else None
+    proved = proven(wanted, (*_known(base), *hints)) if _HASH.fullmatch(wanted) else None
     return proved or wanted
 
 
 def proven(wanted: str, hints: Iterable[str]) -> str | None:
     """The hint, or the folder above one, that has the hash."""
     tried: set[str] = set()
+    sha256 = hashlib.sha256
     for hint in hints:
-        for path in _upwards(hint):
-            if path in tried:
-                break
+        path = hint.rstrip("/\\") or hint
+        while path and path not in tried:
             if len(tried) >= _MAX_TRIED:
                 return None
             tried.add(path)
-            for spelling in _spellings(path):
-                if hash_of(spelling) == wanted:
+            for spelling in _spellings(path) if path[1:2] == ":" else (path,):
+                # As `hash_of` does; a session may name some dozen folders.
+                if sha256(spelling.encode("utf-8", "surrogatepass")).hexdigest() == wanted:
                     return spelling
+            cut = max(path.rfind("/"), path.rfind("\\"))
+            path = path[:cut] if cut > 0 else ""
     return None
 
 
-def _upwards(path: str) -> Iterator[str]:
-    path = path.rstrip("/\\") or path
-    while path:
-        yield path
-        cut = max(path.rfind("/"), path.rfind("\\"))
-        path = path[:cut] if cut > 0 else ""
-
-
-def _spellings(path: str) -> Iterator[str]:
+def _spellings(path: str) -> tuple[str, ...]:
     """On Windows the registry lower-cases; the hash was made of the path as it was typed."""
-    yield path
-    if re.match(r"[a-z]:", path):
-        yield path[0].upper() + path[1:]
+    return (path, path[0].upper() + path[1:]) if path[1:2] == ":" and "a" <= path[0] <= "z" else (path,)
 
 
 def _marker(project: Path) -> str | None:
-    text = _text(project / MARKER)
+    text = _text(f"{project}/{MARKER}")
     return text.strip() or None if text is not None else None
 
 
 @lru_cache(64)
-def _read_registry(path: Path, _changed: int) -> dict[str, str]:
+def _base(project: Path) -> str:
+    return str(project.parent.parent)
+
+
+@lru_cache(64)
+def _read_registry(path: str, _changed: int) -> dict[str, str]:
     found = _json(path)
     projects = found.get("projects") if isinstance(found, dict) else None
     pairs = projects.items() if isinstance(projects, dict) else ()
     return {slug: path for path, slug in pairs if isinstance(slug, str)}
 
 
-def _registry(base: Path) -> dict[str, str]:
+def _registry(base: str) -> dict[str, str]:
     """Folders by the name of the project."""
-    try:
-        return _read_registry(base / REGISTRY, (base / REGISTRY).stat().st_mtime_ns)
-    except OSError:
-        return {}
+    changed = _changed(f"{base}/{REGISTRY}")
+    return _read_registry(f"{base}/{REGISTRY}", changed) if changed else {}
 
 
-def _known(base: Path) -> tuple[str, ...]:
+def _known(base: str) -> tuple[str, ...]:
     """Every project root that the store names anywhere."""
-    changed = [_changed(base / name) for name in ("tmp", "history", REGISTRY, TRUSTED)]
+    changed = [_changed(f"{base}/{name}") for name in ("tmp", "history", REGISTRY, TRUSTED)]
     return _read_known(base, tuple(changed))
 
 
-def _changed(path: Path) -> int:
+def _changed(path: str) -> int:
     try:
-        return path.stat().st_mtime_ns
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - asked four times for each session
     except OSError:
         return 0
 
 
 @lru_cache(64)
-def _read_known(base: Path, _changed: tuple[int, ...]) -> tuple[str, ...]:
-    markers = [_marker(folder) for store in ("tmp", "history") for folder in _folders(base / store)]
-    trusted = _json(base / TRUSTED)
+def _read_known(base: str, _changed: tuple[int, ...]) -> tuple[str, ...]:
+    markers = [_marker(folder) for store in ("tmp", "history") for folder in _folders(Path(base, store))]
+    trusted = _json(f"{base}/{TRUSTED}")
     named = trusted if isinstance(trusted, dict) else ()
     return (*_registry(base).values(), *(root for root in markers if root), *named)
 
@@ -156,7 +156,7 @@ def copies_of(root: Path) -> Mapping[str, Path]:
     found: dict[str, Path] = {}
     for folder in _folders(root):
         if not _HASH.fullmatch(folder.name):
-            path = _marker(folder) or _registry(root.parent).get(folder.name)
+            path = _marker(folder) or _registry(str(root.parent)).get(folder.name)
             if path:
                 found.update({hash_of(spelling): folder for spelling in _spellings(path)})
     return found
@@ -169,17 +169,19 @@ def _folders(root: Path) -> list[Path]:
         return []
 
 
-def _text(path: Path) -> str | None:
+def _text(path: str) -> str | None:
     """A small file, if it is one."""
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > _LIMIT:
+        found = os.lstat(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LIMIT:
             return None
-        return path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError):
+        with open(path, "rb") as file:
+            return file.read().decode()
+    except (OSError, ValueError):
         return None
 
 
-def _json(path: Path) -> JSON:
+def _json(path: str) -> JSON:
     text = _text(path)
     try:
         return loads(text.encode()) if text else None

@@ -19,8 +19,11 @@ from clew.model.json import JSON
 class GeminiReading(JsonlReading):
     """Messages and records of one session."""
 
-    def __init__(self, source: SourceFile, replay: Replay, chats: frozenset[str] = frozenset()) -> None:
-        extra: dict[str, JSON] = {"file": relative_name(source.path), "session": session_id(source)}
+    def __init__(
+        self, source: SourceFile, replay: Replay, chats: frozenset[str] = frozenset(), session: str | None = None
+    ) -> None:
+        session = session if session is not None else session_id(source)
+        extra: dict[str, JSON] = {"file": relative_name(source.path), "session": session}
         super().__init__(AGENT, source, lambda _: self._now, {}, extra)
         self.replay = replay
         self._chats = chats
@@ -109,8 +112,9 @@ class GeminiReading(JsonlReading):
 
     def _form(self, value: dict[str, JSON]) -> Form:
         """A message of a chat, a turn of a saved chat, or a prompt of the log, unless its chat is there too."""
-        if value.get("role") in tables.TURN and "parts" in value:
-            return tables.TURN[value["role"]]
+        role = value.get("role")
+        if type(role) is str and role in tables.TURN and "parts" in value:
+            return tables.TURN[role]
         if "messageId" in value and "message" in value:
             return tables.LOGGED if str(value.get("sessionId"))[:8] in self._chats else tables.PROMPT
         return tables.message_form(value)

@@ -47,9 +47,16 @@ TOOLS = (
 )
 
 
+def _is_path(workspace: str) -> bool:
+    """False for the mere hash of a folder that nobody knows."""
+    return "/" in workspace or "\\" in workspace
+
+
 def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
     """The list of projects, and the mark beside the chats: without both the client passes over the folder."""
     workspace = header.session["workspace"]
+    if not _is_path(workspace):
+        return
     name = f".gemini/{REGISTRY}"
     before = read(name)
     _, text = registered(before, workspace)
@@ -59,6 +66,10 @@ def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
         mark = f".gemini/{store}/{folder_of(header.session)}/{MARKER}"
         if read(mark) is None:
             yield mark, workspace.encode()
+
+
+def _filed_under(workspace: str, read: Read) -> str:
+    return registered(read(f".gemini/{REGISTRY}"), workspace)[0] if _is_path(workspace) else ""
 
 
 def _goes_on(path: Path, parts: Sequence[str]) -> bool:
@@ -83,6 +94,6 @@ RECEIVER = Receiver(
     _goes_on,
     ("<session_context>", "<hook_context>"),
     keeps_children=True,
-    filed_under=lambda workspace, read: registered(read(f".gemini/{REGISTRY}"), workspace)[0],
+    filed_under=_filed_under,
     register=_register,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from msgspec.structs import asdict
+
 from clew.agents.base import SourceFile, Unit
 from clew.agents.folding import Message, own_extension
 from clew.agents.gemini import tables
@@ -100,18 +102,14 @@ class Scanner:
     def _key(self, uuid: str) -> str:
         return uuid if _CHANCE.fullmatch(uuid) else f"{self._session} {uuid}"
 
-    def replied(self, message: Message, has_thinking: bool, tools: Iterable[str]) -> None:
-        """Note a reply that was taken the quick way."""
-        facts = self.facts
-        facts.has_thinking = facts.has_thinking or has_thinking
-        for tool in tools:
-            facts.tool_calls += 1
-            facts.tools[tool] += 1
-        name, usage = message["metadata"]["model"]["name"], message["metadata"].get("token_usage")
-        if name and name != SYNTHETIC:
-            facts.models[name] += 1
-        if usage and self._counts and name != SYNTHETIC:
-            facts.ledger.note(self._key(message["uuid"]), name, [usage.get(field) for field in FIELDS])
+    def replied(self, replies: Iterable[tuple[str, str, JSON]]) -> None:
+        """Note replies that were taken the quick way: uuid, model and usage of each."""
+        said = [reply for reply in replies if reply[1] != SYNTHETIC]
+        self.facts.models.update(name for _, name, _ in said if name)
+        for uuid, name, usage in said if self._counts else ():
+            if usage:
+                counts = usage if isinstance(usage, dict) else asdict(usage)
+                self.facts.ledger.note(self._key(uuid), name, [counts.get(field) for field in FIELDS])
 
     def _context(self, message: Message) -> None:
         """The folder is told in the first words that the client says for the person."""

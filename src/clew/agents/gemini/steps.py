@@ -114,6 +114,11 @@ class Joined:
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self._head, self._stream = io.BytesIO(head), stream
 
+    def read(self, size: int) -> bytes:
+        """At most so many bytes, and never more than a head."""
+        size = min(size, HEAD)
+        return self._head.read(size) or self._stream.read(size)
+
     def readline(self, size: int) -> bytes:
         line = self._head.readline(size)
         if line.endswith(b"\n") or len(line) == size:
@@ -134,7 +139,8 @@ def _line_at(stream: BinaryIO, head: bytes, base: int) -> bytes:
 def is_document(head: bytes, is_json: bool) -> bool:
     """True for one document over several lines, or an array; the name decides only where the text does not."""
     text = head.removeprefix(_BOM).lstrip()
-    line = text.partition(b"\n")[0].strip()
+    end = text.find(b"\n", 0, HEAD)
+    line = text[: end if end >= 0 else HEAD].strip()
     if line[:1] == b"[" or line == b"{":
         return True
     try:
@@ -145,7 +151,7 @@ def is_document(head: bytes, is_json: bool) -> bool:
 
 
 def of_document(raw: bytes, part: int, take: Callable[[bytes], bool] | None = None) -> Iterator[Step]:
-    """The steps of a document; elements that `take` takes are left out."""
+    """The steps of a document; elements that `take` takes are left out, see `read_document`."""
     keys = () if raw.removeprefix(_BOM).lstrip()[:1] == b"[" else (MESSAGES, HISTORY)
     for number, record in enumerate(read_document(raw, keys, take)):
         value = record.value
@@ -154,8 +160,14 @@ def of_document(raw: bytes, part: int, take: Callable[[bytes], bool] | None = No
         elif record.width == len(raw) and not number:
             yield from (step._replace(part=part) for step in _of_record(record, part))
         else:
-            name = value.get("id")
-            yield Step(Does.MESSAGE if _is_said(value) else Does.NOTHING, record, name if _is_id(name) else None, part)
+            yield of_element(record, part)
+
+
+def of_element(record: RawRecord, part: int) -> Step:
+    """The step of an element of a document."""
+    value = record.value or {}
+    name = value.get("id")
+    return Step(Does.MESSAGE if _is_said(value) else Does.NOTHING, record, name if _is_id(name) else None, part)
 
 
 def _is_said(value: dict[str, JSON]) -> bool:

@@ -160,7 +160,7 @@ SNAPSHOT = Table(
             Each("fileBackups", f"snapshot.{BACKUPS}", _BACKUP, named=True),
         ),
     ),
-    known=["erased"],
+    known=["erased", "metadata"],
 )
 _BRANCH = Table(
     "branch",
@@ -169,7 +169,7 @@ _BRANCH = Table(
     Shared("sessionId", "session_id"),
     Leaf("name", "text", TEXT),
     Leaf("messageId", "message_uuid", OPTIONAL_TEXT),
-    known=["uuid", "action", "branchId", "metadata"],
+    known=["uuid", "action", "branchId", "fromId", "todos", "metadata"],
 )
 _ERASED = Table(
     "erased",

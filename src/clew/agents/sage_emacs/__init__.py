@@ -20,7 +20,7 @@ from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
-from clew.io.paths import encode_sage, safe_relative
+from clew.io.paths import encode_sage, file_name, safe_relative
 from clew.model import Problem
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
@@ -114,7 +114,7 @@ class SageEmacs:
         known = session.get("workspace_encoded")
         # Its own sessions go back to where they were; two folders of one project must not fall together.
         encoded = known or aligned if "orders" in own else aligned or known
-        folder = f".emacs.d/sage/projects/{safe_relative(encoded or '-')}"
+        folder = f".emacs.d/sage/projects/{file_name(encoded or '-')}"
         if "archive" in own:
             return f"{folder}/{locate.HISTORY}/{safe_relative(own['archive'])}.jsonl"
         return f"{folder}/{locate.CONVERSATION}"

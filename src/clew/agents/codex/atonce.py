@@ -1,0 +1,68 @@
+"""A rollout read in one pass: the facts are collected on the way."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from clew.agents.base import SourceFile, open_main
+from clew.agents.codex.outline import Outline
+from clew.agents.codex.reading import CodexReading
+from clew.agents.codex.records import is_document
+from clew.agents.codex.regular import Regular
+from clew.agents.codex.scan import thread_name
+from clew.agents.codex.slot import Slot
+from clew.agents.codex.watch import Watch
+from clew.derive.facts import Facts
+from clew.io.compress import damage
+from clew.io.records import read_chunks, read_line
+
+
+class CodexReadingAtOnce(CodexReading):
+    """Messages, records and facts of one rollout.
+
+    It is guessed that no id stands on several items, and that no event is alone with its words; the end tells.
+    """
+
+    def __init__(self, source: SourceFile) -> None:
+        self._slot = Slot()
+        super().__init__(source, Outline(thread_name(source), spent=self._slot))
+        self._watch = Watch(source, self.outline, self._slot)
+
+    def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
+        """Append the JSON of each unit and `between`; stops now and then, so that what is there can be taken away."""
+        if is_document(self.source):
+            return
+        regular = Regular(self, between, self._watch)
+        with open_main(self.source) as stream:
+            for chunk, whole in read_chunks(stream):
+                self._read(chunk, whole, regular)
+                self.calls.forget()
+                regular.hand_over(messages, records, self._slot.first_open())
+                self._slot.shift()
+                yield
+            self.damage = damage(stream)
+        self._watch.finish()
+        regular.hand_over(messages, records)
+        yield
+
+    def _read(self, chunk: bytes, whole: bool, regular: Regular) -> None:
+        scanner = self._watch.scanner
+        if not whole:
+            self._watch.flush()
+            for record in read_line(chunk, scanner.line + 1, 0, False):
+                regular.add(self.unit(record))
+            scanner.skip_piece(chunk)
+            return
+        for text in io.BytesIO(chunk):
+            scanner.line = line = scanner.line + 1
+            if not regular.take(text, line):
+                self._watch.look(text)
+                for record in read_line(text, line, 0):
+                    regular.add(self.unit(record))
+
+    def facts(self) -> tuple[Facts, bool]:
+        """The facts a document needs, and whether they agree with what was guessed."""
+        scanner = self._watch.scanner
+        agreed = not (is_document(self.source) or self._slot.is_lost or self.index != scanner.facts.messages)
+        return scanner.facts, agreed and not scanner.twins.lone() and not scanner.repeated()

@@ -1,0 +1,48 @@
+"""clew undo: back to a message of a session in clew's own store, with the files."""
+
+from __future__ import annotations
+
+import click
+
+from clew.cli.options import common, wants_json
+from clew.cli.own import own_session
+from clew.cli.undoing import carry_out, rescue_of
+
+
+@click.command("undo")
+@click.argument("reference", metavar="REF")
+@click.option("--to", metavar="MESSAGE", help="Go to this message, its uuid or #12, or to a branch.")
+@click.option("--file", metavar="PATH", help="Put back this file alone; the conversation stays where it is.")
+@click.option("--in", "root", metavar="DIR", help="The workspace; default: the current folder.")
+@click.option("--force", is_flag=True, help="Replace what was changed since, and keep a copy; leave what is missing.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc.")
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    reference: str,
+    to: str | None,
+    file: str | None,
+    root: str | None,
+    force: bool,
+    dry_run: bool,
+    allow_protected: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Go back to before the last message whose tools changed files: the files, the task list, the conversation.
+
+    All files are put back or none. What was undone stays a branch; `clew redo` takes the undo back. A file that was
+    changed since is shown as a diff, and nothing is done without --force.
+    """
+    session = own_session(context, homes, reference)
+    rescue = rescue_of(context, homes, session)
+    with session:
+        carry_out(
+            lambda look: session.undo(to, file=file, root=root, force=force, dry_run=look, rescue=rescue),
+            json=wants_json(context, as_json),
+            dry_run=dry_run,
+            allow_protected=allow_protected,
+        )

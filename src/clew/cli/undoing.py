@@ -1,0 +1,98 @@
+"""What undo and redo share: what they print, and what they ask before they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from clew.agents.evidence import ABSENT, State, Whole
+from clew.cli.options import library
+from clew.cli.output import print_json, print_table, say
+from clew.errors import PathRefused
+from clew.files.differing import unified
+from clew.files.restoring import is_protected
+from clew.host import data_dir
+from clew.model.json import JSON
+from clew.store.session import Session
+from clew.store.snapshots import spelled
+from clew.store.undo import Refused, Step, Undone
+
+Go = Callable[[bool], Undone]
+"""Does it, or with True only looks what would be done."""
+
+
+def carry_out(go: Go, *, json: bool, dry_run: bool, allow_protected: bool) -> None:
+    """Look, do it unless it is only to be looked at, and print what came of it."""
+    plan = go(True)
+    if not dry_run and not allow_protected:
+        _refuse_protected(plan.steps)
+    try:
+        done = plan if dry_run else go(False)
+    except Refused as refused:
+        _print(Undone(plan.action, plan.start, plan.head, refused.steps), json)
+        raise
+    _print(done, json)
+    if not json and dry_run:
+        say("nothing was changed")
+    elif not json and done.rescue is not None:
+        say(f"kept a copy of what was changed since below {done.rescue}")
+
+
+def _refuse_protected(steps: Sequence[Step]) -> None:
+    for step in steps:
+        if step.is_changing and is_protected(step.path):
+            words = "programs trust this file without asking; --allow-protected changes it"
+            raise PathRefused(f"nothing was changed: {step.path!r}: {words}")
+
+
+def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
+    """Where copies go of files that somebody changed."""
+    now = library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
+    return data_dir() / "rescue" / f"sage-agent-{session.id[:8]}-{now}"
+
+
+def _print(done: Undone, json: bool) -> None:
+    if json:
+        print_json(_json(done))
+        return
+    from clew.render.safe import visible
+    from clew.render.tables import Column
+
+    columns = [Column("step"), Column("file", flexible=True), Column("why", flexible=True)]
+    print_table(columns, [[step.verdict, spelled(step.path), step.reason or ""] for step in done.steps])
+    for step in done.steps:
+        if step.verdict == "conflict":
+            click.echo(visible(_diff(step)), nl=False)
+    if done.head != done.start:
+        click.echo(f"{'back' if done.action == 'undo' else 'on'} to {done.head or 'before the first message'}")
+
+
+def _diff(step: Step) -> str:
+    """What somebody changed."""
+    recorded: State = Whole(step.recorded, True) if step.recorded is not None else ABSENT
+    if step.recorded is None and step.content is not None and (step.expected is None or step.expected.digest):
+        recorded = Whole(step.content, True)
+    there: State = Whole(step.there, True) if step.there is not None else ABSENT
+    # Bytes that are no text must not stop the printing.
+    return (
+        unified(spelled(step.path), recorded, there).encode(errors="surrogateescape").decode(errors="backslashreplace")
+    )
+
+
+def _json(done: Undone) -> dict[str, JSON]:
+    return {
+        "action": done.action,
+        "done": done.receipt is not None,
+        "from": done.start,
+        "head": done.head,
+        "record": done.receipt.uuid if done.receipt is not None else None,
+        "rescue": str(done.rescue) if done.rescue is not None else None,
+        "files": [_row(step) for step in done.steps],
+    }
+
+
+def _row(step: Step) -> dict[str, JSON]:
+    row: dict[str, JSON] = {"file": spelled(step.path), "verdict": step.verdict, "why": step.reason}
+    return {**row, "diff": _diff(step)} if step.verdict == "conflict" else row

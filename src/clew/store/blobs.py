@@ -1,0 +1,167 @@
+"""The copies of files that a session keeps: each content once, durable before anything names it.
+
+A new version of a file is told by its differences to the last one. Chains are short: where one would grow too long, the
+next version is told by its differences to the first of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.errors import SourceUnreadable
+from clew.io.blobs import DEEPEST, HEADER, LIMIT, base_of, digest_in, digest_of, name_of, pack, read_blob
+from clew.store.system import FILE_MODE, SYSTEM, System, make_folder, sync_folder, write_all
+
+_SMALL = 512
+"""Below this, differences save nothing."""
+_LARGE = 32 << 20
+"""Above this, they take too long."""
+_WORTH = 0.6
+"""Differences must be so much smaller than the whole."""
+_TOGETHER = 128
+"""So many files are written before they are synced, which is then one effort for the disk."""
+
+
+class Fresh(NamedTuple):
+    """Content to keep, and the version of the same file before it."""
+
+    body: bytes
+    before: str | None = None
+
+
+class Blobs:
+    """The copies in one folder. Who puts or removes some holds the lock of the snapshots."""
+
+    def __init__(self, folder: Path, system: System = SYSTEM) -> None:
+        self.folder, self._system = folder, system
+        self._last: tuple[str, bytes] = ("", b"")
+
+    def has(self, digest: str) -> bool:
+        """True where a copy of this name is there."""
+        return (self.folder / name_of(digest)).is_file()
+
+    def get(self, digest: str) -> bytes:
+        """The content; raises SourceUnreadable where it is gone or damaged."""
+        if self._last[0] == digest:
+            return self._last[1]
+        return read_blob(self.folder, digest)
+
+    def put(self, contents: Iterable[Fresh]) -> list[str]:
+        """Keep contents; on return all of them are durable under their digests."""
+        make_folder(self._system, self.folder)
+        digests: list[str] = []
+        waiting = iter(contents)
+        while group := list(islice(waiting, _TOGETHER)):
+            digests += self._put(group)
+        return digests
+
+    def _put(self, group: Sequence[Fresh]) -> list[str]:
+        digests = [digest_of(fresh.body) for fresh in group]
+        new = {digest: fresh for digest, fresh in zip(digests, group, strict=True) if not self.has(digest)}
+        for digest, fresh in new.items():
+            if len(fresh.body) > LIMIT:
+                raise SourceUnreadable(f"{digest[:12]}: a file of {len(fresh.body)} bytes is too large to keep")
+        packed = ((self.folder / name_of(digest), self._packed(fresh)) for digest, fresh in new.items())
+        _write(self._system, self.folder, packed)
+        if new:
+            self._last = (digests[-1], group[-1].body)
+        return digests
+
+    def _packed(self, fresh: Fresh) -> bytes:
+        whole = pack(fresh.body)
+        base = self._base(fresh)
+        if base is None:
+            return whole
+        told = pack(fresh.body, base)
+        return told if len(told) < len(whole) * _WORTH else whole
+
+    def _base(self, fresh: Fresh) -> bytes | None:
+        """The content that differences are told to; None where the whole is better."""
+        if fresh.before is None or not _SMALL <= len(fresh.body) <= _LARGE:
+            return None
+        try:
+            chain = list(self.chain(fresh.before))
+            # All of them must be there, and the whole one at the end can always stand for the last.
+            body = self.get(fresh.before if len(chain) < DEEPEST else chain[-1])
+        except SourceUnreadable:
+            return None
+        return body if len(body) <= _LARGE else None
+
+    def chain(self, digest: str) -> Iterator[str]:
+        """The copy itself, and those that are needed to read it."""
+        at: str | None = digest
+        for _ in range(2 * DEEPEST):
+            if at is None:
+                return
+            yield at
+            at = self._told_by(at)
+
+    def _told_by(self, digest: str) -> str | None:
+        try:
+            with (self.folder / name_of(digest)).open("rb") as handle:
+                return base_of(handle.read(HEADER))
+        except OSError:
+            raise SourceUnreadable(f"the copy {digest[:12]} is gone") from None
+
+    def all(self) -> set[str]:
+        """The digests of all copies."""
+        with suppress(FileNotFoundError):
+            return {digest for path in self.folder.iterdir() if (digest := digest_in(path.name)) is not None}
+        return set()
+
+    def needed(self, named: Iterable[str]) -> set[str]:
+        """Those that are named, and those without which they cannot be read."""
+        needed: set[str] = set()
+        for digest in named:
+            with suppress(SourceUnreadable):
+                needed.update(self.chain(digest))
+        return needed
+
+    def free(self, gone: set[str]) -> None:
+        """Have nothing depend on these: what is told by its differences to one of them is written whole."""
+        for digest in sorted(self.all() - gone):
+            with suppress(SourceUnreadable):
+                if self._told_by(digest) in gone:
+                    whole = pack(self.get(digest))
+                    _write(self._system, self.folder, [(self.folder / name_of(digest), whole)])
+
+    def remove(self, digests: Iterable[str]) -> None:
+        """Remove copies that nothing needs."""
+        for digest in digests:
+            self._system.unlink(self.folder / name_of(digest))
+
+
+def _write(system: System, folder: Path, files: Iterable[tuple[Path, bytes]]) -> None:
+    """Write files so that each is there whole and durable, or not at all."""
+    written: list[tuple[Path, Path]] = []
+    descriptors: list[int] = []
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        for path, content in files:
+            temporary = path.with_name(f".{path.name[:20]}.{os.urandom(6).hex()}.tmp")
+            descriptors.append(system.open(temporary, flags, FILE_MODE))
+            written.append((temporary, path))
+            if system.fstat(descriptors[-1]).st_mode & 0o777 != FILE_MODE:
+                system.chmod(temporary, FILE_MODE)
+            write_all(system, descriptors[-1], content)
+        for descriptor in descriptors:
+            system.sync(descriptor)
+        while descriptors:
+            system.close(descriptors.pop())
+        while written:
+            system.replace(*written[-1])
+            written.pop()
+    except BaseException:
+        for descriptor in descriptors:
+            with suppress(OSError):
+                system.close(descriptor)
+        for temporary, _ in written:
+            with suppress(OSError):
+                system.unlink(temporary)
+        raise
+    sync_folder(system, folder)

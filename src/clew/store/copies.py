@@ -1,0 +1,57 @@
+"""What is wrong with the copies of files that a session keeps, and with an undo that was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.errors import SourceUnreadable
+from clew.io.blobs import name_of
+from clew.store.finding import Finding, found
+from clew.store.layout import MESSAGES, SNAPSHOTS
+from clew.store.lock import locked
+from clew.store.session import Session
+from clew.store.snapshots import Snapshots
+from clew.store.system import System
+from clew.store.tree import Tree
+from clew.store.undo import PENDING, settle
+from clew.store.writer import World
+
+
+def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
+    """Copies that are damaged, unused or half-written, and an undo that was cut off; nothing is changed."""
+    world = World(system=system)
+    snapshots = Snapshots(folder, world, str)
+    unfinished = sorted(folder.glob(PENDING))
+    for path in unfinished:
+        yield found("undo-unfinished", path, "", lambda: _take_back(snapshots, system))
+    blobs, named = snapshots.blobs, snapshots.named()
+    needed = blobs.needed(named)
+    for digest in sorted(blobs.all()):
+        place = blobs.folder / name_of(digest)
+        if digest not in needed and not unfinished:
+            yield found("backup-unused", place, "", lambda: _clear(folder, world))
+            continue
+        try:
+            blobs.get(digest)
+        except SourceUnreadable as error:
+            yield found("backup-damaged", place, str(error))
+    for path in sorted(blobs.folder.glob(".*.tmp")):
+        yield found("leftover-file", path, "", lambda at=path: _remove(system, folder, at))  # type: ignore[misc]
+
+
+def _take_back(snapshots: Snapshots, system: System) -> None:
+    with locked(system, snapshots.folder / MESSAGES):
+        tree = Tree()
+        tree.read(snapshots.folder / MESSAGES)
+        settle(snapshots, tree, system)
+
+
+def _clear(folder: Path, world: World) -> None:
+    Session(folder, world).clear()
+
+
+def _remove(system: System, folder: Path, path: Path) -> None:
+    """Whoever writes copies holds the lock of the snapshots, so behind it a temporary file is nobody's."""
+    with locked(system, folder / SNAPSHOTS):
+        system.unlink(path)

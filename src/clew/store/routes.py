@@ -1,0 +1,202 @@
+"""From where a conversation stands to another message: what each file was there, as the snapshots tell. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from clew.errors import UnknownReference
+from clew.io.codec import NOT_JSON
+from clew.store.snapshots import Change, FileState, Taken
+from clew.store.tree import NONE, Peek, Tree, whole_lines
+from clew.store.wire import MESSAGES
+
+_SIGNIFICANT = ("user", "assistant")
+_CUT_OFF = "a tool that was to change it was cut off"
+
+Changes = dict[str, Change]
+
+
+class Route(NamedTuple):
+    """Where to go, and what files were there."""
+
+    root: Path
+    goal: int
+    targets: dict[str, FileState]
+    """By path below the root."""
+    expected: dict[str, FileState]
+    """Each file as the last record left it."""
+    elsewhere: set[str]
+    """Paths that are not below the root."""
+
+
+class _Told(NamedTuple):
+    """The snapshots in the words of one root."""
+
+    by_anchor: dict[int, Changes]
+    """By the prompt or reply that they belong to, all of its records merged."""
+    by_mark: dict[str, Changes]
+    """By the uuid of an undo or redo."""
+    expected: dict[str, FileState]
+    elsewhere: set[str]
+
+
+def _told(tree: Tree, taken: Iterable[Taken], root: Path) -> _Told:
+    marks = {mark.uuid for _, mark in tree.moves}
+    told = _Told({}, {}, {}, set())
+    for one in taken:
+        node = tree.places.get(one.message)
+        if node is None and one.message not in marks:
+            # An undo that was taken back: its record was never written.
+            continue
+        files = told.by_anchor.setdefault(anchor(tree, node), {}) if node is not None else {}
+        if node is None:
+            files = told.by_mark.setdefault(one.message, files)
+        for name, change in one.files.items():
+            path = _below(one.root, name, root)
+            if path is None:
+                path = name if one.root is None else posixpath.join(one.root, name)
+                told.elsewhere.add(path)
+            after = FileState("", missing=_CUT_OFF) if one.is_open else change.after
+            files[path] = Change(files[path].before if path in files else change.before, after)
+            told.expected[path] = after
+    return told
+
+
+def _below(recorded: str | None, name: str, root: Path) -> str | None:
+    """A recorded path below the root that was named; None where it is elsewhere."""
+    base = str(root).rstrip("/") + "/"
+    if name.startswith("/"):
+        return name.removeprefix(base) if name.startswith(base) else None
+    if recorded is None or recorded == str(root):
+        return name
+    full = f"{recorded.rstrip('/')}/{name}"
+    return full.removeprefix(base) if full.startswith(base) else None
+
+
+def anchor(tree: Tree, node: int) -> int:
+    """The prompt or reply that a record belongs to: a tool's result belongs to the call."""
+    while tree.kinds[node] not in _SIGNIFICANT and tree.parents[node] != NONE:
+        node = tree.parents[node]
+    return node
+
+
+def route_to(tree: Tree, taken: Sequence[Taken], root: Path, goal: int) -> Route:
+    """To any message: what was done since it is undone, what led to it from another branch is done again."""
+    told = _told(tree, taken, root)
+    return Route(root, goal, _targets(tree, told, goal), told.expected, told.elsewhere)
+
+
+def _targets(tree: Tree, told: _Told, goal: int) -> dict[str, FileState]:
+    here, there = list(tree.ancestors(tree.head)), list(tree.ancestors(goal))
+    shared = set(here) & set(there)
+    targets: dict[str, FileState] = {}
+    for node in here:
+        if node not in shared:
+            # From the last to the first, so that what was before the first of them counts.
+            targets.update({path: change.before for path, change in _changes(told, node)})
+    for node in reversed(there):
+        if node not in shared:
+            targets.update({path: change.after for path, change in _changes(told, node)})
+    return targets
+
+
+def _changes(told: _Told, node: int) -> Iterator[tuple[str, Change]]:
+    """What the tools of a message changed; what they were only thought to change does not count."""
+    return ((path, change) for path, change in told.by_anchor.get(node, {}).items() if _is_change(change))
+
+
+def route_back(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
+    """One step: to before the last message whose tools changed files."""
+    told = _told(tree, taken, root)
+    for node in tree.ancestors(tree.head):
+        if any(_changes(told, node)):
+            goal = tree.parents[node]
+            return Route(root, goal, _targets(tree, told, goal), told.expected, told.elsewhere)
+    raise UnknownReference("there is nothing to undo: no message up to here has a snapshot of a change")
+
+
+def _is_change(change: Change) -> bool:
+    return not change.before.same_as(change.after)
+
+
+def route_of_file(tree: Tree, taken: Sequence[Taken], root: Path, file: str, goal: int | None) -> Route:
+    """One file alone; the conversation stays where it is."""
+    told = _told(tree, taken, root)
+    path = _below(None, file, root) or file
+    if goal is not None:
+        targets = _targets(tree, told, goal)
+    else:
+        changes = (told.by_anchor.get(node, {}).get(path) for node in tree.ancestors(tree.head))
+        last = next((change for change in changes if change is not None and _is_change(change)), None)
+        targets = {path: last.before} if last is not None else {}
+    if path not in targets:
+        raise UnknownReference(f"there is nothing to undo: no snapshot tells of a change of {file}")
+    return Route(root, tree.head, {path: targets[path]}, told.expected, told.elsewhere)
+
+
+def route_on(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
+    """To where the conversation stood before the last undo, with the files as they were then."""
+    told = _told(tree, taken, root)
+    last = last_undo(tree)
+    if last is None:
+        raise UnknownReference("there is nothing to redo: no undo was the last that happened")
+    goal = NONE if last.from_id is None else tree.places[last.from_id]
+    changes = told.by_mark.get(str(last.uuid), {})
+    targets = {path: change.before for path, change in changes.items()}
+    return Route(root, goal, targets, told.expected, told.elsewhere)
+
+
+def last_undo(tree: Tree) -> Peek | None:
+    """The undo that a redo would take back; a message or a switch behind it means that there is none."""
+    undone: list[Peek] = []
+    seen = 0
+    for count, mark in tree.moves:
+        if mark.action == "switch" or _has_message(tree, seen, count):
+            undone.clear()
+        if mark.action == "undo":
+            undone.append(mark)
+        elif mark.action == "redo" and undone:
+            undone.pop()
+        seen = count
+    return undone[-1] if undone and not _has_message(tree, seen, len(tree.uuids)) else None
+
+
+def _has_message(tree: Tree, start: int, stop: int) -> bool:
+    return any(kind in MESSAGES for kind in tree.kinds[start:stop])
+
+
+class _Todos(msgspec.Struct):
+    uuid: str | None = None
+    todos: msgspec.Raw | UnsetType = UNSET
+
+
+_decode = msgspec.json.Decoder(_Todos).decode
+
+
+def todos_at(log: Path, tree: Tree, goal: int) -> msgspec.Raw | UnsetType:
+    """The task list as it stood at a message; UNSET where no message up to it has one."""
+    wanted = {tree.uuids[node]: node for node in tree.ancestors(goal)}
+    best = NONE
+    todos: msgspec.Raw | UnsetType = UNSET
+    for uuid, found in _stated(log):
+        # Parents stand before children, so the last on the way is the one nearest to the goal.
+        if uuid in wanted and wanted[uuid] > best:
+            best, todos = wanted[uuid], found
+    return todos.copy() if todos is not UNSET else UNSET
+
+
+def _stated(log: Path) -> Iterator[tuple[str, msgspec.Raw]]:
+    for chunk in whole_lines(log):
+        for line in chunk.split(b"\n"):
+            try:
+                found = _decode(line)
+            except NOT_JSON:
+                continue
+            if found.uuid is not None and found.todos is not UNSET:
+                yield found.uuid, found.todos

@@ -1,0 +1,314 @@
+"""The whole workspace at a glance: which files are there, and which are not as they were when they were kept.
+
+A file that looks the same to the system is not read again. Links, and what is no regular file, are left alone, and so
+is everything that the list of what to ignore names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from fnmatch import translate
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew.errors import PathRefused, SourceUnreadable
+from clew.io.blobs import LIMIT, digest_of
+from clew.io.within import Within
+from clew.store.blobs import Fresh
+from clew.store.system import System, replace_file
+
+IGNORED = tuple(".git .hg .svn .sage node_modules __pycache__ .venv .tox .mypy_cache .pytest_cache .ruff_cache".split())
+"""Never looked at, beside what a person adds: other programs' own folders, what can be made again, our own."""
+TEMPORARY = ".clew-"
+"""How the names of files begin that are there while others are put back."""
+
+_TOGETHER = 16 << 20
+_FOLDERS = 64
+"""So many folders are held open at once."""
+_MOMENT, _WHOLE_SECONDS = 50_000_000, 2_000_000_000
+"""A file that changed so shortly before it was read may change again without looking different."""
+
+Keep = Callable[[Sequence[Fresh]], list[str | None]]
+"""Keeps contents; for each the reason why it could not, or None."""
+
+
+class Seen(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A file as it was when it was read."""
+
+    size: int
+    changed: int
+    touched: int
+    inode: int
+    mode: int
+    digest: str
+    """Empty where it could not be read."""
+    missing: str | None = None
+    """Why its content is not kept."""
+    unsure: bool = False
+    """It may have changed since without looking different."""
+
+    def looks_like(self, found: os.stat_result) -> bool:
+        """True where it need not be read again; what could not be kept is tried again."""
+        return (
+            self.touched == found.st_ctime_ns
+            and not self.unsure
+            and self.missing is None
+            and self.changed == found.st_mtime_ns
+            and self.size == found.st_size
+            and self.inode == found.st_ino
+        )
+
+
+Files = dict[str, Seen]
+
+
+class _Met(NamedTuple):
+    path: str
+    found: os.stat_result
+    before: Seen | None
+
+
+class Workspace:
+    """A folder that is looked at again and again; what was seen is kept in a file."""
+
+    def __init__(self, root: Path, cache: Path, ignore: Sequence[str], system: System) -> None:
+        self.root, self._cache, self._system = root, cache, system
+        self._ignored = ignoring((*IGNORED, *ignore))
+        self._held: tuple[tuple[int, ...], Files] | None = None
+
+    def known(self) -> Files:
+        """What was seen last; read again only where another process wrote it."""
+        stamp = self._stamp()
+        if self._held is None or stamp is None or self._held[0] != stamp:
+            return read_cache(self._cache)
+        return self._held[1]
+
+    def _stamp(self) -> tuple[int, ...] | None:
+        try:
+            found = self._cache.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _note(self, now: Files) -> None:
+        """Keep what was seen. It can be found anew, so it need not be durable, only whole."""
+        self._held = None
+        with suppress(OSError):
+            replace_file(self._system, self._cache, _spelled(now), durable=False)
+            stamp = self._stamp()
+            self._held = (stamp, now) if stamp is not None else None
+
+    def scan(self, keep: Keep) -> Files:
+        """Every file as it is now; the content of those that are new or changed is kept."""
+        known = self.known()
+        unreadable: list[str] = []
+        now: Files = {}
+        met: list[_Met] = []
+        for path, found in walk(self.root, self._ignored, unreadable):
+            before = known.get(path)
+            if before is not None and before.looks_like(found):
+                now[path] = before
+            else:
+                met.append(_Met(path, found, before))
+        for prefix in unreadable:
+            # What cannot be looked into is not gone.
+            now.update({path: seen for path, seen in known.items() if path.startswith(prefix)})
+        now.update(self._read(met, keep))
+        if met or len(now) != len(known):
+            self._note(now)
+        return now
+
+    def _read(self, met: Sequence[_Met], keep: Keep) -> Iterator[tuple[str, Seen]]:
+        for group in _grouped(met):
+            moment = time.time_ns()
+            bodies = list(_bodies(self.root, group))
+            pairs = list(zip(group, bodies, strict=True))
+            reasons = iter(keep([Fresh(body, _digest(one)) for one, body in pairs if isinstance(body, bytes)]))
+            for one, body in pairs:
+                if body is None:
+                    continue
+                if isinstance(body, str):
+                    yield one.path, _seen(one.found, "", body, moment)
+                else:
+                    yield one.path, _seen(one.found, digest_of(body), next(reasons), moment)
+
+
+def _digest(one: _Met) -> str | None:
+    return one.before.digest or None if one.before is not None else None
+
+
+def _seen(found: os.stat_result, digest: str, missing: str | None, moment: int) -> Seen:
+    slack = _WHOLE_SECONDS if found.st_mtime_ns % 1_000_000_000 == 0 else _MOMENT
+    unsure = max(found.st_mtime_ns, found.st_ctime_ns) > moment - slack
+    return Seen(
+        found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode, digest, missing, unsure
+    )
+
+
+def _grouped(met: Sequence[_Met]) -> Iterator[list[_Met]]:
+    """Files to read at once: neither too many bytes nor too many folders."""
+    group: list[_Met] = []
+    folders: set[str] = set()
+    size = 0
+    for one in met:
+        folder = one.path.rpartition("/")[0]
+        if group and (size + one.found.st_size > _TOGETHER or len(folders | {folder}) > _FOLDERS):
+            yield group
+            group, folders, size = [], set(), 0
+        group.append(one)
+        folders.add(folder)
+        size += one.found.st_size
+    if group:
+        yield group
+
+
+def _bodies(root: Path, group: Sequence[_Met]) -> Iterator[bytes | str | None]:
+    """What each file holds; why it cannot be kept; None where it is gone."""
+    with Within(root) as within:
+        for one in group:
+            yield read_body(within, one.path, one.found.st_size)
+
+
+def read_body(within: Within, path: str, size: int | None = None) -> bytes | str | None:
+    """What a file holds, or why it cannot be kept; None where there is none."""
+    try:
+        if size is not None and size > LIMIT:
+            return f"larger than {LIMIT >> 20} MB"
+        body = within.read(path)
+        return body if body is None or len(body) <= LIMIT else f"larger than {LIMIT >> 20} MB"
+    except PathRefused as error:
+        return str(error)
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+class Ignored(NamedTuple):
+    """What is left out: names, and patterns of names and paths. Asked for every file, so names come first."""
+
+    names: frozenset[str]
+    pattern: Callable[[str], re.Match[str] | None] | None
+    path_pattern: Callable[[str], re.Match[str] | None] | None
+
+    def covers(self, path: str) -> bool:
+        """True where a path is left out."""
+        name = path.rpartition("/")[2]
+        if name in self.names or name.startswith(TEMPORARY):
+            return True
+        if self.pattern is not None and self.pattern(name) is not None:
+            return True
+        return self.path_pattern is not None and self.path_pattern(path) is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """True where there are names only."""
+        return self.pattern is None and self.path_pattern is None
+
+
+def walk(root: Path, ignored: Ignored, unreadable: list[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Every regular file below a folder that is not ignored, with what the system says of it."""
+    folders = [""]
+    base = os.fspath(root)
+    names, is_plain = ignored.names, ignored.is_plain
+    while folders:
+        prefix = folders.pop()
+        try:
+            files, inner = _entries(f"{base}/{prefix}")
+        except OSError as error:
+            if not prefix:
+                raise SourceUnreadable(f"{root}: {error.strerror or error}") from error
+            unreadable.append(prefix)
+            continue
+        folders += [f"{prefix}{name}/" for name in inner if not ignored.covers(prefix + name)]
+        for name, found in files:
+            if name in names or name.startswith(TEMPORARY):
+                continue
+            if is_plain or not ignored.covers(prefix + name):
+                yield prefix + name, found
+
+
+def _entries(folder: str) -> tuple[list[tuple[str, os.stat_result]], list[str]]:
+    """The regular files in a folder, with what the system says of them, and the folders in it."""
+    if os.scandir not in os.supports_fd:
+        return _sorted_out(os.scandir(folder))
+    # From an open folder the system need not find the way to each file anew.
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        return _sorted_out(os.scandir(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _sorted_out(entries: Iterator[os.DirEntry[str]]) -> tuple[list[tuple[str, os.stat_result]], list[str]]:
+    files: list[tuple[str, os.stat_result]] = []
+    folders: list[str] = []
+    for entry in entries:
+        try:
+            if entry.is_file(follow_symlinks=False):
+                files.append((entry.name, entry.stat(follow_symlinks=False)))
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+        except FileNotFoundError:
+            continue
+    return files, folders
+
+
+def ignoring(patterns: Iterable[str]) -> Ignored:
+    """What a list leaves out; a pattern with a slash means the whole path below the workspace."""
+    plain, names, paths = set(), [], []
+    for pattern in patterns:
+        pattern = pattern.rstrip("/")
+        if "/" in pattern:
+            paths.append(pattern.lstrip("/"))
+        elif re.search(r"[*?\[]", pattern):
+            names.append(pattern)
+        else:
+            plain.add(pattern)
+    return Ignored(frozenset(plain), _either(names), _either(paths))
+
+
+def _either(patterns: Sequence[str]) -> Callable[[str], re.Match[str] | None] | None:
+    return re.compile("|".join(translate(pattern) for pattern in patterns)).match if patterns else None
+
+
+class _Cache(msgspec.Struct, array_like=True):
+    named: dict[str, Seen]
+    odd: dict[bytes, Seen]
+    """Those whose names are no text."""
+
+
+_decoder = msgspec.msgpack.Decoder(_Cache)
+
+
+def read_cache(path: Path) -> Files:
+    """What was seen last; nothing where that cannot be read, for it can be found anew."""
+    try:
+        found = _decoder.decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return {}
+    found.named.update({os.fsdecode(name): seen for name, seen in found.odd.items()})
+    return found.named
+
+
+def _spelled(files: Files) -> bytes:
+    try:
+        return msgspec.msgpack.encode(_Cache(files, {}))
+    except UnicodeEncodeError:
+        odd = {name: seen for name, seen in files.items() if not name.isascii() and _is_odd(name)}
+        named = {name: seen for name, seen in files.items() if name not in odd}
+        return msgspec.msgpack.encode(_Cache(named, {os.fsencode(name): seen for name, seen in odd.items()}))
+
+
+def _is_odd(name: str) -> bool:
+    return re.search("[\ud800-\udfff]", name) is not None
+
+
+def permissions(mode: int) -> int:
+    """The part of a mode that can be put back."""
+    return stat.S_IMODE(mode)
