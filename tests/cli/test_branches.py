@@ -65,3 +65,14 @@ def test_one_is_switched_to_and_named(place: Path) -> None:
 def test_branches_belong_to_the_store(demo: Path, place: Path) -> None:
     assert clew("branches", LATEST, "--home", demo).code == 2
     assert clew("branches", "tides#2", "--home", place).code == 2
+
+
+@pytest.mark.parametrize("content", ["5", "[1,null]", '[{"text":7}]', "null"])
+def test_what_another_writer_left_is_shown_without_a_crash(place: Path, content: str) -> None:
+    (log,) = place.rglob("messages.jsonl")
+    record = f'{{"type":"user","uuid":"q4","parentUuid":"q3","message":{{"role":"user","content":{content}}}}}\n'
+    with log.open("a") as stream:
+        stream.write(record)
+    done = clew("branch", "tides", "--home", place)
+    assert done.code == 0
+    assert "q3" in done.out

@@ -79,6 +79,7 @@ def test_bad_lines_are_named_and_the_others_recorded(tmp_path: Path) -> None:
         {"role": "robot", "content": "x"},
         {"role": "user"},
         {"role": "user", "content": 5},
+        {"role": "user", "content": [1, None]},
         {"role": "user", "content": "x", "parent": "nobody"},
         {"role": "user", "content": "x", "timestamp": "noon"},
         {"role": "user", "content": "x", "todos": [{"content": "x", "status": "done"}]},

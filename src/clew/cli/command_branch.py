@@ -93,5 +93,8 @@ def _gist(record: dict[str, JSON]) -> str:
     content = inner.get("content")
     calls = [call.get("name") for call in inner.get("toolCalls") or () if isinstance(call, dict)]
     results = [result.get("content") for result in record.get("toolResults") or () if isinstance(result, dict)]
-    words = [content] if isinstance(content, str) else [block.get("text") for block in content or ()]
+    blocks = content if isinstance(content, list) else []
+    # A log may hold anything, also from other writers.
+    words = [block.get("text") for block in blocks if isinstance(block, dict)]
+    words = [content, *words] if isinstance(content, str) else words
     return " ".join(" ".join(str(word) for word in (*words, *calls, *results) if word).split())

@@ -104,7 +104,8 @@ def _said(message: Message, role: str) -> Said:
     content = message.left.pop("content")
     if content is None:
         content = ""
-    if not isinstance(content, str | list):
+    is_blocks = isinstance(content, list) and all(isinstance(block, dict) for block in content)
+    if not isinstance(content, str) and not is_blocks:
         raise UsageError("content is neither text nor a list of blocks")
     calls = message.take("calls", list)
     return Said(
