@@ -188,3 +188,11 @@ def test_a_folder_with_a_closed_door_is_passed_over(demo: Path, monkeypatch: pyt
     ran = clew("list", "--json")
     assert ran.code == 0
     assert "claude-code" not in {row["agent"] for row in ran.json}
+
+
+def test_a_mirror_whose_state_is_damaged_is_named(demo: Path) -> None:
+    assert clew("sources", "add", "box.example", "--name", "box", "--no-fetch").code == 0
+    mirror = data_dir() / "remotes" / "box"
+    (mirror / "files").mkdir(parents=True)
+    (mirror / "state.json").write_text("{broken")
+    assert "box: what is known of its files is damaged" in clew("list").err

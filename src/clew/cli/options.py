@@ -70,12 +70,17 @@ def library(context: click.Context, homes: tuple[str, ...]) -> Library:
 
 
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
+    from clew.cli.output import say
     from clew.cli.visits import configured_sources, refresh
 
     chosen = known.chosen(configured_sources(), names)
     if context.meta.get(REFRESH):
         refresh(context, chosen)
         chosen = known.chosen(known.sources(), names)
+    for source in chosen:
+        if source.is_damaged:
+            mend = f"`clew sources fetch {source.name}` mends it"
+            say(f"clew: {source.name}: what is known of its files is damaged; {mend}")
     hosts = known.hosts(chosen)
     if not hosts:
         raise RemoteFailed(f"{', '.join(names)}: nothing was fetched yet; `clew sources fetch` does")

@@ -43,6 +43,11 @@ class Source(NamedTuple):
         return self.mirror.host_name if self.mirror is not None else self.host.name if self.host is not None else None
 
     @property
+    def is_damaged(self) -> bool:
+        """True for a machine that was visited, and of which nobody knows what any more."""
+        return self.host is None and self.mirror is not None and self.mirror.files.is_dir()
+
+    @property
     def target(self) -> Target:
         """The host to connect to."""
         from clew.sources.target import Target
