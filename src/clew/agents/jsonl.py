@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,20 @@ class RecentCalls(dict[str, str]):
             del self[next(iter(self))]
 
 
+def count(counts: dict[str, int], name: str) -> None:
+    """Count one more of a name."""
+    counts[name] = counts.get(name, 0) + 1
+
+
+def _unknown_key(counts: dict[str, int], table: str, key: str) -> None:
+    count(counts, f"{table}.{key}")
+
+
+def _unknown_block(counts: dict[str, int], block: JSON) -> None:
+    kind = block.get("type") if isinstance(block, dict) else type(block).__name__
+    count(counts, f"content.{kind}")
+
+
 class JsonlReading:
     """The second pass over JSON lines: each record through its table, in order."""
 
@@ -62,7 +77,7 @@ class JsonlReading:
         self,
         agent: str,
         source: SourceFile,
-        choose: Choose,
+        choose: Choose | None,
         shared: Values,
         extra: dict[str, JSON] | None = None,
         derive: Callable[[dict[str, JSON]], None] | None = None,
@@ -79,8 +94,9 @@ class JsonlReading:
         self.form: Form | None = None
         """How the record read last was unified."""
         self.context = Context(agent, {**shared, "role": None}, Orders(hints=hints))
-        self.context.unknown = self._unknown_key
-        self.context.unknown_block = self._unknown_block
+        # Counters and not methods of the reading: a reading that holds a file must go when nobody holds it.
+        self.context.unknown = partial(_unknown_key, self.unknown_keys)
+        self.context.unknown_block = partial(_unknown_block, self.unknown_types)
 
     def __iter__(self) -> Iterator[Unit]:
         folder = self.source.path.parent
@@ -90,14 +106,19 @@ class JsonlReading:
                     yield self.unit(record, part)
                 self.damage = damage(stream) or self.damage
 
+    def choose(self, value: dict[str, JSON]) -> Form:
+        """The form of a record; one who brings no function for it overrides this."""
+        assert self._choose is not None
+        return self._choose(value)
+
     def unit(self, record: RawRecord, part: int = 0) -> Unit:
         """The unit of one record, which must be the next of the source."""
         value = record.value
         if value is None:
             return self._plain(self._fragment(record, part), record, part)
-        form = self._choose(value)
+        form = self.choose(value)
         if form.kind == "unknown":
-            self._count(self.unknown_types, str(value.get("type", "")))
+            count(self.unknown_types, str(value.get("type", "")))
         sections: Sections = {"": {}, "metadata": {}, "model": {}, "usage": {}, "thinking": {}, "snapshot": {}}
         rest: Values = {}
         own: Values = {}
@@ -183,17 +204,6 @@ class JsonlReading:
             own["raw"] = record.raw.decode()
         except UnicodeDecodeError:
             own["raw_base64"] = base64.b64encode(record.raw).decode()
-
-    @staticmethod
-    def _count(counts: dict[str, int], name: str) -> None:
-        counts[name] = counts.get(name, 0) + 1
-
-    def _unknown_key(self, table: str, key: str) -> None:
-        self._count(self.unknown_keys, f"{table}.{key}")
-
-    def _unknown_block(self, block: JSON) -> None:
-        kind = block.get("type") if isinstance(block, dict) else type(block).__name__
-        self._count(self.unknown_types, f"content.{kind}")
 
     def extensions(self) -> dict[str, JSON]:
         own: dict[str, JSON] = {"spelling": CANARY, "orders": self.context.orders.all(), **self._extra}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.base import SourceFile
@@ -30,11 +31,12 @@ def roots(host: Host) -> Iterator[Path]:
 
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every transcript below the root, sub-agents and workflow agents included; follows no links."""
-    for folder, names, files in os.walk(root):
+    for below, names, files in os.walk(root):
         names.sort()
+        folder = Path(below)
         for name in sorted(files):
-            if is_transcript(name, Path(folder)):
-                yield source_file(Path(folder) / name)
+            if is_transcript(name, folder):
+                yield source_file(folder / name)
 
 
 def is_transcript(name: str, folder: Path) -> bool:
@@ -62,7 +64,12 @@ def source_file(path: Path) -> SourceFile:
 
 def stem(path: Path) -> str:
     """The file name without .jsonl, compression suffixes, and what filing by date or project puts before an id."""
-    return _FILED.sub("", path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl"))
+    return _stem(path.name)
+
+
+@lru_cache(256)
+def _stem(name: str) -> str:
+    return _FILED.sub("", name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl"))
 
 
 def is_agent_file(path: Path) -> bool:
@@ -82,8 +89,9 @@ def project_folder(path: Path) -> str:
 
 def subagent_files(path: Path) -> Iterator[Path]:
     """Transcripts of sub-agents that belong to a session by their place; the flat layout needs a look inside."""
-    folder = path.parent / stem(path) / "subagents"
-    for below, _, files in os.walk(folder):
+    folder = f"{path.parent}/{stem(path)}/subagents"
+    # Most sessions have none, and asking is cheaper than walking.
+    for below, _, files in os.walk(folder) if os.path.isdir(folder) else ():  # noqa: PTH112
         for name in sorted(files):
             if name.startswith("agent-") and is_transcript(name, Path(below)):
                 yield Path(below) / name

@@ -15,7 +15,7 @@ from clew.agents.codex.thread import Thread
 from clew.agents.codex.words import is_injected, starts_turn
 from clew.agents.folding import Message, note
 from clew.agents.jsondoc import note_document
-from clew.agents.jsonl import BATCH, Form, JsonlReading
+from clew.agents.jsonl import BATCH, Form, JsonlReading, count
 from clew.io.compress import damage
 from clew.io.records import RawRecord, read_line, read_lines
 from clew.model.json import JSON
@@ -27,7 +27,7 @@ class CodexReading(JsonlReading):
     """Messages and records of one rollout."""
 
     def __init__(self, source: SourceFile, outline: Outline) -> None:
-        super().__init__(AGENT, source, self._form, {}, {"thread": outline.thread}, hints=ORDERS)
+        super().__init__(AGENT, source, None, {}, {"thread": outline.thread}, hints=ORDERS)
         self.outline = outline
         self.thread = Thread(outline.thread)
         self.line = 0
@@ -79,7 +79,8 @@ class CodexReading(JsonlReading):
 
     # Forms
 
-    def _form(self, record: dict[str, JSON]) -> Form:
+    def choose(self, record: dict[str, JSON]) -> Form:
+        """The form of a record, which depends on the lines before it."""
         payload = record.get("payload")
         bare = "payload" not in record
         item = record if bare else payload if type(payload) is dict else None
@@ -91,7 +92,7 @@ class CodexReading(JsonlReading):
             return self._lone(item)
         form_of_record = tables.record_form(record)
         if form_of_record is None:
-            self._count(self.unknown_types, tables.type_name(record))
+            count(self.unknown_types, tables.type_name(record))
         return form_of_record or tables.UNKNOWN
 
     def role(self, kind: str, item: dict[str, JSON]) -> str:

@@ -74,15 +74,6 @@ class Regular(Carried):
         self._close = self._end = b"}" + between
         self._call_keys: Order = ()
         """The keys of the last call."""
-        self._items: dict[bytes, Callable[[bytes, int], bool]] = {
-            b"reasoning": self._thoughts,
-            b"function_call": self._call,
-            b"custom_tool_call": self._custom,
-            b"message": self._spoken,
-            b"function_call_output": self._result,
-            b"custom_tool_call_output": self._result,
-            b"token_count": self._tokens,
-        }
 
     def take(self, text: bytes, line: int) -> bool:
         """Make what a line becomes; False: it must take the general way."""
@@ -92,8 +83,8 @@ class Regular(Carried):
         if at < 30:
             return self._state(text)
         name = text[at : text.find(b'"', at)]
-        way = self._items.get(name)
-        return way(text, line) if way is not None else self._event(text, line, name)
+        way = _WAYS.get(name)
+        return way(self, text, line) if way is not None else self._event(text, line, name)
 
     def add(self, unit: Unit) -> None:
         """Add what came the general way."""
@@ -352,6 +343,17 @@ class Regular(Carried):
         self._described = (thread.model, thread.effort) if is_lasting else ("", "")
         self._metadata = b',"metadata":' + dumps(metadata)[:-1] if metadata else b""
         self._close = (b"}}" if metadata else b"}") + self._between
+
+
+_WAYS: dict[bytes, Callable[[Regular, bytes, int], bool]] = {
+    b"reasoning": Regular._thoughts,
+    b"function_call": Regular._call,
+    b"custom_tool_call": Regular._custom,
+    b"message": Regular._spoken,
+    b"function_call_output": Regular._result,
+    b"custom_tool_call_output": Regular._result,
+    b"token_count": Regular._tokens,
+}
 
 
 def _joined(first: bytes, second: bytes) -> bytes:

@@ -24,7 +24,7 @@ class GeminiReading(JsonlReading):
     ) -> None:
         session = session if session is not None else session_id(source)
         extra: dict[str, JSON] = {"file": relative_name(source.path), "session": session}
-        super().__init__(AGENT, source, lambda _: self._now, {}, extra)
+        super().__init__(AGENT, source, None, {}, extra)
         self.replay = replay
         self._chats = chats
         self._now: Form = tables.OTHER
@@ -37,6 +37,10 @@ class GeminiReading(JsonlReading):
         for step in self._steps:
             yield from self._units(step)
         self.damage = self._steps.damage
+
+    def choose(self, _value: dict[str, JSON]) -> Form:
+        """The form that the step at hand asks for."""
+        return self._now
 
     def _units(self, step: Step) -> Iterator[Unit]:
         if step.does is not Does.MESSAGE or step.record.value is None:
