@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; default: all")
     parser.add_argument("--home", type=Path, metavar="DIR", help="measure on this home instead of one that is made")
-    parser.add_argument("--agent", default="claude-code", help="whose sessions are exported and listed")
+    parser.add_argument("--agent", default="claude-code", help="whose sessions are measured")
     parser.add_argument("--size", type=parse_size, default=parse_size("200MB"), help="of the home that is made")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
     parser.add_argument("--starts", type=int, default=15, help="the median of so many counts")

@@ -1,4 +1,4 @@
-"""Peak memory of one session read, verified and exported, each in a process of its own.
+"""Peak memory of one session read, verified, exported and converted, each in a process of its own.
 
 Three sessions of the same kind of messages: a small one, one with ten times as many, and one with as many as the
 small one, each ten times as long. Only the second may cost more than the first, and little of it per message.
@@ -17,11 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.corpus import write_session
 from benchmarks.measure import Options
+from benchmarks.sessions import file_name, write_session
 
 _TIMES = 10
-_SEED = 0.5
+_INTO = {"claude-code": "codex", "codex": "gemini", "gemini": "claude-code"}
+"""Whom a session is converted for."""
 
 
 class Peak(NamedTuple):
@@ -34,13 +35,15 @@ class Peak(NamedTuple):
 def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
-        small, many, long = (Path(folder) / f"{name}.jsonl" for name in ("small", "many", "long"))
-        turns, _ = write_session(small, _SEED, size=options.session)
-        write_session(many, _SEED, turns=turns * _TIMES)
-        write_session(long, _SEED, turns=turns, scale=_TIMES)
+        agent = options.agent
+        small, many, long = (Path(folder) / file_name(agent, name) for name in ("small", "many", "long"))
+        turns = write_session(agent, small, size=options.session)
+        write_session(agent, many, turns=turns * _TIMES)
+        write_session(agent, long, turns=turns, scale=_TIMES)
         peaks = {name: [peak_of(name, path) for path in (small, many, long)] for name in TASKS if name != "nothing"}
         sizes = [path.stat().st_size / 10**6 for path in (small, many, long)]
-    yield f"memory: one session, peak of a process in MB; floor: everything imported, nothing read {_floor():.1f}"
+    floor = f"floor: everything imported, nothing read {_floor():.1f}"
+    yield f"memory: one session of {agent}, peak of a process in MB; {floor}"
     columns = zip(("small", f"{_TIMES} x messages", f"{_TIMES} x length"), sizes, peaks["read"], strict=True)
     for name, size, peak in columns:
         yield f"  {name:14}{size:7.1f} MB {peak.messages:9,} messages"
@@ -88,6 +91,16 @@ def _export(path: Path) -> int:
     return 0
 
 
+def _convert(path: Path) -> int:
+    from clew import Library
+    from clew.convert.choosing import prepare
+
+    session = Library().get(str(path))
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as home:
+        prepare(session.agent, session.source, _INTO[session.agent.id]).write(Path(home), allow_loss=True)
+    return 0
+
+
 def _nothing(path: Path) -> int:
     for name in ("clew.library", "clew.export.verify"):
         import_module(name)
@@ -97,7 +110,13 @@ def _nothing(path: Path) -> int:
     return 0
 
 
-TASKS: dict[str, Callable[[Path], int]] = {"nothing": _nothing, "read": _read, "verify": _verify, "export": _export}
+TASKS: dict[str, Callable[[Path], int]] = {
+    "nothing": _nothing,
+    "read": _read,
+    "verify": _verify,
+    "export": _export,
+    "convert": _convert,
+}
 
 
 def _peak() -> int:
