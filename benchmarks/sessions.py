@@ -24,7 +24,7 @@ def write_session(agent: str, path: Path, *, size: int | None = None, turns: int
     """A session of so many bytes or turns; `scale` makes each text so many times longer. Returns the turns."""
     if agent == "claude-code":
         return corpus.write_session(path, 0.5, size=size, turns=turns, scale=scale)[0]
-    maker = {"codex": _Codex, "gemini": _Gemini}[agent](scale)
+    maker = _Codex(scale) if agent == "codex" else _Gemini(scale)
     done = written = 0
     with path.open("wb") as out:
         written += out.write(_spelled(maker.head()))
@@ -67,7 +67,7 @@ class _Maker:
 
 class _Codex(_Maker):
     def head(self) -> Record:
-        payload = {"id": self.session, "timestamp": self._stamp(), "cwd": _CWD, "originator": "codex_cli_rs"}
+        payload: Record = {"id": self.session, "timestamp": self._stamp(), "cwd": _CWD, "originator": "codex_cli_rs"}
         return self._line("session_meta", {**payload, "cli_version": "0.99.0", "source": "cli"})
 
     def turn(self) -> Iterator[Record]:
@@ -97,7 +97,7 @@ class _Gemini(_Maker):
         for _ in range(self._rng.randrange(1, 5)):
             call = f"read_file-{self._rng.getrandbits(64):016x}"
             response = {"id": call, "name": "read_file", "response": {"output": self._text(self._rng.choice(_LENGTHS))}}
-            ran = {"id": call, "name": "read_file", "args": {"file_path": self._text(20)}, "status": "success"}
+            ran: Record = {"id": call, "name": "read_file", "args": {"file_path": self._text(20)}, "status": "success"}
             ran |= {"result": [{"functionResponse": response}], "timestamp": self._stamp()}
             yield self._message("gemini", content="", model="gemini-3-pro", toolCalls=[ran])
         yield self._message("gemini", content=self._text(700), model="gemini-3-pro")
