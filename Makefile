@@ -12,7 +12,7 @@ PIP    := $(PY) -m pip --disable-pip-version-check install -qq
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sshd test-real lint bench docs clean
+.PHONY: help run test sshd browser test-real lint bench docs clean
 
 help:
 	@echo 'make run        clew on your own history, or on a demo where there is none'
@@ -30,7 +30,7 @@ run: $(VENV)/.run-installed
 	if [ ! -d $(DEMO) ]; then echo '$$ clew demo $(DEMO)'; $(VENV)/bin/clew demo $(DEMO) || exit $$?; fi; \
 	echo '$$ clew --home $(DEMO)'; $(VENV)/bin/clew --home $(DEMO)
 
-test: $(VENV)/.dev-installed sshd
+test: $(VENV)/.dev-installed sshd browser
 	@$(PY) -m pytest -n $(WORKERS) --ignore=$(REAL)
 
 # The tests of other machines want an ssh server. Where installing one is not ours to do, or would start it, they skip.
@@ -39,6 +39,12 @@ sshd:
 	  export DEBIAN_FRONTEND=noninteractive; install='apt-get install -qq -y --no-install-recommends openssh-server openssh-client'; \
 	  { $$install || { apt-get update -qq && $$install; }; } >/dev/null 2>&1 || true; \
 	fi
+
+# The tests of pages want a real browser; without one they skip.
+browser:
+	@for name in "$$CLEW_CHROMIUM" chromium chromium-browser google-chrome chrome; do \
+	  if [ -n "$$name" ] && command -v "$$name" >/dev/null; then exit 0; fi; \
+	done; echo 'No Chromium: the tests in a browser are skipped. On Debian or Ubuntu: apt install chromium'
 
 # The stamp that the installation leaves names the versions, so a new pin fetches the clients again.
 test-real: $(VENV)/.dev-installed

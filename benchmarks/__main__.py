@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.corpus import corpus, parse_size
 from benchmarks.measure import Options
 
-NAMES = ("export", "listing", "memory", "snapshots", "start", "store")
-_NEED_HOME = {"export", "listing"}
+NAMES = ("archive", "export", "html", "listing", "memory", "redaction", "snapshots", "start", "store")
+_NEED_HOME = {"archive", "export", "html", "listing"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,11 +41,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
     parser.add_argument("--starts", type=int, default=15, help="the median of so many counts")
     parser.add_argument("--session", type=parse_size, default=parse_size("30MB"), help="the small session of `memory`")
+    parser.add_argument("--peers", type=Path, metavar="PYTHON", help="whose environment has the tools to compare with")
     return parser
 
 
 def _options(chosen: argparse.Namespace, home: Path) -> Options:
-    return Options(home, chosen.rounds, chosen.starts, chosen.session, chosen.agent)
+    return Options(home, chosen.rounds, chosen.starts, chosen.session, chosen.agent, chosen.peers)
 
 
 def _run(names: Sequence[str], options: Options) -> None:

@@ -27,6 +27,7 @@ class Options(NamedTuple):
     starts: int = 15
     session: int = 30_000_000
     agent: str = "claude-code"
+    peers: Path | None = None
 
 
 class Cost(NamedTuple):
@@ -54,12 +55,12 @@ def timed(work: Callable[[], object]) -> Cost:
     return cost
 
 
-def process(command: Sequence[str], text: bytes = b"") -> Cost:
+def process(command: Sequence[str], text: bytes = b"", home: Path | None = None) -> Cost:
     """The cost of a process, from before its start until after its end."""
-    env = {**os.environ, **_compiled()}
+    env = {**os.environ, **_compiled()} | ({"HOME": str(home)} if home is not None else {})
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     wall = time.perf_counter()
-    subprocess.run(command, check=True, input=text, stdout=subprocess.DEVNULL, env=env)
+    subprocess.run(command, check=True, input=text, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
     wall = time.perf_counter() - wall
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Cost(wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)

@@ -1,4 +1,4 @@
-"""Peak memory of one session read, verified, exported and converted, each in a process of its own.
+"""Peak memory of one session read, verified, exported, converted and made a page, each in a process of its own.
 
 Three sessions of the same kind of messages: a small one, one with ten times as many, and one with as many as the
 small one, each ten times as long. Only the second may cost more than the first, and little of it per message.
@@ -91,6 +91,22 @@ def _export(path: Path) -> int:
     return 0
 
 
+def _page(path: Path) -> int:
+    from clew import Library
+    from clew.agents.base import session_object, shown_messages, skim
+    from clew.export.html import write_html
+    from clew.render.branching import Forks
+
+    gc.disable()
+    session = Library().get(str(path))
+    agent, source = session.agent, session.source
+    facts = skim(agent, source, tree=True, counts=False)
+    header, forks = session_object(agent, source, facts), Forks.of_tree(facts.tree)
+    with open(os.devnull, "wb") as out:
+        write_html(header, shown_messages(agent, source, facts), out, forks=forks)
+    return 0
+
+
 def _convert(path: Path) -> int:
     from clew import Library
     from clew.convert.choosing import prepare
@@ -116,10 +132,11 @@ TASKS: dict[str, Callable[[Path], int]] = {
     "verify": _verify,
     "export": _export,
     "convert": _convert,
+    "page": _page,
 }
 
 
-def _peak() -> int:
+def peak_here() -> int:
     """The peak of this process; the figure of the resource module would hold the parent's too."""
     status = Path("/proc/self/status")
     if status.is_file():
@@ -133,7 +150,7 @@ def _peak() -> int:
 
 def _main(task: str, path: str) -> None:
     messages = TASKS[task](Path(path))
-    print(json.dumps({"bytes": _peak(), "messages": messages}))
+    print(json.dumps({"bytes": peak_here(), "messages": messages}))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from clew.datadir import config_path, data_path
+
 Kind = Literal["local", "wsl", "windows", "remote"]
 
 
@@ -58,11 +60,11 @@ class Host:
         return path.is_relative_to(self.base or self.home)
 
 
+def config_dir(env: Mapping[str, str] | None = None) -> Path:
+    """The folder for what a person sets; `CLEW_CONFIG_DIR` overrides it."""
+    return Path(config_path(env))
+
+
 def data_dir(env: Mapping[str, str] | None = None) -> Path:
     """The one folder clew keeps its own files in; `CLEW_DATA_DIR` overrides it."""
-    env = os.environ if env is None else env
-    if env.get("CLEW_DATA_DIR"):
-        return Path(env["CLEW_DATA_DIR"])
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("clew", appauthor=False))
+    return Path(data_path(env))

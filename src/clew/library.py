@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +16,7 @@ from clew.agents.base import Agent, SourceFile, Unit, session_object, skim
 from clew.agents.registry import is_known
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
-from clew.errors import SourceUnreadable, UnknownReference
+from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
@@ -24,6 +25,9 @@ from clew.references import Reference, named_path, resolve
 from clew.sources.beside import host_at
 from clew.sources.known import chosen, hosts, sources
 from clew.sources.local import Found, at_path, in_homes
+
+if TYPE_CHECKING:
+    from clew.redact.tree import Redactor
 
 
 class StoredSession:
@@ -78,6 +82,12 @@ class StoredSession:
     def session_object(self) -> dict[str, JSON]:
         """The header as the unified document spells it."""
         return session_object(self.agent, self.source, self.outline)
+
+    def redacted(self, redactor: Redactor) -> StoredSession:
+        """The same session, with all that the redactor forbids masked."""
+        from clew.agents.redacted import masked_source, redacted
+
+        return StoredSession(redacted(self.agent, redactor), masked_source(self.source, redactor), self._host)
 
     @property
     def messages(self) -> Iterator[Message]:
@@ -150,13 +160,19 @@ class Library:
             except SourceUnreadable:
                 continue
 
-    def find(self, reference: str) -> list[StoredSession]:
-        """The sessions a reference means; a folder may hold many. Raises where there is none or it is ambiguous."""
+    def find(self, reference: str, *, branches: bool = False) -> list[StoredSession]:
+        """The sessions a reference means; a folder may hold many. Raises where there is none or it is ambiguous.
+
+        Whoever can tell the branch of `id@branch` from the rest says so; it is refused otherwise.
+        """
         path = named_path(reference)
         if path is not None:
             return [self._stored(found) for found in at_path(path, self.hosts)]
+        parsed = Reference.parse(reference)
+        if parsed.branch is not None and not branches:
+            raise UsageError(f"{reference!r} names a branch, and this is about whole sessions; `clew show` takes one")
         try:
-            return [resolve(Reference.parse(reference), list(self.sources()))]
+            return [resolve(parsed, list(self.sources()))]
         except UnknownReference:
             # A session comes before a folder of the same name.
             if not Path(reference).is_dir():
@@ -166,9 +182,9 @@ class Library:
     def _stored(self, found: Found) -> StoredSession:
         return StoredSession(found.agent, found.source, self.hosts[0])
 
-    def get(self, reference: str) -> StoredSession:
+    def get(self, reference: str, *, branches: bool = False) -> StoredSession:
         """The one session a reference means."""
-        found = self.find(reference)
+        found = self.find(reference, branches=branches)
         if len(found) != 1:
             raise SourceUnreadable(f"{reference}: holds {len(found)} sessions, name one of them")
         return found[0]

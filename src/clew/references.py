@@ -1,4 +1,4 @@
-"""Session references, spelled the same everywhere: an id, a prefix of one, `agent:id`, `@last`, `id#12`."""
+"""Session references, spelled alike everywhere: an id or its beginning, `agent:id`, `@last`, `id#12`, `id@branch`."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Reference(NamedTuple):
     id: str
     agent: str | None = None
     message: int | None = None
+    branch: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> Reference:
@@ -47,10 +48,8 @@ class Reference(NamedTuple):
         match = _SHAPE.fullmatch(text)
         if match is None:
             raise UsageError(f"{text!r} is no session reference; try an id, a prefix of one, agent:id, @last or id#12")
-        if match["branch"] is not None:
-            raise UsageError(f"{text!r}: branches have no names yet; `clew graph` shows them")
         message = match["message"]
-        return cls(match["id"], match["agent"], int(message) if message else None)
+        return cls(match["id"], match["agent"], int(message) if message else None, match["branch"])
 
 
 def named_path(reference: str) -> Path | None:
@@ -73,6 +72,11 @@ def message_of(reference: str) -> int | None:
     path = Path(reference)
     found = None if "/" in reference and path.exists() else _MESSAGE.search(reference)
     return int(found[1]) if found else None
+
+
+def branch_of(reference: str) -> str | None:
+    """The branch that a reference to an id names."""
+    return Reference.parse(reference).branch if named_path(reference) is None else None
 
 
 def resolve(reference: Reference, sessions: Sequence[S]) -> S:

@@ -44,7 +44,7 @@ def test_one_is_shown(place: Path) -> None:
 @pytest.mark.seed("S1-60")
 def test_two_are_compared(place: Path) -> None:
     done = clew("branch", "tides", "main", "--compare", "night", "--home", place, "--json").json
-    assert done == {"base": "a1", "one": ["q2"], "other": ["q3"]}
+    assert done == {"base": "a1", "one": ["q2"], "other": ["q3"], "files": []}
     text = clew("branch", "tides", "main", "--compare", "night", "--home", place).out
     assert "shared up to a1" in text
     assert "and at night?" in text
@@ -76,3 +76,52 @@ def test_what_another_writer_left_is_shown_without_a_crash(place: Path, content:
     done = clew("branch", "tides", "--home", place)
     assert done.code == 0
     assert "q3" in done.out
+
+
+@pytest.mark.seed("S1-60")
+def test_a_reference_may_name_one(place: Path) -> None:
+    night = ["q1", "a1", "q3"]
+    assert [message["uuid"] for message in clew("show", "tides@night", "--home", place, "--json").lines] == night
+    assert [record["uuid"] for record in clew("branch", "tides@night", "--home", place, "--json").lines] == night
+    raw = clew("show", "tides@main", "--home", place, "--raw").lines
+    assert [record["uuid"] for record in raw] == ["q1", "a1", "q2"]
+    assert "and tomorrow?" not in clew("show", "sage-agent:tides@night", "--home", place).out
+    assert clew("show", "tides@night#4", "--home", place, "--json").json["uuid"] == "q3"
+    assert "no message 3 on that branch" in clew("show", "tides@night#3", "--home", place).err
+    assert clew("show", "tides@noon", "--home", place).code == 1
+    refused = clew("export", "tides@night", "--home", place)
+    assert (refused.code, refused.out) == (2, "")
+    assert "names a branch" in refused.err
+    assert_whole(place)
+
+
+@pytest.mark.seed("S1-60")
+def test_the_files_of_two_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "wall.txt").write_text("3 m\n")
+    with Store(tmp_path).session("tides") as session:
+        session.user("higher", uuid="q1")
+        with session.watch(session.assistant("so", uuid="a1"), ["wall.txt"]):
+            (work / "wall.txt").write_text("5 m\n")
+        session.undo("q1")
+        session.assistant("no", uuid="a2")
+    text = clew("branch", "tides", "a2", "--compare", "a1", "--home", tmp_path).out
+    assert "-3 m\n+5 m\n" in text
+    rows = clew("branch", "tides", "a2", "--compare", "a1", "--home", tmp_path, "--json").json["files"]
+    assert [row["file"] for row in rows] == ["wall.txt"] and "+5 m" in rows[0]["diff"]
+
+
+@pytest.mark.seed("S1-53", "S1-60")
+def test_what_was_said_in_the_older_form_is_shown(tmp_path: Path) -> None:
+    log = tmp_path / ".sage" / "sessions" / "old" / "messages.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        '{"role":"user","content":"one"}\n{"role":"assistant","content":"two"}\n{"role":"user","content":"x"}\n'
+    )
+    with Store(tmp_path).session("old") as session:
+        session.user("three", parent=session.path()[1])
+    shown = clew("branch", "old", "--home", tmp_path).out
+    assert [line.split()[-1] for line in shown.splitlines()] == ["one", "two", "three"]
+    assert "x" in clew("branch", "old", "main", "--compare", session.head or "", "--home", tmp_path).out

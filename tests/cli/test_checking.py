@@ -41,7 +41,7 @@ def test_verify_says_which_byte_is_different(demo: Path, monkeypatch: pytest.Mon
     ran = clew("verify", path)
     assert ran.code == 1
     assert "0 of 1 files came back identical" in ran.out
-    assert ran.err.startswith(f"{path}:3: expected b'user")
+    assert ran.err.startswith(f"{path}:3: differs from byte ")
     proof = clew("verify", path, "--json")
     assert proof.code == 1
     assert [(d["file"], d["line"]) for d in proof.json["different"]] == [(str(path), 3)]

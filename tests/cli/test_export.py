@@ -17,6 +17,7 @@ from clew.host import Host
 from clew.io.compress import open_source
 from clew.library import Library, StoredSession
 from clew.model.load import load_document
+from clew.render.branching import Forks
 from tests.cli.running import BELL, FORKED, LATEST, clew, run, state
 from tests.unit.samples import SESSION, claude_line
 
@@ -78,8 +79,9 @@ def test_markdown_of_the_document_is_that_of_the_source(demo: Path, tmp_path: Pa
         assert clew("--home", demo, "export", session.path, "-o", target, "--force").code == 0
         with target.open("rb") as stream, (tmp_path / "x.md").open("wb") as out:
             (document,) = read_documents(stream)
-            write_markdown(document.header.session, document.messages(), out)
-        expected = clew("--home", demo, "export", session.path, "--to", "markdown").raw
+            forks = Forks.of_graph(document.graph)
+            write_markdown(document.header.session, document.messages(), out, forks=forks)
+        expected = clew("--home", demo, "export", session.path, "--to", "markdown", "--redact", "none").raw
         assert (tmp_path / "x.md").read_bytes() == expected
 
 

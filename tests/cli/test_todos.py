@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.store import Store, Thinking, TodoItem
+from clew.store.wire import Status
 from tests.cli.running import clew
 
 
@@ -31,10 +32,10 @@ def place(tmp_path: Path) -> Path:
 def test_the_list_as_it_changed_on_the_way_to_where_it_stands(place: Path) -> None:
     done = clew("todos", "tides", "--home", place)
     assert done.out.splitlines() == [
-        "message 2: 0 of 2 done, thinking high",
+        "message 2: [>.] 0 of 2 done, thinking high",
         "  [>] measure",
         "  [ ] draw",
-        "message 6: 0 of 1 done, thinking off",
+        "message 6: [>] 0 of 1 done, thinking off",
         "  removed: draw",
     ]
     rows = clew("todos", "tides", "--home", place, "--json").json
@@ -64,7 +65,26 @@ def test_other_agents_have_lists_too(tmp_path: Path) -> None:
         "todos": todos,
     }
     (folder / "c.jsonl").write_text(json.dumps(record) + "\n")
-    assert clew("todos", "c", "--home", tmp_path).out == "message 1: 0 of 1 done\n  [ ] measure\n"
+    assert clew("todos", "c", "--home", tmp_path).out == "message 1: [.] 0 of 1 done\n  [ ] measure\n"
+
+
+@pytest.mark.seed("S1-48")
+@pytest.mark.parametrize(
+    ("states", "drawn"),
+    [
+        ("", "[]"),
+        ("c", "[#]"),
+        ("pci", "[#>.]"),
+        ("c" * 50 + "i" * 25 + "p" * 25, "[##########>>>>>.....]"),
+    ],
+)
+def test_how_far_the_list_has_come_is_drawn(tmp_path: Path, states: str, drawn: str) -> None:
+    words: dict[str, Status] = {"c": "completed", "i": "in_progress", "p": "pending"}
+    with Store(tmp_path).session("s") as session:
+        session.assistant("begin", todos=[item("x", "pending")])
+        session.assistant("so far", todos=[item(f"{at}", words[state]) for at, state in enumerate(states)])
+    last = [line for line in clew("todos", "s", "--home", tmp_path).out.splitlines() if line.startswith("message")][-1]
+    assert last == f"message 2: {drawn} {states.count('c')} of {len(states)} done"
 
 
 def test_no_list_is_exit_code_one(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew.files.blame import Origin, Version, blame
-from clew.files.restoring import carry_out, is_protected, plan
+from clew.files.restoring import carry_out, plan
+from clew.io.protected import is_protected
 from tests.files.claude import FOLDER, Transcript
 from tests.files.test_within import SPELLINGS, tree
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import stat
 import threading
@@ -11,11 +12,14 @@ import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clew.errors import PathRefused
+from clew.io import within as within_module
 from clew.io.within import Change, Within, parts_of, refuse_twins
+from tests.store.support import in_memory
 
 SPELLINGS = (
     # R01: out of the folder
@@ -90,18 +94,19 @@ def test_R04_a_link_in_the_place_is_not_written_through(root: Path) -> None:
     assert (root / "link").is_symlink()
 
 
-def test_R05_a_folder_that_is_swapped_for_a_link_while_writing(root: Path) -> None:
+def test_R05_a_folder_that_is_swapped_for_a_link_while_writing() -> None:
     """The write lands inside the folder, or fails."""
-    outside = root.parent / "elsewhere"
-    outside.mkdir()
+    with in_memory() as folder:
+        _flip_while_written(folder / "root", folder / "elsewhere")
+
+
+def _flip_while_written(root: Path, outside: Path) -> None:
     inside, aside = root / "sub", root / "aside"
-    inside.mkdir()
-    stop = threading.Event()
+    for made in (outside, root, inside):
+        made.mkdir()
 
     def flip() -> None:
         for _ in range(10_000):
-            if stop.is_set():
-                return
             # The other side may make the folder anew while it is away.
             with suppress(OSError):
                 inside.rename(aside)
@@ -115,17 +120,11 @@ def test_R05_a_folder_that_is_swapped_for_a_link_while_writing(root: Path) -> No
     thread = threading.Thread(target=flip)
     thread.start()
     written = 0
-    try:
-        for number in range(400):
-            try:
-                with Within(root) as within:
-                    within.apply([Change(f"sub/{number}", b"new")])
-                written += 1
-            except (OSError, PathRefused):
-                continue
-    finally:
-        stop.set()
-        thread.join()
+    while thread.is_alive():
+        with suppress(OSError, PathRefused), Within(root) as within:
+            within.apply([Change("sub/x", b"new")])
+            written += 1
+    thread.join()
     assert list(outside.iterdir()) == []
     assert written > 0
 
@@ -283,3 +282,42 @@ def test_a_folder_that_was_chosen_may_be_a_link(root: Path) -> None:
     with Within(link) as within:
         within.apply([Change("x", b"new")])
     assert (root / "x").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+def test_S02_what_a_killed_process_left_is_cleared_away(root: Path, at: int) -> None:
+    changes = [Change(name, b"new") for name in ("x", "d/y", "d/z")]
+    with Within(root) as within:
+        within.apply([change._replace(body=b"old") for change in changes])
+    child = os.fork()
+    if child == 0:
+        calls = iter(range(1, 100))
+
+        def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*words: Any, **more: Any) -> Any:
+                if next(calls) == at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*words, **more)
+
+            return call
+
+        os.rename, os.unlink, os.link = deadly(os.rename), deadly(os.unlink), deadly(os.link)
+        with Within(root) as within:
+            within.apply(changes)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert list(root.rglob(".clew-*"))
+    with Within(root) as within:
+        within.apply(changes)
+    assert tree(root) == {"x": b"new", "d": None, "d/y": b"new", "d/z": b"new"}
+
+
+def test_S02_what_a_live_process_needs_stays(root: Path) -> None:
+    here, there = within_module._HERE, f"{int(within_module._HERE, 16) ^ 1:08x}"
+    mine = f".clew-{here}-{os.getpid()}-0123abcd.tmp"
+    elsewhere = f".clew-{there}-1-0123abcd.old"
+    for name in (mine, elsewhere, ".clew-notes"):
+        (root / name).write_bytes(b"")
+    with Within(root) as within:
+        within.apply([Change("x", b"1")])
+    assert {path.name for path in root.iterdir()} == {mine, elsewhere, ".clew-notes", "x"}

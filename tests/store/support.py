@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ CALLS = "open close write seek fstat truncate chmod mkdir rmdir replace unlink l
 class Quick(System):
     """Where a test is not about power cuts, nothing need reach the disk."""
 
+    write_through = 0
     sync: Callable[[int], None] = staticmethod(lambda _: None)
 
 
@@ -26,6 +29,7 @@ class Faulty(System):
 
     def __init__(self, at: int, error: int = errno.EIO, *, kind: str = "before", only: str | None = None) -> None:
         self.at, self.error, self.kind, self.only = at, error, kind, only
+        self.write_through = 0
         self.count, self.hit = 0, ""
         for name in CALLS:
             setattr(self, name, self._wrapped(name, getattr(Quick, name)))
@@ -74,6 +78,14 @@ def assert_whole(place: Path) -> None:
         proof = verify(session.agent, session.source)
         assert proof.holds
         assert (proof.carried_raw, proof.unknown_types, proof.unknown_keys) == (0, {}, {})
+
+
+@contextmanager
+def in_memory() -> Iterator[Path]:
+    """A folder that no disk slows down, where there is such a thing: for what is done ten thousand times."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="clew-test-", dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 def log_of(place: Path, session: str = "s") -> Path:

@@ -9,7 +9,7 @@ import pytest
 from clew import Host, Library
 from clew.errors import AmbiguousReference, UnknownReference, UsageError
 from clew.store import Session, Store, ToolResult
-from tests.store.support import assert_whole, lines, log_of
+from tests.store.support import Quick, assert_whole, lines, log_of
 
 
 @pytest.fixture
@@ -68,6 +68,31 @@ def test_a_move_without_a_message_behind_it_counts(session: Session, tmp_path: P
     receipt = Store(tmp_path).session("s").user("a third way")
     assert session.path() == ["q1", "a1", receipt.uuid]
     assert len(session.branches()) == 3
+
+
+def test_the_files_at_the_ends_of_two_ways_are_compared(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a").write_bytes(b"1")
+    (work / "same").write_bytes(b"1")
+
+    def say(session: Session, uuid: str, parent: str, **files: bytes | None) -> None:
+        with session.watch(session.assistant(uuid, uuid=uuid, parent=parent), root=work):
+            for name, body in files.items():
+                (work / name).unlink(missing_ok=True) if body is None else (work / name).write_bytes(body)
+
+    with Store(tmp_path, system=Quick()).session("s") as session:
+        session.user("go", uuid="q")
+        say(session, "one", "q", a=b"2", new=b"n", same=b"2")
+        session.undo("q", root=work)
+        say(session, "two", "q", a=None, same=b"2")
+        found = session.compare("one", "two", root=work)
+        assert (found.base, found.one, found.other) == ("q", ["one"], ["two"])
+        told = {file.path: (session.content(file.one), session.content(file.other)) for file in found.files}
+        assert told == {"a": (b"2", None), "new": (b"n", None)}
+        [file] = session.compare("q", "two", root=work).files[:1]
+        assert (file.path, session.content(file.one), session.content(file.other)) == ("a", b"1", None)
+        assert session.compare("two", "two", root=work).files == []
 
 
 def test_two_ways_are_compared(session: Session) -> None:

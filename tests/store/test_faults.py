@@ -8,12 +8,14 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from clew.errors import ClewError
 from clew.store import Session, Store
+from clew.store.doctor import examine
 from clew.store.log import Log
 from clew.store.system import System
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
@@ -204,3 +206,59 @@ print(count)
         pytest.skip(f"no small file system can be made here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10
+
+
+@pytest.mark.skipif(not System.write_through, reason="a sync follows each write on this system")
+@pytest.mark.parametrize(("kind", "error"), KINDS)
+def test_S05_faults_where_each_write_waits_for_the_disk(tmp_path: Path, kind: str, error: int) -> None:
+    def work(system: System, at: int) -> None:
+        place = tmp_path / str(at)
+        system.write_through = System.write_through
+        acknowledged = []
+        session = Session(log_of(place).parent, Store(place, system=system)._world)
+        for number in range(3):
+            with suppress(OSError, ClewError):
+                session.user(f"{at}.{number}")
+                acknowledged.append(f"{at}.{number}")
+        _check_whole(place, acknowledged)
+
+    assert every_fault(kind, error, work) > 10
+
+
+@pytest.mark.parametrize("names", [["a", "b", "new"], None], ids=["named", "everything"])
+@pytest.mark.parametrize(("kind", "error"), KINDS)
+def test_S05_faults_at_every_call_of_snapshot(tmp_path: Path, kind: str, error: int, names: list[str] | None) -> None:
+    """What an undo puts back is what was there, or it is refused; the message is there in any case."""
+
+    def work(system: System, at: int) -> None:
+        place, files = tmp_path / str(at), tmp_path / f"{at}.files"
+        files.mkdir()
+        for name in ("a", "b"):
+            (files / name).write_bytes(name.encode() * 2000)
+        with Store(place, system=Quick()).session("s") as session:
+            session.user("go")
+            message = session.assistant("I write.")
+        failing = Session(log_of(place).parent, Store(place, system=system)._world)
+        with suppress(OSError, ClewError), failing.watch(message, names, root=files):
+            for name in ("a", "b", "new"):
+                (files / name).write_bytes(b"changed")
+        _check_snapshots(place, files)
+
+    assert every_fault(kind, error, work) > 20
+
+
+def _check_snapshots(place: Path, files: Path) -> None:
+    changed = (files / "new").exists()
+    with Store(place, system=Quick()).session("s") as session:
+        with session._snapshots.writing():
+            pass  # a torn end is mended by whoever comes next
+        assert lines(session.folder / "snapshots.jsonl") is not None
+        assert len(lines(log_of(place))) == 2
+        assert "backup-damaged" not in {finding.problem.code for finding in examine(place)}
+        try:
+            session.undo(root=files)
+        except ClewError:
+            assert (files / "new").exists() == changed
+            return
+    assert (files / "a").read_bytes() == b"a" * 2000 and (files / "b").read_bytes() == b"b" * 2000
+    assert not (files / "new").exists()

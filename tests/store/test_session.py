@@ -303,7 +303,7 @@ def test_redaction_happens_before_bytes_reach_the_disk(tmp_path: Path) -> None:
         return changed
 
     with Store(tmp_path, redact=redact).session("s") as session:
-        session.assistant("the password is hunter2", calls=[ToolCall(id="a", name="b", arguments=["hunter2"])])
+        session.assistant("the word is hunter2", calls=[ToolCall(id="a", name="b", arguments=["hunter2"])])
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"hunter2" not in path.read_bytes()
 
@@ -351,6 +351,55 @@ def test_a_log_of_another_program_is_continued(tmp_path: Path) -> None:
     assert log.read_bytes().startswith(foreign)
     assert lines(log)[3]["parentUuid"] == "u"
     assert session.metadata["messageCount"] == 4
+
+
+@pytest.mark.seed("S1-53", "S1-50")
+def test_an_old_session_goes_on_in_the_new_form_and_stays_one_conversation(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.parent.mkdir(parents=True)
+    call = {"id": "c", "name": "ls", "arguments": {}}
+    result = {"tool_call_id": "c", "tool_name": "ls", "content": "x", "success": True, "error": None}
+    old = [
+        {"role": "user", "content": "one", "timestamp": "2026-01-11T22:00:00Z"},
+        {"role": "assistant", "content": "two", "timestamp": "2026-01-11T22:00:01Z", "tool_calls": [call]},
+        {"role": "tool", "content": "", "timestamp": "2026-01-11T22:00:02Z", "tool_results": [result]},
+    ]
+    log.write_text("".join(json.dumps(record) + "\n" for record in old))
+    before = log.read_bytes()
+    with Store(tmp_path).session("s") as session:
+        first = session.assistant("four")
+        second = session.user("five")
+        assert (first.seq, second.seq) == (4, 5)
+        assert len(session.path()) == 5
+        assert [record.get("content") for record in session.messages()] == ["one", "two", "", None, None]
+        assert [branch.messages for branch in session.branches()] == [5]
+    assert log.read_bytes().startswith(before)
+    assert [record["type"] for record in lines(log)[3:]] == ["assistant", "user"]
+    [found] = Library(Host.at(tmp_path)).sources()
+    assert len(found.facts.tree.path) == 5
+    assert [message.uuid for message in found.messages] == session.path()
+    assert list(found.problems()) == []
+    assert session.metadata["messageCount"] == 5
+
+
+@pytest.mark.seed("S1-53")
+def test_it_may_branch_off_what_was_said_in_the_old_form(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.parent.mkdir(parents=True)
+    words = [("user", "one"), ("assistant", "two"), ("user", "three")]
+    log.write_text("".join(json.dumps({"role": role, "content": text}) + "\n" for role, text in words))
+    with Store(tmp_path).session("s") as session:
+        session.user("otherwise", parent=session.path()[1])
+        assert [branch.messages for branch in session.branches()] == [3, 1]
+        assert len(session.path()) == 3
+        session.switch("main")
+        session.user("four")
+        assert len(session.path()) == 4
+
+
+def test_a_word_that_no_message_has_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="no colour"):
+        Store(tmp_path).session("s").user("x", colour="red")  # type: ignore[call-arg]
 
 
 @pytest.mark.seed("S1-55")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
-from clew.errors import Busy, ClewError, PathRefused, UnknownReference
+from clew.errors import Busy, ClewError, PathRefused, UnknownReference, UsageError
 from clew.io.blobs import digest_of, name_of
 from clew.io.within import Within
 from clew.store import Session, Store, TodoItem, TrackedFile
@@ -582,6 +582,7 @@ def test_R10_a_crash_half_way_is_taken_back_by_the_next(
             again.redo()
     assert tree(work) == behind and again.head == "r2"
     assert again.undo(to="q") and tree(work) == before
+    assert list(work.rglob(".clew-*")) == []
 
 
 def test_R10_an_undo_that_waits_in_vain_takes_nobody_elses_back(session: Session, work: Path, tmp_path: Path) -> None:
@@ -706,3 +707,27 @@ def test_what_a_tool_did_not_change_is_left_alone(session: Session, work: Path) 
     (work / "run.sh").write_bytes(b"mine")
     session.undo()
     assert (work / "run.sh").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", [".git/hooks/pre-commit", ".bashrc", ".ssh/config", ".claude/settings.json"])
+def test_R13_what_programs_trust_needs_an_extra_word(session: Session, work: Path, name: str) -> None:
+    (work / name).parent.mkdir(parents=True, exist_ok=True)
+    session.user("go")
+    step(session, "x", write(name, b"#!/bin/sh\n"), name)
+    with pytest.raises(PathRefused, match="trust"):
+        session.undo(force=True)
+    assert (work / name).exists()
+    session.undo(allow_protected=True)
+    assert not (work / name).exists()
+    with pytest.raises(PathRefused, match="trust"):
+        session.redo()
+    session.redo(allow_protected=True)
+    assert (work / name).read_bytes() == b"#!/bin/sh\n"
+
+
+def test_where_files_cannot_be_put_back_safely_that_is_said(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, which has nothing to open a folder's file by."""
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    reply = session.assistant("I write.")
+    with pytest.raises(UsageError, match="cannot be put back safely on this system"):
+        session.watch(reply, ["x"]).before()

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
-from clew.references import Reference, message_of, named_path, resolve
+from clew.host import Host
+from clew.library import Library
+from clew.references import Reference, branch_of, message_of, named_path, resolve
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,16 @@ def test_the_message_of_a_reference(tmp_path: Path) -> None:
     assert message_of(f"{odd}#4") == 4
 
 
-@pytest.mark.parametrize("text", ["f005@main", "f005@feature/x#7"])
-def test_branches_have_no_names_yet(text: str) -> None:
-    with pytest.raises(UsageError, match="branches have no names yet"):
-        Reference.parse(text)
+def test_a_branch_stands_behind_the_id(tmp_path: Path) -> None:
+    assert Reference.parse("f005@main") == Reference("f005", branch="main")
+    assert Reference.parse("sage-agent:f005@feature/x#7") == Reference("f005", "sage-agent", 7, "feature/x")
+    assert Reference.parse("@last@main") == Reference("@last", branch="main")
+    assert branch_of("f005@main#3") == "main"
+    odd = tmp_path / "x@main"
+    odd.touch()
+    assert branch_of(str(odd)) is None
+
+
+def test_who_takes_the_whole_session_refuses_a_branch(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="names a branch"):
+        Library(Host.at(tmp_path)).get("f005@main")

@@ -12,13 +12,15 @@ import pytest
 
 from clew.agents.claude_code import ClaudeCode
 from clew.demo import write_demo
+from clew.derive.actions import difference, patched
 from clew.export.markdown import write_markdown
 from clew.model import Message, Session
 from clew.render.detail import DETAILS, Detail, voice
 from clew.render.markdown import markdown
-from clew.render.parts import Prose, Section, parts
+from clew.render.outline import parts
+from clew.render.parts import Prose, Section
+from clew.render.pieces import call_pieces
 from clew.render.terminal import show
-from clew.render.tools import call_code, diff
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "render"
 DOCUMENT: dict[str, Any] = json.loads((FIXTURES / "session.json").read_text(encoding="utf-8"))
@@ -29,8 +31,8 @@ def messages() -> Iterator[dict[str, Any]]:
     return iter(DOCUMENT["messages"])
 
 
-def written(detail: Detail = "full", **options: bool) -> str:
-    return "".join(markdown(SESSION, messages(), detail=detail, **options))
+def written(detail: Detail = "full", *, reminders: bool = True) -> str:
+    return "".join(markdown(SESSION, messages(), detail=detail, reminders=reminders))
 
 
 @pytest.mark.parametrize("detail", DETAILS)
@@ -84,7 +86,7 @@ def test_nothing_of_the_agent_is_needed() -> None:
 
 @pytest.mark.seed("S2-32")
 def test_blocks_stand_in_the_order_of_the_source() -> None:
-    section = written().split('<a id="m7"></a>')[1].split('<a id="m8"></a>')[0]
+    section = written().split('<a id="m7"></a>')[1].split('<a id="m9"></a>')[0]
     order = ["The mean level is", "`Edit`", "return mean_level", "And a test", "`Write`", "low_water", "`Task`"]
     places = [section.index(words) for words in order]
     assert places == sorted(places)
@@ -92,7 +94,7 @@ def test_blocks_stand_in_the_order_of_the_source() -> None:
 
 def test_the_lines_of_one_reply_are_one_section() -> None:
     shown = [part.index for part in parts(SESSION, messages()) if isinstance(part, Section)]
-    assert shown == [1, 2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15]
+    assert shown == [1, 2, 7, 9, 11, 12, 13, 14, 15]
     assert '<a id="m3"></a>\n\nI will look' in written()
 
 
@@ -188,26 +190,38 @@ def test_missing_and_odd_parts_are_shown_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "languages"),
+    ("given", "pieces"),
     [
-        ("Bash", {"command": "ls"}, ["sh"]),
-        ("shell", {"command": ["bash", "-lc", "ls"], "workdir": "/x"}, ["sh", "json"]),
-        ("Edit", {"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": True}, ["diff", "json"]),
-        ("MultiEdit", {"file_path": "a", "edits": [{"old_string": "x", "new_string": "y"}] * 2}, ["diff", "diff"]),
-        ("Write", {"file_path": "a.rs", "content": "fn"}, ["rust"]),
-        ("editor", {"command": "view", "path": "a"}, ["json"]),
-        ("apply_patch", "*** Begin Patch", ["diff"]),
-        ("apply_patch", {"input": "*** Begin Patch"}, ["diff"]),
-        ("Grep", {"pattern": "x"}, ["json"]),
-        ("Nothing", {}, []),
+        ({"command": "ls"}, ["Command"]),
+        ({"command": ["bash", "-lc", "ls"], "workdir": "/x"}, ["Command"]),
+        ({"cmd": "ls", "timeout": 3}, ["Command", "Fields"]),
+        ({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": True}, ["Diff", "Fields"]),
+        ({"file_path": "a", "edits": [{"old_string": "x", "new_string": "y"}] * 2}, ["Diff", "Diff"]),
+        ({"path": "a", "command": "str_replace", "old_str": "x", "new_str": "y"}, ["Diff", "Fields"]),
+        ({"file_path": "a.rs", "content": "fn"}, ["Code"]),
+        ({"command": "view", "path": "a"}, ["Fields"]),
+        ("*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** Add File: b\n+z\n*** End Patch", ["Diff", "Diff"]),
+        ({"input": "*** Begin Patch"}, ["Diff"]),
+        ({"todos": [{"content": "a", "status": "pending"}]}, ["Tasks"]),
+        ({"plan": [{"step": "a", "status": "completed"}], "explanation": "b"}, ["Tasks", "Fields"]),
+        ({"pattern": "x", "options": {"deep": 1}, "prompt": "a\nb"}, ["Fields", "Code", "Code"]),
+        ({}, []),
+        (None, []),
+        (3, ["Code"]),
+        ("words", ["Code"]),
     ],
 )
-def test_the_shape_of_the_input_decides(name: str, given: Any, languages: list[str]) -> None:
-    assert [part.language for part in call_code(name, given)] == languages
+def test_the_shape_of_the_input_decides(given: Any, pieces: list[str]) -> None:
+    assert [type(piece).__name__ for piece in call_pieces(given, [])[1]] == pieces
 
 
 def test_a_diff_keeps_what_is_common_as_context() -> None:
-    assert diff("a\nb\nc\n", "a\nx\ny\nc\n") == " a\n-b\n+x\n+y\n c"
-    assert diff("", "a") == "+a"
-    assert diff("a", "") == "-a"
-    assert diff("a\na", "a") == " a\n-a"
+    assert difference("a\nb\nc\n", "a\nx\ny\nc\n") == " a\n-b\n+x\n+y\n c"
+    assert difference("", "a") == "+a"
+    assert difference("a", "") == "-a"
+    assert difference("a\na", "a") == " a\n-a"
+
+
+def test_a_patch_is_shown_file_by_file() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@ def f\n-x\n+y\n*** Delete File: b\n*** End Patch\n"
+    assert [tuple(change) for change in patched(patch)] == [("a.py", "@@ def f\n-x\n+y"), ("b", "")]

@@ -16,7 +16,7 @@ from clew.render.safe import one_line, visible
 
 PARSERS = [MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table").enable("strikethrough")]
 ANCHORS = {"</a>", *(f'<a id="m{index}">' for index in range(1, 5))}
-SECTIONS = ["1 · user", "2 · assistant", "3 · tool", "4 · user"]
+SECTIONS = ["1 · user", "2 · assistant", "4 · user"]
 
 FRAGMENTS = (
     "``` ```` ~~~ ` `` <!-- --> <script> </script> <b> <? <x <https://a.b> === --- - | |-|-| [a]:_b ![x](y) "
@@ -66,7 +66,7 @@ def test_H07_content_cannot_change_the_structure(text: str) -> None:
     for parser in PARSERS:
         tokens = parser.parse(body)
         heads = [at for at, token in enumerate(tokens) if token.tag in ("h1", "h2") and token.nesting == 1]
-        assert [tokens[at].level for at in heads] == [0] * 5
+        assert [tokens[at].level for at in heads] == [0] * 4
         assert [tokens[at + 1].content for at in heads[1:]] == SECTIONS
         html = [token.content for token in all_tokens(tokens) if token.type in ("html_block", "html_inline")]
         assert set(html) <= ANCHORS and len(html) == 8

@@ -12,6 +12,9 @@ import msgspec
 
 from clew.agents.receiving import Header as Header
 from clew.agents.receiving import Receiver
+from clew.agents.told import Call
+from clew.agents.told import Message as Told
+from clew.derive.calls import Calls
 from clew.derive.facts import Facts
 from clew.host import Host, Origin
 from clew.io.compress import open_source
@@ -141,11 +144,29 @@ class Consults(Protocol):
 
 
 @runtime_checkable
+class KeepsCopies(Protocol):
+    """An agent that keeps more for a session than its records: copies of files it changed, long outputs."""
+
+    def copies(self, source: SourceFile) -> Iterator[Path]:
+        """Those files, and folders of nothing else; existing or not."""
+        ...
+
+
+@runtime_checkable
 class Skims(Protocol):
     """An agent that is quicker when it need not tell everything."""
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         """The facts of the first pass; without `tree` no links, without `counts` no tokens, models and tools."""
+        ...
+
+
+@runtime_checkable
+class Tallies(Protocol):
+    """An agent that counts tokens in a pass of its own, which reads nothing but what counts."""
+
+    def tally(self, source: SourceFile) -> Calls:
+        """The calls of a session; the same that its facts come to, and when each was."""
         ...
 
 
@@ -168,6 +189,22 @@ def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts
 @lru_cache
 def _skims(agent: type) -> bool:
     return issubclass(agent, Skims)
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """An agent that gives messages more quickly to who only looks at them."""
+
+    def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
+        """The messages, without extensions and with as much metadata as faces show."""
+        ...
+
+
+def shown_messages(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
+    """The messages of a session for who only looks at them."""
+    if isinstance(agent, Shows):
+        return agent.shown(source, facts)
+    return (unit.value for unit in agent.read(source, facts) if unit.is_message)
 
 
 class Reading(Protocol):
@@ -213,6 +250,47 @@ class ReadsAtOnce(Protocol):
 
     def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
         """Messages and records in source order, and the facts."""
+        ...
+
+
+@runtime_checkable
+class CountsAtOnce(Protocol):
+    """An agent whose one pass can count tokens, models and tools as well."""
+
+    def read_and_count(self, source: SourceFile) -> ReadingAtOnce:
+        """The same with all facts."""
+        ...
+
+
+class Teller(Protocol):
+    """A source on its way into the catalog, in one pass."""
+
+    problems: list[dict[str, JSON]]
+    lines: int
+
+    def messages(self) -> Iterator[list[Told]]:
+        """The messages in source order, many at a time."""
+        ...
+
+    def calls(self) -> list[Call]:
+        """What requests used, each once."""
+        ...
+
+    def header(self) -> dict[str, JSON]:
+        """What holds for the session as a whole, as `catalog.listing` has it."""
+        ...
+
+    def state(self) -> tuple[int, dict[str, JSON] | None]:
+        """How far the source was read for good, and what going on from there needs; -1 and None: it cannot be."""
+        ...
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """An agent with a leaner way into the catalog; a source that is not regular raises `told.Odd` on it."""
+
+    def tell(self, source: SourceFile) -> Teller:
+        """The source, told in the few words that the catalog keeps."""
         ...
 
 

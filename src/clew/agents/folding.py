@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from clew.agents.base import Unit
+from clew.agents.derived import derived_id as derived_id
 from clew.agents.jsonl import JsonlReading
-from clew.io.codec import dumps
 from clew.model.json import JSON
 
 Message: TypeAlias = dict[str, JSON]
 Step: TypeAlias = tuple[bool, dict[str, JSON]]
 """A message (True) or another record (False), as JSON of the unified document."""
 Fold: TypeAlias = Callable[[bool, dict[str, JSON]], Iterable[Step]]
-
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "clew")
 
 
 class FoldedReading:
@@ -55,11 +52,6 @@ def own_extension(value: Mapping[str, JSON], agent: str) -> dict[str, JSON]:
 def note(value: dict[str, JSON], agent: str, **facts: JSON) -> None:
     """Add to what an agent notes on a message, record or block."""
     value.setdefault("extensions", {}).setdefault(agent, {}).update(facts)
-
-
-def derived_id(*facts: JSON) -> str:
-    """An id that is the same whenever the facts are."""
-    return str(uuid.uuid5(_NAMESPACE, dumps(facts).decode()))
 
 
 class Chain:

@@ -13,6 +13,10 @@ from clew.agents.tools import Tool
 from clew.errors import UsageError
 from clew.model.json import JSON
 
+ORIGIN = "clew-origin"
+"""The type of the lines that bring the original of a converted session along."""
+BESIDE = ".clew"
+"""Suffix of the file that holds them where they cannot stand in the session's own file."""
 _ID = re.compile(r"[A-Za-z0-9_][\w.:-]*")
 """An id comes from a file: it must not become an option or a second word."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -28,10 +30,36 @@ _HEAD = 16 << 10
 
 
 @cache
-def _entries() -> dict[str, EntryPoint]:
+def _entries() -> dict[str, EntryPoint | None]:
+    if _is_alone():
+        return dict.fromkeys(sorted(OWN))
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+
+
+def _is_alone() -> bool:
+    """True where it is plain that no other package brings an agent: a look at all that is installed takes long."""
+    try:
+        return not any(_brings_agents(folder) for folder in dict.fromkeys(sys.path) if Path(folder).exists())
+    except OSError:
+        return False
+
+
+def _brings_agents(folder: str) -> bool:
+    """True where a package in a folder may bring an agent, and is not clew itself."""
+    with os.scandir(folder or ".") as entries:
+        names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info", ".egg"))]
+    for name in names:
+        if name.startswith("clew-"):
+            continue
+        try:
+            with open(f"{folder or '.'}/{name}/entry_points.txt", "rb") as text:
+                if GROUP.encode() in text.read():
+                    return True
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    return False
 
 
 def names() -> list[str]:

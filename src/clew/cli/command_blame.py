@@ -10,6 +10,7 @@ import click
 from clew.agents.evidence import absolute
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.files.blame import Line, Version, blame
 from clew.files.finding import mentions, spellings, versions
@@ -24,6 +25,7 @@ _SHOWN = 40
 @click.command("blame")
 @click.argument("file", metavar="FILE[:LINE]")
 @click.option("--as", "recorded", metavar="PATH", help="The path by which records know the file, if it is elsewhere.")
+@redacting
 @common
 @click.pass_context
 def command(context: click.Context, /, file: str, recorded: str | None, homes: tuple[str, ...], as_json: bool) -> int:
@@ -43,10 +45,11 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
         if not 0 < number <= len(lines):
             raise UnknownReference(f"{path} has {len(lines)} lines")
         lines = [lines[number - 1]]
+    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     if wants_json(context, as_json):
-        print_json([_row(line) for line in lines])
+        print_json(masking.value([_row(line) for line in lines]))
     else:
-        _print(lines)
+        _print(lines, masking)
     return 0 if any(line.origin is not None for line in lines) else 1
 
 
@@ -85,18 +88,19 @@ def _row(line: Line) -> dict[str, JSON]:
     return row
 
 
-def _print(lines: list[Line]) -> None:
+def _print(lines: list[Line], masking: Redaction) -> None:
     from clew.render.safe import one_line, visible
 
     names = [_name(line) for line in lines]
     width = max(map(len, names), default=0)
     said: set[str] = set()
-    for line, name in zip(lines, names, strict=True):
-        click.echo(f"{name:<{width}}  {line.number:>4}  {visible(line.text).rstrip()}")
+    texts = masking.value([line.text.rstrip("\r\n") for line in lines])
+    for line, name, text in zip(lines, names, texts, strict=True):
+        click.echo(f"{name:<{width}}  {line.number:>4}  {visible(text).rstrip()}")
     for line, name in zip(lines, names, strict=True):
         if line.origin is not None and name not in said and line.origin.prompt is not None:
             said.add(name)
-            text = one_line(line.origin.prompt[1])
+            text = one_line(masking.value(line.origin.prompt[1]))
             say(f"{name}: {text if len(text) <= _SHOWN * 2 else text[: _SHOWN * 2] + '…'}")
 
 

@@ -7,13 +7,19 @@ from collections.abc import Iterable
 import click
 import msgspec
 
+from clew.agents.evidence import ABSENT, State, Whole
 from clew.cli.command_branches import print_branches
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_line
 from clew.cli.own import own_session
-from clew.errors import UsageError
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.undoing import differing
+from clew.errors import SourceUnreadable, UsageError
 from clew.model.json import JSON
+from clew.references import branch_of
+from clew.store.routes import FileDifference
 from clew.store.session import Session
+from clew.store.snapshots import spelled
 
 
 @click.command("branch")
@@ -21,7 +27,13 @@ from clew.store.session import Session
 @click.argument("branch", required=False, metavar="[BRANCH]")
 @click.option("--switch", is_flag=True, help="Go on from BRANCH: the next message follows it.")
 @click.option("--name", metavar="NAME", help="Give BRANCH this name.")
-@click.option("--compare", "other", metavar="OTHER", help="What BRANCH and OTHER share, and what each has alone.")
+@click.option(
+    "--compare",
+    "other",
+    metavar="OTHER",
+    help="What BRANCH and OTHER share, what each has alone, and the files that differ.",
+)
+@redacting
 @common
 @click.pass_context
 def command(
@@ -37,13 +49,15 @@ def command(
 ) -> None:
     """Show the messages of a branch; without one, of where the conversation stands.
 
-    BRANCH is a branch's name or id, the uuid of a message, or #12 for the twelfth. Names and moves are appended to the
-    log; nothing that was said is changed or lost.
+    BRANCH is a branch's name or id, the uuid of a message, or #12 for the twelfth; REF@BRANCH will do too. Names and
+    moves are appended to the log; nothing that was said is changed or lost.
     """
-    session = own_session(context, homes, reference)
+    session = own_session(context, homes, reference, branches=True)
+    branch = branch or branch_of(reference)
     json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
     if other is not None:
-        _compare(session, branch or session.head or "", other, json)
+        _compare(session, branch or session.head or "", other, json, masking)
     elif switch or name is not None:
         if branch is None:
             raise UsageError("say which branch")
@@ -53,7 +67,7 @@ def command(
         else:
             print_branches(session.branches())
     else:
-        _print(session.messages(branch), json)
+        _print(session.messages(branch), json, masking)
 
 
 def _mark(session: Session, branch: str, switch: bool, name: str | None) -> None:
@@ -64,32 +78,52 @@ def _mark(session: Session, branch: str, switch: bool, name: str | None) -> None
             session.switch(branch)
 
 
-def _compare(session: Session, one: str, other: str, json: bool) -> None:
+def _compare(session: Session, one: str, other: str, json: bool, masking: Redaction) -> None:
     found = session.compare(one, other)
     if json:
-        print_json({"base": found.base, "one": found.one, "other": found.other})
+        files = [{"file": spelled(file.path), "diff": masking.value(_diff(session, file))} for file in found.files]
+        print_json({"base": found.base, "one": found.one, "other": found.other, "files": files})
         return
-    records = {record.get("uuid"): record for record in session.records()}
+    records = dict(session.by_uuid())
     click.echo(f"shared up to {found.base or 'nothing'}")
     for title, uuids in ((one, found.one), (other, found.other)):
         click.echo(f"only on {title}:")
-        _print([records[uuid] for uuid in uuids], False, "  ")
+        _print([records[uuid] for uuid in uuids], False, masking, "  ")
+    from clew.render.safe import visible
+
+    for file in found.files:
+        click.echo(visible(str(masking.value(_diff(session, file)))), nl=False)
 
 
-def _print(records: Iterable[dict[str, JSON]], json: bool, indent: str = "") -> None:
+def _diff(session: Session, file: FileDifference) -> str:
+    """How a file at the end of one way differs from what it is at the end of the other."""
+    try:
+        one, other = (_state(session.content(state)) for state in (file.one, file.other))
+    except SourceUnreadable as error:
+        return f"{spelled(file.path)} differs: {error}\n"
+    return differing(file.path, one, other) or f"{spelled(file.path)}: its modes differ\n"
+
+
+def _state(body: bytes | None) -> State:
+    return ABSENT if body is None else Whole(body, True)
+
+
+def _print(records: Iterable[dict[str, JSON]], json: bool, masking: Redaction, indent: str = "") -> None:
     from clew.render.safe import one_line
 
-    for record in records:
+    for record in masking.values(records):
         if json:
             print_line(record)
         else:
-            click.echo(f"{indent}{str(record.get('uuid'))[:8]}  {record['type']:<11}  {one_line(_gist(record))[:100]}")
+            kind = record.get("type") or record.get("role")
+            click.echo(f"{indent}{str(record.get('uuid', ''))[:8]:<8}  {kind!s:<11}  {one_line(_gist(record))[:100]}")
 
 
 def _gist(record: dict[str, JSON]) -> str:
     """What a record says, in a line."""
     inner = record.get("message")
-    inner = inner if isinstance(inner, dict) else {}
+    # The older form has everything at the top.
+    inner = inner if isinstance(inner, dict) else record
     content = inner.get("content")
     calls = [call.get("name") for call in inner.get("toolCalls") or () if isinstance(call, dict)]
     results = [result.get("content") for result in record.get("toolResults") or () if isinstance(result, dict)]

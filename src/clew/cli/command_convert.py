@@ -10,6 +10,7 @@ import msgspec
 
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, redacting, redaction
 from clew.convert.choosing import prepare
 from clew.convert.writing import Converted
 from clew.errors import UnknownReference, WouldLose
@@ -34,6 +35,7 @@ _SHOWN = 20
 @click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
+@redacting
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(
@@ -49,11 +51,14 @@ def command(
 ) -> int:
     """Write a session so that another agent lists it and goes on with it, under an id of its own.
 
-    The original travels along: converting back gives its bytes again. The session is looked for in your own home,
+    The original travels along: converting back gives its bytes again. With --redact it does not, as it is the secrets
+    too; what the target's files hold is masked. The session is looked for in your own home,
     or in the one named before the command: clew --home FROM convert REF --to AGENT --home TO.
     """
     shelf, session = find(library(context, ()), reference, home)
-    prepared = prepare(session.agent, session.source, target, branch, shelf.subagents(session))
+    masking = redaction(context, DATA)
+    children, session = shelf.subagents(session), masking.session(session)
+    prepared = prepare(session.agent, session.source, target, branch, children, with_original=not masking.is_on)
     outcome = prepared.describe(home)
     refused = bool(outcome.losses) and not allow_loss and not dry_run
     if not dry_run and not refused:

@@ -11,6 +11,7 @@ from clew.agents.evidence import State
 from clew.cli.filing import in_words, opened, range_in, row
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.files.differing import unified
 from clew.files.history import FileHistory
 from clew.files.timeline import LOOKS, Answer, Mark
@@ -28,6 +29,7 @@ class Pair(NamedTuple):
 @click.argument("reference", metavar="REF#A[..B]")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--unproved", is_flag=True, help="Also compare content that nothing proves.")
+@redacting
 @common
 @click.pass_context
 def command(
@@ -42,15 +44,17 @@ def command(
     """Print how files differ between two messages (REF#3..12), or what one message did to them (REF#12).
 
     Message 12 did what its calls did, or the calls whose results it holds. Files that are not known at both ends are
-    named on stderr. Exit code 1 where nothing is known to differ.
+    named on stderr. The text is masked (secrets) unless --redact none. Exit code 1 where nothing is known to differ.
     """
     reference, first, last = range_in(reference)
-    _, history = opened(context, homes, reference)
+    session, history = opened(context, homes, reference)
     pairs = _by_one(history, first) if last is None else _between(history, first, last)
     if paths:
         wanted = {history.named(path) for path in paths}
         pairs = [pair for pair in pairs if pair.before.path in wanted]
     diffs, unknown = _compare(history, pairs, unproved)
+    mask = redaction(context, DATA if wants_json(context, as_json) else TEXT).texts(session)
+    diffs = [{**one, "diff": mask(one["diff"], one["path"])} for one in diffs]
     if wants_json(context, as_json):
         print_json([*diffs, *({"diff": None, **_ends(pair)} for pair in unknown)])
     else:

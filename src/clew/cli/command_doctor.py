@@ -11,6 +11,7 @@ from clew.cli.command_validate import line
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.errors import ClewError, SourceUnreadable
+from clew.model import Problem
 from clew.store.doctor import examine
 from clew.store.finding import Finding
 from clew.store.layout import root_of
@@ -27,21 +28,35 @@ def command(
     """Look at the store of each DIR, which holds `.sage` (default: your home), and say what is wrong.
 
     Looked at are modes that let others in, torn ends of logs, metadata that disagree with the log, temporary files that
-    were left behind, copies of files that are damaged or unused, an undo that was cut off, and locks. The locks are the
+    were left behind, copies of files that are damaged or unused, an undo that was cut off, and locks; and sources that
+    the last `clew sync` could not read, or not whole. The locks are the
     system's own, so a dead process leaves none. Exit code 1 where something is wrong that was not mended; notes do not
     count.
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
+    noted = _catalogued(context, homes, bool(places))
     for place in named:
-        if not root_of(place).is_dir():
+        if not root_of(place).is_dir() and not noted:
             raise SourceUnreadable(f"{root_of(place)}: no such folder")
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
+    rows += [(Finding(problem), False) for problem in noted]
     if wants_json(context, as_json):
         print_json([{**msgspec.to_builtins(finding.problem), "mended": mended} for finding, mended in rows])
     else:
         for finding, mended in rows:
             click.echo(("mended: " if mended else "") + line(finding.problem))
     return 1 if any(_counts(finding, mended) for finding, mended in rows) else 0
+
+
+def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bool) -> list[Problem]:
+    """What the last sync found wrong with sources; nothing where only stores are asked about."""
+    from clew.catalog import place
+    from clew.catalog.damage import problems
+
+    if is_elsewhere:
+        return []
+    db = place.open_reader(place.catalog_folder((*context.find_root().obj["homes"], *homes)))
+    return problems(db) if db is not None else []
 
 
 def _counts(finding: Finding, mended: bool) -> bool:

@@ -1,4 +1,4 @@
-"""clew export: sessions as unified JSON, NDJSON or Markdown."""
+"""clew export: sessions as unified JSON, NDJSON, Markdown or HTML pages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ import click
 from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters
 from clew.cli.output import opened, refuse_stores, say
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.markdown import write_markdown
 from clew.filters import Filters
-from clew.library import StoredSession
+from clew.library import Library, StoredSession
 from clew.model.time import spell_time
+from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 
-FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md"}
+FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
+_TEXTS = ("markdown", "html")
 _LAYOUTS = ("date", "project")
 
 
@@ -33,9 +36,16 @@ _LAYOUTS = ("date", "project")
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
 @click.option("--zst", is_flag=True, help="Compress with zstd.")
 @click.option(
-    "--detail", type=click.Choice(DETAILS), default="full", show_default=True, help="Markdown: how much of it."
+    "--detail",
+    type=click.Choice(DETAILS),
+    default="full",
+    show_default=True,
+    help="Markdown and HTML: how much of it.",
 )
+@click.option("--site", type=click.Path(path_type=Path), metavar="DIR", help="HTML pages with an index, in a folder.")
+@click.option("--carry", is_flag=True, help="HTML: the page carries the unified document, for `clew import`.")
 @click.option("--layout", type=click.Choice(_LAYOUTS), help="With a folder: native files filed by date or by project.")
+@redacting
 @filtering
 @common
 @click.pass_context
@@ -50,26 +60,39 @@ def command(
     zst: bool,
     detail: Detail,
     layout: str | None,
+    site: Path | None,
+    carry: bool,
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> int:
     """Write sessions out. Without a reference: all that pass the filters.
 
-    JSON holds one session; several go to a folder, or to NDJSON, one document a line.
+    JSON holds one session; several go to a folder, or to NDJSON, one document a line. Both hold everything, and can be
+    brought back byte for byte, unless --redact asks for masking; then the document says so. Markdown and HTML are
+    masked (secrets) unless --redact none. How much was masked is said on stderr.
+
+    An HTML page needs nothing but itself. Of one session it holds the sub-agents too; in a folder each session has a
+    page of its own, and --site adds an index of all of them.
     """
+    form = _form(form, site, carry, output)
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --to {form} contradict each other")
     if gz and zst:
         raise UsageError("--gz and --zst contradict each other")
     shelf = library(context, homes)
-    refuse_stores(shelf, output)
+    refuse_stores(shelf, site or output)
     found: list[StoredSession] = []
     unreadable = each(chosen(shelf, references), take_filters(options, shelf), found.append)
     if not found:
         raise UnknownReference("no session to export")
     compression = "gzip" if gz else "zstd" if zst else None
-    writer = Writer(form or "json", compression, detail, spell_time(shelf.hosts[0].now()), force)
+    masking = redaction(context, TEXT if form in _TEXTS and layout is None else DATA)
+    if form == "html" and layout is None:
+        return _write_pages(shelf, masking, found, site, output, detail, carry, compression, force) or (
+            UNREADABLE if unreadable else 0
+        )
+    writer = Writer(form or "json", compression, detail, spell_time(shelf.hosts[0].now()), force, masking)
     with without_collector():
         if layout is not None:
             writer.file_away(found, _folder(output), layout)
@@ -78,6 +101,42 @@ def command(
         else:
             writer.to_folder(found, _folder(output))
     return UNREADABLE if unreadable or writer.unreadable else 0
+
+
+def _form(form: str | None, site: Path | None, carry: bool, output: Path | None) -> str | None:
+    """The format that the options come to."""
+    if site is not None and (form not in (None, "html") or output is not None):
+        raise UsageError("--site is a folder of HTML pages; it goes with no other format and no -o")
+    if site is not None:
+        return "html"
+    if carry and form != "html":
+        raise UsageError("--carry goes with --to html or --site")
+    return form
+
+
+def _write_pages(
+    shelf: Library,
+    masking: Redaction,
+    found: list[StoredSession],
+    site: Path | None,
+    output: Path | None,
+    detail: Detail,
+    carry: bool,
+    compression: str | None,
+    force: bool,
+) -> int:
+    from clew.cli.pages import Pages, Style
+
+    pages = Pages(shelf, masking, Style(detail, carry, spell_time(shelf.hosts[0].now())))
+    with without_collector():
+        if site is None and len(found) == 1 and not (output is not None and output.is_dir()):
+            with opened(output, compression, force) as out:
+                pages.one(found[0], out)
+            return 0
+        folder = _folder(site or output)
+        unreadable = pages.many(found, folder, force, with_index=site is not None)
+    say(f"{len(found) - unreadable} sessions in {folder}")
+    return UNREADABLE if unreadable else 0
 
 
 @contextmanager
@@ -100,16 +159,24 @@ def _folder(output: Path | None) -> Path:
 class Writer:
     """Writes sessions in one format."""
 
-    def __init__(self, form: str, compression: str | None, detail: Detail, timestamp: str, force: bool) -> None:
+    def __init__(
+        self, form: str, compression: str | None, detail: Detail, timestamp: str, force: bool, masking: Redaction
+    ) -> None:
         self.form, self.compression, self.detail, self.timestamp = form, compression, detail, timestamp
-        self.force = force
+        self.force, self.masking = force, masking
         self.unreadable = 0
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
         """One session."""
+        before = self.masking.masked.total()
+        session = self.masking.session(session)
         if self.form == "markdown":
             messages = (unit.value for unit in session.units() if unit.is_message)
-            write_markdown(session.session_object, messages, out, self.detail)
+            write_markdown(
+                session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree)
+            )
+            if self.masking.masked.total() > before:
+                out.write(f"\n---\n\n*Redacted by clew: {self.masking.words()}.*\n".encode())
             return
         layout = ONE_LINE if self.form == "ndjson" else LINES
         write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout)
@@ -148,6 +215,8 @@ class Writer:
         self.unreadable += each(
             sessions,
             Filters(),
-            lambda session: organise(session.source, session.session_object, folder, layout, taken),
+            lambda session: organise(
+                session.source, session.session_object, folder, layout, taken, self.masking.files(session)
+            ),
         )
         say(f"{len(sessions) - self.unreadable} sessions in {folder}")

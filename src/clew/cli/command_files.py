@@ -7,6 +7,7 @@ import click
 from clew.cli.filing import opened, printed
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.files.history import FileHistory
 from clew.files.timeline import Mark
 from clew.model.json import JSON
@@ -17,6 +18,7 @@ from clew.references import message_of
 @click.argument("reference", metavar="REF")
 @click.option("--changes", is_flag=True, help="Only what was created, changed or deleted.")
 @click.option("--copies", is_flag=True, help="Also the copies that the agent made of files.")
+@redacting
 @common
 @click.pass_context
 def command(
@@ -33,10 +35,11 @@ def command(
         history.require(wanted)
     hidden = [action for action, hide in (("snapshot", not copies), ("read", changes)) if hide]
     marks = [mark for mark in history.marks() if mark.action not in hidden and wanted in (None, mark.call, mark.done)]
+    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     if wants_json(context, as_json):
-        print_json([_row(mark, history) for mark in marks])
+        print_json(masking.value([_row(mark, history) for mark in marks]))
     elif marks:
-        _print(marks, history)
+        _print(marks, history, masking)
     return 0 if marks else 1
 
 
@@ -57,7 +60,7 @@ def _row(mark: Mark, history: FileHistory) -> dict[str, JSON]:
     }
 
 
-def _print(marks: list[Mark], history: FileHistory) -> None:
+def _print(marks: list[Mark], history: FileHistory, masking: Redaction) -> None:
     from clew.render.safe import one_line
     from clew.render.tables import Column
 
@@ -72,4 +75,4 @@ def _print(marks: list[Mark], history: FileHistory) -> None:
         ]
         for mark in marks
     ]
-    print_table(columns, cells)
+    print_table(columns, masking.value(cells))

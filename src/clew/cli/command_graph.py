@@ -7,6 +7,7 @@ import msgspec
 
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json
+from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.render import trees
@@ -23,13 +24,15 @@ from clew.render import trees
     help="What to draw it for.",
 )
 @click.option("--tree", is_flag=True, help="With --json: the full tree, with the children of every message.")
+@redacting
 @common
 @click.pass_context
 def command(
     context: click.Context, /, reference: str, form: str, tree: bool, homes: tuple[str, ...], as_json: bool
 ) -> None:
     """Draw a conversation: its forks, and the path that is active now (marked *)."""
-    session = library(context, homes).get(reference)
+    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    session = masking.session(library(context, homes).get(reference))
     graph = session.facts.tree.graph()
     if wants_json(context, as_json):
         print_json(_full_tree(session) if tree else msgspec.to_builtins(graph))

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.errors import InvalidDocument, UsageError
+from clew.export.html import carried_document, is_page
 from clew.export.native import native_bytes, write_native
 from clew.export.reading import read_documents
 from clew.io.compress import open_source
+from clew.io.unpacking import is_archive, unpack
+from clew.model.json import JSON
+from clew.redact.stamping import stamp_of
+from clew.sources.local import at_path
+
+_HEAD = 64
 
 
 @click.command("import")
@@ -34,15 +44,26 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Write the native files of unified documents (.json, .ndjson, also .gz and .zst)."""
+    """Write the native files of unified documents (.json, .ndjson, also .gz and .zst), or of pages that carry one.
+
+    They are those of the original, byte for byte, unless the document was redacted; that is said on stderr.
+
+    An archive (.tar, also .gz and .zst, and .zip) of a home, or of any folder with sessions in it, is unpacked into a
+    new folder. One that holds links, or names that lead elsewhere, is refused whole.
+    """
     if output is None and not stdout:
         raise UsageError("name a folder with -o, or use --stdout")
-    written = []
+    written: list[dict[str, JSON]] = []
     for path in documents:
+        if is_archive(path):
+            written += _unpacked(path, output)
+            continue
         found = False
-        with open_source(path) as stream:
+        with _opened(path) as stream:
             for document in read_documents(stream):
                 found = True
+                if stamp_of(document.header.extensions) is not None:
+                    say(f"clew: {path}: was redacted; what comes of it is not the original")
                 if stdout:
                     sys.stdout.buffer.writelines(native_bytes(document))
                 elif output is not None:
@@ -57,3 +78,29 @@ def command(
     else:
         for row in written:
             say(f"{row['agent']}:{row['session_id']} -> {row['files'][0]}")
+
+
+def _unpacked(path: Path, output: Path | None) -> list[dict[str, JSON]]:
+    """What came out of an archive: its sessions."""
+    if output is None:
+        raise UsageError(f"{path}: an archive needs a folder; name one with -o")
+    files = unpack(path, output)
+    say(f"{path}: {len(files)} files -> {output}")
+    found = [(one.agent, one.source) for one in at_path(output)] if files else []
+    return [
+        {"session_id": agent.session_id(source), "agent": agent.id, "files": [str(source.path)]}
+        for agent, source in found
+    ]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A file of documents, or the document that a page carries."""
+    with open_source(path) as stream:
+        carries = is_page(stream.read(_HEAD))
+    with open_source(path) as stream:
+        if not carries:
+            yield stream
+            return
+        with carried_document(stream, str(path)) as document:
+            yield document

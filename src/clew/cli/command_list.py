@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from clew.cli.cataloguing import listed as find_rows
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.rows import rows
+from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
@@ -20,6 +21,7 @@ _SHORT, _AGENT = 8, "agent-"
 @click.command("list")
 @click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Show only the newest N.")
 @click.option("--subagents/--no-subagents", default=False, help="Show the sessions of sub-agents too.")
+@redacting
 @filtering
 @common
 @click.pass_context
@@ -29,13 +31,13 @@ def command(
     """List sessions, newest first. JSON lists sub-agents too."""
     as_json = wants_json(context, as_json)
     shelf = library(context, homes)
-    listed, unreadable = rows(shelf.sessions(take_filters(options, shelf)))
+    listed, unreadable = find_rows(context, homes, shelf, take_filters(options, shelf))
     for problem in unreadable:
         say(f"clew: {problem}")
     names = shown_ids(row["id"] for row in listed)
     if not (subagents or as_json):
         listed = [row for row in listed if not row["is_agent_session"]]
-    listed = listed[:limit]
+    listed = redaction(context, DATA if as_json else TEXT).rows(listed[:limit])
     if as_json:
         print_json(listed)
     elif listed:

@@ -11,6 +11,7 @@ import click
 
 from clew.cli.options import common
 from clew.cli.output import say
+from clew.cli.redacting import DATA, redacting, redaction
 from clew.errors import InvalidDocument, UsageError
 from clew.io.codec import dumps
 from clew.store.layout import Durability
@@ -37,6 +38,7 @@ _CHUNK = 1 << 16
     type=click.Choice(["disk", "system"]),
     help="disk: printed when it would survive a power cut (default). system: when it survives this process.",
 )
+@redacting
 @common
 @click.pass_context
 def command(
@@ -54,8 +56,11 @@ def command(
     todos, usage, thinking, context, model and version are understood, and other keys are kept. For each message one
     line {"uuid", "seq"} is printed when it is safe. A uuid that the session already holds is not written again, so it
     is no harm to send a message twice. A bad line is named on stderr, the others are recorded, and the exit code is 4.
+    With --redact, or where the store's configuration says so, messages are masked before they reach the disk.
     """
-    with Store(place, durability=durability).session(name) as session:
+    masking = redaction(context, DATA)
+    redact = masking.redactor().stream if masking.is_on else "none" if masking.was_asked else None
+    with Store(place, durability=durability, redact=redact).session(name) as session:
         bad = sum(_record(session, lines, number) for number, lines in _batches(sys.stdin.buffer))
     return InvalidDocument.exit_code if bad else 0
 
@@ -84,8 +89,11 @@ def _record(session: Session, lines: list[bytes], first: int) -> int:
         except UsageError as error:
             bad[number] = error
     _append(session, good, bad)
+    if bad:
+        from clew.redact.scan import redact
     for number in sorted(bad):
-        say(f"clew: line {number}: {bad[number]}")
+        # What is wrong may be named by what somebody wrote.
+        say(f"clew: line {number}: {redact(str(bad[number]))}")
     return len(bad)
 
 

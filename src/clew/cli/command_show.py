@@ -7,17 +7,20 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO
+from typing import IO, NamedTuple
 
 import click
 
+from clew.agents.base import Unit
+from clew.cli.cataloguing import find
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_line
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UnknownReference
 from clew.io.compress import open_source
 from clew.library import StoredSession
 from clew.model.json import JSON
-from clew.references import message_of
+from clew.references import branch_of, message_of
 from clew.render.detail import DETAILS, Detail
 
 _PIECE = 1 << 20
@@ -35,6 +38,7 @@ _PIECE = 1 << 20
 @click.option("--raw", is_flag=True, help="Print the native records as they are.")
 @click.option("--file", "path", metavar="PATH", help="Print this file as it was at the message (REF#12).")
 @click.option("--unproved", is_flag=True, help="With --file: also content that nothing proves.")
+@redacting
 @common
 @click.pass_context
 def command(
@@ -48,7 +52,9 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Print a session, or one message of it (REF#12). JSON prints one message a line.
+    """Print a session, one message of it (REF#12), or what leads to a branch (REF@NAME). JSON prints one a line.
+
+    The text is masked (secrets) unless --redact none; JSON, --raw and --file are whole unless --redact asks for it.
 
     With --file, print a file as it was when the message was written; how that is known is said on stderr. Exit code 1
     where it is not known, or did not exist.
@@ -58,30 +64,63 @@ def command(
 
         show_file(context, homes, reference, path, unproved, as_json)
         return
-    session = library(context, homes).get(reference)
-    wanted = message_of(reference)
+    session = find(context, homes, library(context, homes), reference, branches=True)
+    wanted = Wanted.by(session, reference)
     if raw:
-        _print_raw(session, wanted)
-    elif wants_json(context, as_json):
+        _print_raw(session, wanted, redaction(context, DATA))
+        return
+    session = redaction(context, DATA if wants_json(context, as_json) else TEXT).session(session)
+    if wants_json(context, as_json):
         for message in _messages(session, wanted):
             print_line(message)
     else:
-        _print(session, wanted, detail if wanted is None else DETAILS[-1])
+        _print(session, wanted, detail if wanted.message is None else DETAILS[-1])
 
 
-def _messages(session: StoredSession, wanted: int | None) -> Iterator[dict[str, JSON]]:
+class Wanted(NamedTuple):
+    """The part of a session that is asked for."""
+
+    message: int | None
+    """One message; None: all of them."""
+    path: frozenset[str] | None
+    """Those that lead to a branch, by uuid; None: of all branches."""
+
+    @classmethod
+    def by(cls, session: StoredSession, reference: str) -> Wanted:
+        """What a reference to the session asks for."""
+        branch = branch_of(reference)
+        if branch is None:
+            return cls(message_of(reference), None)
+        from clew.cli.own import branch_path
+
+        return cls(message_of(reference), frozenset(branch_path(session, branch)))
+
+    def admits(self, unit: Unit) -> bool:
+        """True for a message that is asked for."""
+        if not unit.is_message or self.message not in (None, unit.value["index"]):
+            return False
+        return self.path is None or unit.value["uuid"] in self.path
+
+
+def _messages(session: StoredSession, wanted: Wanted) -> Iterator[dict[str, JSON]]:
     found = False
     for unit in session.units():
-        if unit.is_message and wanted in (None, unit.value["index"]):
+        if wanted.admits(unit):
             found = True
             yield unit.value
-            if wanted is not None:
+            if wanted.message is not None:
                 return
-    if not found and wanted is not None:
-        raise UnknownReference(f"session {session.id} has no message {wanted}")
+    _require(session, wanted, found)
 
 
-def _print_raw(session: StoredSession, wanted: int | None) -> None:
+def _require(session: StoredSession, wanted: Wanted, found: bool) -> None:
+    if not found and wanted.message is not None:
+        where = "" if wanted.path is None else " on that branch"
+        raise UnknownReference(f"session {session.id} has no message {wanted.message}{where}")
+
+
+def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> None:
+    mask = masking.records(session)
     folder, printed = session.path.parent, False
     files = [session.path, *(folder / name for name in session.source.parts)]
     with ExitStack() as stack:
@@ -92,17 +131,16 @@ def _print_raw(session: StoredSession, wanted: int | None) -> None:
             # A message without bytes of its own stands in the record before, which is printed once.
             shares = unit.is_message and unit.start == unit.stop
             start, stop = (start, stop) if shares else (unit.start, unit.stop)
-            if shares if wanted is None else not (unit.is_message and unit.value["index"] == wanted):
+            if shares if wanted == (None, None) else not wanted.admits(unit):
                 continue
             if start < ends[unit.part]:
                 # Messages need not come in the order of their lines.
                 streams[unit.part].seek(0)
                 ends[unit.part] = 0
             _skip(streams[unit.part], start - ends[unit.part])
-            sys.stdout.buffer.write(streams[unit.part].read(stop - start) + b"\n")
+            sys.stdout.buffer.write(mask(streams[unit.part].read(stop - start)) + b"\n")
             ends[unit.part], printed = stop, True
-    if wanted is not None and not printed:
-        raise UnknownReference(f"session {session.id} has no message {wanted}")
+    _require(session, wanted, printed)
 
 
 def _skip(stream: IO[bytes], size: int) -> None:
@@ -110,12 +148,15 @@ def _skip(stream: IO[bytes], size: int) -> None:
         size -= len(piece)
 
 
-def _print(session: StoredSession, wanted: int | None, detail: Detail) -> None:
+def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
+    from clew.render.branching import Forks
     from clew.render.terminal import show
 
+    # Of one message, or one branch, the forks say nothing.
+    forks = Forks.of_tree(session.facts.tree) if wanted == (None, None) else None
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
-    pieces = show(session.session_object, _messages(session, wanted), width, color, detail)
+    pieces = show(session.session_object, _messages(session, wanted), width, color, detail, forks=forks)
     if color:
         click.echo_via_pager(pieces, color=True)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import click
@@ -10,18 +12,22 @@ from msgspec import UNSET
 
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json
+from clew.cli.own import branch_path
+from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.derive.todos import TodoChange, TodoState, progression
 from clew.errors import UnknownReference
 from clew.library import StoredSession
 from clew.model import Todo
 from clew.model.json import JSON
-from clew.references import message_of
+from clew.references import branch_of, message_of
 
 _MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
+_WIDEST = 20
 
 
 @click.command("todos")
 @click.argument("reference", metavar="REF")
+@redacting
 @common
 @click.pass_context
 def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> int:
@@ -30,9 +36,13 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
     The messages that led there are followed, so that the list of another branch does not mix in. Where the model was
     told how much to think, the level stands beside the message. Exit code 1 where there never was a list.
     """
-    session = library(context, homes).get(reference)
+    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    session = library(context, homes).get(reference, branches=True)
+    branch = branch_of(reference)
+    path = branch_path(session, branch) if branch is not None else None
+    session = masking.session(session)
     wanted = message_of(reference)
-    messages = list(_path(session, wanted))
+    messages = list(_path(session, wanted, path))
     if wanted is not None and (not messages or messages[-1]["index"] != wanted):
         raise UnknownReference(f"session {session.id} has no message {wanted}")
     states = progression(messages)
@@ -47,8 +57,14 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
     return 0 if states else 1
 
 
-def _path(session: StoredSession, wanted: int | None) -> Iterator[dict[str, JSON]]:
-    """The messages that led to the one wanted, or to where the conversation stands."""
+def _path(session: StoredSession, wanted: int | None, branch: list[str] | None) -> Iterator[dict[str, JSON]]:
+    """The messages that led to the one wanted, to the end of a branch, or to where the conversation stands."""
+    if branch is not None:
+        on_branch = set(branch)
+        for unit in session.units():
+            if unit.is_message and unit.value["uuid"] in on_branch and unit.value["index"] <= (wanted or sys.maxsize):
+                yield _without_lane(unit.value)
+        return
     tree = session.facts.tree
     indexes = tree.links.messages
     node = tree.leaf if wanted is None else next((n for n, index in enumerate(indexes) if index == wanted), -1)
@@ -99,9 +115,18 @@ def _print_list(todos: list[Todo], level: str | None) -> None:
 def _print_change(state: TodoState, level: str | None) -> None:
     done = sum(todo.status == "completed" for todo in state.todos)
     thinking = f", thinking {level}" if level is not None else ""
-    click.echo(f"message {state.index}: {done} of {len(state.todos)} done{thinking}")
+    click.echo(f"message {state.index}: {_drawn(state.todos)} {done} of {len(state.todos)} done{thinking}")
     for change in state.changes:
         click.echo(f"  {_changed(change)}")
+
+
+def _drawn(todos: list[Todo]) -> str:
+    """How far the list has come: a sign for each item, and for a long list as many as there is room for."""
+    counts = Counter(todo.status for todo in todos)
+    signs = "#" * counts["completed"] + ">" * counts["in_progress"]
+    signs = signs.ljust(len(todos), ".")
+    width = min(len(signs), _WIDEST)
+    return "[" + "".join(signs[at * len(signs) // width] for at in range(width)) + "]"
 
 
 def _changed(change: TodoChange) -> str:

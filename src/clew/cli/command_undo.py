@@ -6,17 +6,14 @@ import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.own import own_session
-from clew.cli.undoing import carry_out, rescue_of
+from clew.cli.undoing import carry_out, going_back, rescue_of
 
 
 @click.command("undo")
 @click.argument("reference", metavar="REF")
 @click.option("--to", metavar="MESSAGE", help="Go to this message, its uuid or #12, or to a branch.")
 @click.option("--file", metavar="PATH", help="Put back this file alone; the conversation stays where it is.")
-@click.option("--in", "root", metavar="DIR", help="The workspace; default: the current folder.")
-@click.option("--force", is_flag=True, help="Replace what was changed since, and keep a copy; leave what is missing.")
-@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
-@click.option("--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc.")
+@going_back
 @common
 @click.pass_context
 def command(
@@ -41,8 +38,9 @@ def command(
     rescue = rescue_of(context, homes, session)
     with session:
         carry_out(
-            lambda look: session.undo(to, file=file, root=root, force=force, dry_run=look, rescue=rescue),
+            lambda look: session.undo(
+                to, file=file, root=root, force=force, dry_run=look, allow_protected=allow_protected, rescue=rescue
+            ),
             json=wants_json(context, as_json),
             dry_run=dry_run,
-            allow_protected=allow_protected,
         )

@@ -10,6 +10,7 @@ from clew.agents.evidence import Whole
 from clew.cli.filing import content, in_words, message_in, opened, row
 from clew.cli.options import wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, redaction
 from clew.errors import UnknownReference
 
 
@@ -18,12 +19,15 @@ def show_file(
 ) -> None:
     """Print the content, byte for byte; how it is known goes to stderr."""
     message = message_in(reference)
-    _, history = opened(context, homes, reference)
+    session, history = opened(context, homes, reference)
     answer = history.at(message, history.named(path))
     wanted = answer.certainty in ("exact", "text") or (unproved and answer.certainty == "unproved")
     (state,) = history.contents([answer]) if wanted else [None]
+    masking = redaction(context, DATA)
+    if masking.is_on and isinstance(state, Whole):
+        state = state._replace(body=masking.file(session, state.body, answer.path))
     if wants_json(context, as_json):
-        print_json({**row(answer), **content(state)})
+        print_json(masking.value({**row(answer), **content(state)}))
     elif isinstance(state, Whole):
         say(f"{answer.path}: {in_words(answer)}")
         sys.stdout.buffer.write(state.body)

@@ -80,6 +80,11 @@ class LazyGroup(click.Group):
             place = f"{error.filename}: " if error.filename else ""
             _complain(f"{place}{error.strerror or error}")
             code = 3
+        except Exception as error:
+            if os.environ.get("CLEW_DEBUG"):
+                raise
+            _confess(error)
+            code = 1
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -90,6 +95,16 @@ def _final(context: click.Context, code: Any) -> Any:
 
 def _complain(text: str) -> None:
     """One line on stderr; nothing in it can steer the terminal."""
+    from clew.redact.scan import redact
     from clew.render.safe import one_line
 
-    click.echo(one_line(f"clew: {text}"), err=True)
+    click.echo(one_line(f"clew: {redact(text)}"), err=True)
+
+
+def _confess(error: Exception) -> None:
+    """Say where an error happened that nobody expected. What it says itself may be somebody's words: it is left out."""
+    from traceback import StackSummary, walk_tb
+
+    lines = StackSummary.extract(walk_tb(error.__traceback__)).format()
+    click.echo("".join(["clew: this should not have happened\n", *lines, type(error).__name__]), err=True)
+    click.echo("CLEW_DEBUG=1 tells all of it", err=True)

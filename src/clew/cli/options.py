@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from clew.cli.sourcing import REFRESH, sourcing, wanted_sources
-from clew.errors import RemoteFailed, SourceUnreadable
-from clew.filters import Filters
-from clew.host import Host
-from clew.library import Library
-from clew.sources import known
-from clew.sources.beside import host_at
+from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference
+
+if TYPE_CHECKING:
+    # Commands that are answered from the catalog need none of it.
+    from clew.filters import Filters
+    from clew.host import Host
+    from clew.library import Library
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,11 +54,16 @@ def filtering(function: F) -> F:
 
 def take_filters(options: dict[str, Any], shelf: Library) -> Filters:
     """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
+    from clew.filters import Filters
+
     return Filters.of(now=shelf.hosts[0].now(), **{name: options.pop(name) for name in FILTER_NAMES})
 
 
 def library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or behind the command; default: every source."""
+    from clew.library import Library
+    from clew.sources.beside import host_at
+
     named = (*context.find_root().obj["homes"], *homes)
     for home in named:
         if not Path(home).is_dir():
@@ -72,7 +78,15 @@ def library(context: click.Context, homes: tuple[str, ...]) -> Library:
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
     from clew.cli.output import say
     from clew.cli.visits import configured_sources, refresh
+    from clew.sources import known
 
+    others = [name for name in names if name.casefold() != "archive"]
+    archived = _archived_hosts() if others != names else ()
+    if names and not others:
+        if not archived:
+            raise UnknownReference("every session in the archive is still in its place; --source local reads them")
+        return archived
+    names = others
     chosen = known.chosen(configured_sources(), names)
     if context.meta.get(REFRESH):
         refresh(context, chosen)
@@ -84,6 +98,18 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
     hosts = known.hosts(chosen)
     if not hosts:
         raise RemoteFailed(f"{', '.join(names)}: nothing was fetched yet; `clew sources fetch` does")
+    return (*hosts, *archived)
+
+
+def _archived_hosts() -> tuple[Host, ...]:
+    """The homes of sessions that only the archive has."""
+    from clew.archive.cached import archived_hosts
+    from clew.archive.layout import archive_folder
+    from clew.cli.output import say
+
+    hosts, problems = archived_hosts(archive_folder(None))
+    for problem in problems:
+        say(f"clew: {problem}")
     return hosts
 
 

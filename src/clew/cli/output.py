@@ -55,11 +55,13 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def opened(target: Path | None, compression: str | None = None, force: bool = False) -> Iterator[IO[bytes]]:
+def opened(
+    target: Path | None, compression: str | None = None, force: bool = False, *, durable: bool = True
+) -> Iterator[IO[bytes]]:
     """Stdout, or a file that appears when it is complete; compressed on demand or by its suffix."""
     if target is not None:
         compression = compression or SUFFIXES.get(target.suffix)
-        with _replaced(target.resolve(), force) as raw, _packed(raw, compression) as out:
+        with _replaced(target.resolve(), force, durable) as raw, _packed(raw, compression) as out:
             yield out
         return
     with _packed(sys.stdout.buffer, compression) as out:
@@ -68,7 +70,7 @@ def opened(target: Path | None, compression: str | None = None, force: bool = Fa
 
 
 @contextmanager
-def _replaced(target: Path, force: bool) -> Iterator[IO[bytes]]:
+def _replaced(target: Path, force: bool, durable: bool) -> Iterator[IO[bytes]]:
     """A device or a pipe is written to; a file that is there is only replaced by force."""
     if target.exists() and not target.is_file():
         with target.open("wb") as raw:
@@ -76,7 +78,7 @@ def _replaced(target: Path, force: bool) -> Iterator[IO[bytes]]:
         return
     if target.exists() and not force:
         raise WouldLose(f"{target} exists; --force replaces it")
-    with replacing(target) as raw:
+    with replacing(target, durable=durable) as raw:
         yield raw
 
 

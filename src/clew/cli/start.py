@@ -15,9 +15,49 @@ def run() -> None:
     """Run the command line."""
     if sys.argv[1:] in (["--help"], ["-h"]) and _width() >= _WIDTH and _print(help_text(sys.argv[0])):
         return
+    if "sync" in sys.argv[1:] and _synced(sys.argv[1:]):
+        return
+    if "search" in sys.argv[1:]:
+        from clew.cli.quick_search import answered
+
+        code = answered(sys.argv[1:])
+        if code is not None:
+            sys.exit(code)
+    if "stats" in sys.argv[1:]:
+        from clew.cli.quick_stats import answered as stats_answered
+
+        code = stats_answered(sys.argv[1:])
+        if code is not None:
+            sys.exit(code)
     from clew.cli.group import main
 
     main()
+
+
+def _synced(words: list[str]) -> bool:
+    """Do a plain sync with little or nothing to do before anything is loaded; False where it takes more."""
+    homes, others = _homes(words)
+    if others not in (["sync"], ["sync", "--json"], ["--json", "sync"]) or sys.stderr.isatty():
+        return False
+    from clew.catalog.quick import quick_sync
+
+    found = quick_sync(homes)
+    if found is None:
+        return False
+    # As JSON is spelled by whoever loads more: a number for each name.
+    shown = ",".join(f'"{name}":{count}' for name, count in found.items())
+    return _print(f"{{{shown}}}\n" if len(others) == 2 else "")
+
+
+def _homes(words: list[str]) -> tuple[list[str], list[str]]:
+    """The homes that are named, and the other words."""
+    homes, others, rest = [], [], iter(words)
+    for word in rest:
+        if word == "--home":
+            homes.append(next(rest, ""))
+        else:
+            others.append(word)
+    return homes, others
 
 
 def help_text(program: str) -> str:

@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from clew.agents.evidence import ABSENT, State, Whole
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
-from clew.errors import PathRefused
 from clew.files.differing import unified
-from clew.files.restoring import is_protected
 from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.session import Session
 from clew.store.snapshots import spelled
 from clew.store.undo import Refused, Step, Undone
 
+F = TypeVar("F", bound=Callable[..., object])
+
+_OPTIONS = (
+    click.option("--in", "root", metavar="DIR", help="The workspace; default: the current folder."),
+    click.option(
+        "--force", is_flag=True, help="Replace what was changed since, and keep a copy; leave what is missing."
+    ),
+    click.option("--dry-run", is_flag=True, help="Only print what would be done."),
+    click.option(
+        "--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc."
+    ),
+)
+
+
+def going_back(command: F) -> F:
+    """The options of both commands."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 Go = Callable[[bool], Undone]
 """Does it, or with True only looks what would be done."""
 
 
-def carry_out(go: Go, *, json: bool, dry_run: bool, allow_protected: bool) -> None:
+def carry_out(go: Go, *, json: bool, dry_run: bool) -> None:
     """Look, do it unless it is only to be looked at, and print what came of it."""
     plan = go(True)
-    if not dry_run and not allow_protected:
-        _refuse_protected(plan.steps)
     try:
         done = plan if dry_run else go(False)
     except Refused as refused:
@@ -38,13 +56,6 @@ def carry_out(go: Go, *, json: bool, dry_run: bool, allow_protected: bool) -> No
         say("nothing was changed")
     elif not json and done.rescue is not None:
         say(f"kept a copy of what was changed since below {done.rescue}")
-
-
-def _refuse_protected(steps: Sequence[Step]) -> None:
-    for step in steps:
-        if step.is_changing and is_protected(step.path):
-            words = "programs trust this file without asking; --allow-protected changes it"
-            raise PathRefused(f"nothing was changed: {step.path!r}: {words}")
 
 
 def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
@@ -75,10 +86,12 @@ def _diff(step: Step) -> str:
     if step.recorded is None and step.content is not None and (step.expected is None or step.expected.digest):
         recorded = Whole(step.content, True)
     there: State = Whole(step.there, True) if step.there is not None else ABSENT
-    # Bytes that are no text must not stop the printing.
-    return (
-        unified(spelled(step.path), recorded, there).encode(errors="surrogateescape").decode(errors="backslashreplace")
-    )
+    return differing(step.path, recorded, there)
+
+
+def differing(path: str, one: State, other: State) -> str:
+    """A diff that can be printed: bytes that are no text must not stop it."""
+    return unified(spelled(path), one, other).encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _json(done: Undone) -> dict[str, JSON]:

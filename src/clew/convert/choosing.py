@@ -25,16 +25,27 @@ class Prepared(Protocol):
 
 
 def prepare(
-    agent: Agent, source: SourceFile, target: str, branch: str | None = None, find: Find | None = None
+    agent: Agent,
+    source: SourceFile,
+    target: str,
+    branch: str | None = None,
+    find: Find | None = None,
+    *,
+    with_original: bool = True,
 ) -> Prepared:
     """The conversion of a session for the agent of that name; one that only comes back is not written anew.
 
-    `find` gives the sessions of its sub-agents, which then go with it.
+    `find` gives the sessions of its sub-agents, which then go with it. Without its original it cannot come back byte
+    for byte: so it goes where the original must not.
     """
     receiver = registry.get(target)
-    kept = origin.find(source) if branch is None else None
+    kept = origin.find(source) if branch is None and with_original else None
     if kept is not None and kept.is_current and kept.origin.agent == receiver.id and agent.id != receiver.id:
         return Return(kept, receiver)
     # The same session gives the same id as long as it does not grow.
     identity = derived_id(agent.id, agent.session_id(source), source.path.stat().st_size, target, branch)
-    return Conversion(agent, source, receiver, new_id=identity, branch=branch, find=find)
+    if not with_original:
+        identity = derived_id(identity, "without the original")
+    return Conversion(
+        agent, source, receiver, new_id=identity, branch=branch, find=find, with_original=with_original
+    )

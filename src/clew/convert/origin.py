@@ -15,14 +15,14 @@ import msgspec
 import zstandard
 
 from clew.agents.base import SourceFile
+from clew.agents.receiving import BESIDE as BESIDE
+from clew.agents.receiving import ORIGIN
 from clew.errors import InvalidDocument
 from clew.io.codec import dumps
 
-TYPE = "clew-origin"
+TYPE = ORIGIN
 MARK = b'{"type":"clew-origin",'
 """How every such line begins: as we spell it, so that no line need be decoded to tell."""
-BESIDE = ".clew"
-"""Suffix of the file that holds the lines where they cannot stand in the session's own file."""
 _PIECE = 512 << 10
 
 

@@ -64,13 +64,14 @@ class Conversion:
         branch: str | None = None,
         parent: Parent | None = None,
         find: Find | None = None,
+        with_original: bool = True,
     ) -> None:
         if not isinstance(target, Receives):
             raise UsageError(f"{target.title} does not go on with sessions that were written for it")
         self._agent, self._source, self._target, self._new_id = agent, freeze(source), target, new_id
         self._receiver = target.receiver()
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
-        self._branch, self._parent, self._find = branch, parent, find
+        self._branch, self._parent, self._find, self._with_original = branch, parent, find, with_original
         self._facts = skim(agent, self._source, tree=True, counts=False)
         self._original = agent.session(self._source, self._facts)
         self._path = Chosen(self._facts, branch)
@@ -146,7 +147,9 @@ class Conversion:
         kept = self._is_same and self._receiver.keeps_children
         identity = old_id if kept else self._receiver.child_id(derived_id(self._new_id, old_id))
         parent = Parent(self._original["id"], self._new_id)
-        return Conversion(self._agent, source, self._target, new_id=identity, parent=parent)
+        return Conversion(
+            self._agent, source, self._target, new_id=identity, parent=parent, with_original=self._with_original
+        )
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do."""
@@ -186,7 +189,7 @@ class Conversion:
         with _Files(home / self._target.target(header)) as files:
             for name, piece in chain([("", b"")], pieces):
                 files.write(name, piece)
-            if self._parent is None:
+            if self._parent is None and self._with_original:
                 self._write_origin(files)
         return files.paths
 

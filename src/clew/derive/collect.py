@@ -66,7 +66,7 @@ class Collector:
             facts.models[model] += 1
         if usage and model != SYNTHETIC:
             call = metadata.get("message_id") or message.get("uuid") or f"line {facts.records}"
-            facts.ledger.note(call, model, [usage.get(name) for name in FIELDS])
+            facts.ledger.note(call, model, [usage.get(name) for name in FIELDS], facts.messages)
 
     def _blocks(self, message: dict[str, JSON]) -> bool:
         facts = self.facts

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from clew.model.json import JSON
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from clew.model.json import JSON
 
 MARKERS = (
     "<command-name>",

@@ -22,7 +22,7 @@ _LISTS = {"TodoWrite": "todos", "update_plan": "plan"}
 """Calls that give the whole list, and the key they give it under."""
 _CALLS = (*_LISTS, "TaskCreate", "TaskUpdate")
 _NAMES = {
-    "content": ("content", "subject", "step"),
+    "content": ("content", "subject", "step", "description"),
     "status": ("status",),
     "active_form": ("active_form", "activeForm"),
     "priority": ("priority",),
@@ -110,7 +110,8 @@ def as_todo(value: JSON) -> Todo:
     return todo
 
 
-def _as_todos(value: JSON) -> list[Todo] | None:
+def as_todos(value: JSON) -> list[Todo] | None:
+    """The items of a list in our words; None where it is no list."""
     return [as_todo(item) for item in value] if isinstance(value, list) else None
 
 
@@ -124,7 +125,7 @@ class _Replay:
     def see(self, message: dict[str, JSON]) -> Iterator[list[Todo]]:
         """The list after each step that this message takes."""
         rest = native_rest(message)
-        for todos in (_as_todos(metadata_of(message).get("todos")), _reminded(rest.get("attachment"))):
+        for todos in (as_todos(metadata_of(message).get("todos")), _reminded(rest.get("attachment"))):
             if todos is not None:
                 yield self._replace(todos)
         for block in message["content"]:
@@ -144,20 +145,21 @@ class _Replay:
 
     def _apply(self, call: dict[str, JSON] | None, block: dict[str, JSON], result: JSON) -> list[Todo]:
         result = result if isinstance(result, dict) else {}
-        written = _as_todos(result.get("newTodos"))
+        written = as_todos(result.get("newTodos"))
         if written is not None:
             return self._replace(written)
         arguments = call.get("input") if call is not None else None
         if call is None or not isinstance(arguments, dict) or result.get("success") is False:
             return self.todos
         if call["tool_name"] in _LISTS:
-            return self._replace(_as_todos(arguments.get(_LISTS[call["tool_name"]])) or [])
+            return self._replace(as_todos(arguments.get(_LISTS[call["tool_name"]])) or [])
         if call["tool_name"] == "TaskCreate":
             return self._replace([*self.todos, _created(arguments, block, result)])
         return self._replace(list(self._updated(arguments)))
 
     def _updated(self, arguments: dict[str, JSON]) -> Iterator[Todo]:
-        change = as_todo({**arguments, "id": arguments.get("taskId")})
+        # A task is called by its subject; what describes it further is no name.
+        change = as_todo({**arguments, "description": None, "id": arguments.get("taskId")})
         for todo in self.todos:
             if todo.id != change.id:
                 yield todo
@@ -180,5 +182,5 @@ def _created(arguments: dict[str, JSON], block: dict[str, JSON], result: dict[st
 
 def _reminded(attachment: JSON) -> list[Todo] | None:
     if isinstance(attachment, dict) and attachment.get("type") == "task_reminder":
-        return _as_todos(attachment.get("content"))
+        return as_todos(attachment.get("content"))
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -17,7 +17,7 @@ FIELDS = (
     "reasoning_tokens",
 )
 _UNKNOWN = -1
-_MOST = 2**63 - 1
+MOST = 2**63 - 1
 """A larger count is no count, and neither is one below zero."""
 
 
@@ -65,35 +65,45 @@ class UsageLedger:
         self._models: dict[str, int] = {}
         self._counts = array("q")
         self._row_models = array("I")
+        self._places = array("I")
         self._last_call: str | None = None
         self._last_counts: Sequence[int | None] = ()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def note(self, call: str, model: str | None, counts: Sequence[int | None]) -> None:
-        """Note the counts a line gives for the call, in the order of FIELDS."""
+    def note(self, call: str, model: str | None, counts: Sequence[int | None], at: int = 0) -> None:
+        """Note the counts a line gives for the call, in the order of FIELDS; `at` is the index of its message."""
         if call == self._last_call and counts == self._last_counts:
             return
         self._last_call, self._last_counts = call, counts
         row = self._rows.get(call)
         if row is None:
             row = self._open(call, model)
+            self._places.append(at)
             known = [_UNKNOWN if count is None else count for count in counts]
-            if min(known) < _UNKNOWN or max(known) > _MOST:
-                known = [count if 0 <= count <= _MOST else _UNKNOWN for count in known]
+            if min(known) < _UNKNOWN or max(known) > MOST:
+                known = [count if 0 <= count <= MOST else _UNKNOWN for count in known]
             self._counts.extend(known)
             return
         at = row * len(FIELDS)
         before = self._counts[at : at + len(FIELDS)]
         for offset, count in enumerate(counts):
-            if count is not None and before[offset] < count <= _MOST:
+            if count is not None and before[offset] < count <= MOST:
                 self._counts[at + offset] = count
 
     def _open(self, call: str, model: str | None) -> int:
         row = self._rows[call] = len(self._rows)
         self._row_models.append(self._models.setdefault(model or "", len(self._models)))
         return row
+
+    def each(self) -> Iterator[tuple[str, str, tuple[int | None, ...], int]]:
+        """Every call with its model, its counts, and the index of the message it was first noted for, or 0."""
+        names, width = list(self._models), len(FIELDS)
+        for call, row in self._rows.items():
+            counts = self._counts[row * width : (row + 1) * width]
+            known = tuple([None if count == _UNKNOWN else count for count in counts])
+            yield call, names[self._row_models[row]], known, self._places[row]
 
     def absorb(self, other: UsageLedger) -> None:
         """Add the calls of another file; a call in both counts once."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from clew.model.json import JSON
+from clew.render.branching import Forks
 from clew.render.detail import Detail
 from clew.render.markdown import markdown
 
@@ -17,7 +18,8 @@ def write_markdown(
     detail: Detail = "full",
     *,
     reminders: bool = True,
+    forks: Forks | None = None,
 ) -> None:
     """Write the session, piece by piece: UTF-8, and LF on every system."""
-    for piece in markdown(session, messages, detail=detail, reminders=reminders):
+    for piece in markdown(session, messages, detail=detail, reminders=reminders, forks=forks):
         out.write(piece.encode())

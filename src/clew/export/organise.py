@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from clew.agents.base import SourceFile
@@ -11,6 +12,7 @@ from clew.io.compress import open_source
 from clew.io.paths import file_name
 from clew.model.json import JSON
 
+Mask = Callable[[Path], Iterable[bytes]]
 _UNDATED = "undated"
 _PIECE = 1 << 20
 
@@ -26,8 +28,10 @@ def free_name(text: str, taken: set[str]) -> str:
     return name
 
 
-def organise(source: SourceFile, session: dict[str, JSON], folder: Path, layout: str, taken: set[str]) -> Path:
-    """Copy a session's main file below `folder/sessions`; returns the copy."""
+def organise(
+    source: SourceFile, session: dict[str, JSON], folder: Path, layout: str, taken: set[str], mask: Mask | None = None
+) -> Path:
+    """Copy a session's main file below `folder/sessions`, masked on demand; returns the copy."""
     day = (session["started_at"] or _UNDATED)[:10]
     name = free_name(session["id"], taken)
     if layout == "date":
@@ -35,7 +39,7 @@ def organise(source: SourceFile, session: dict[str, JSON], folder: Path, layout:
     else:
         target = folder / "sessions" / project_name(session["workspace"]) / f"{day}-{name}.jsonl"
     with open_source(source.path) as original, replacing(target) as copy:
-        for piece in iter(lambda: original.read(_PIECE), b""):
+        for piece in mask(source.path) if mask is not None else iter(lambda: original.read(_PIECE), b""):
             copy.write(piece)
     return target
 

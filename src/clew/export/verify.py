@@ -17,6 +17,7 @@ from clew.export.reading import DocumentStream, exact_units
 from clew.io.compress import open_source
 from clew.model.json import JSON
 
+LF = b"\n"
 _SPOOL = 1 << 20
 _TIME = "1970-01-01T00:00:00Z"
 
@@ -127,7 +128,8 @@ class Original:
         pairs = enumerate(zip(expected, piece, strict=False))
         at = next((at for at, (old, new) in pairs if old != new), min(len(expected), len(piece)))
         self.line += piece[:at].count(b"\n")
-        self.why = f"expected {expected[at : at + 40]!r}, got {piece[at : at + 40]!r}"
+        # What stands there is somebody's words, and none of a report's business.
+        self.why = f"differs from byte {at - piece.rfind(LF, 0, at)} of the line on"
 
     def finish(self) -> None:
         """Nothing may be left."""

@@ -30,6 +30,7 @@ class FileHistory:
         """When each message was written."""
         self._prompts: dict[int, str] = {}
         self._said: list[int] = []
+        self._last = 0
 
     @cached_property
     def lineage(self) -> Lineage:
@@ -117,7 +118,6 @@ class FileHistory:
 
     def _noted(self) -> Iterator[Unit]:
         """The units, with prompts and times noted on the way."""
-        self._last = 0
         for unit in self.agent.read(self.source, self._facts):
             if unit.is_message:
                 self._note(unit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -10,21 +9,11 @@ from typing import Literal, NamedTuple
 from clew.agents.evidence import State, Whole
 from clew.errors import PathRefused
 from clew.files.timeline import Answer
+from clew.io.protected import is_protected
 from clew.io.within import Change, Within, parts_of, refuse_twins
 
 Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
 """What putting it back comes to. A conflict is a file that is there and differs."""
-
-_PROTECTED_FOLDERS = frozenset({".git", ".hg", ".svn", ".ssh", ".gnupg", ".husky", ".aws", ".kube", ".docker"})
-_SETTINGS_FOLDERS = frozenset(
-    {".claude", ".codex", ".gemini", ".sage", ".cursor", ".vscode", ".idea", ".github", ".devcontainer", ".zed"}
-)
-_PROTECTED_NAMES = re.compile(
-    r"\.(?:bash|zsh|k|c|tc)?(?:rc|shrc|env|profile|login|logout)|\.bash_\w+|\.zsh\w+|\.profile|\.envrc|\.netrc|\.npmrc"
-    r"|\.pypirc|\.gitconfig|\.gitmodules|\.gitattributes|\.mcp\.json|\.claude\.json|\.pre-commit-config\.yaml"
-    r"|config\.fish|authorized_keys|\.vimrc|\.emacs|init\.el|\.tmux\.conf|\.inputrc|\.xprofile|\.xinitrc",
-    re.IGNORECASE,
-)
 
 
 class Step(NamedTuple):
@@ -42,15 +31,6 @@ def relative(path: str, base: str) -> str | None:
     """A recorded path below the folder it is taken from; None where it is elsewhere."""
     base = base.rstrip("/")
     return path[len(base) + 1 :] if base and path.startswith(base + "/") else None
-
-
-def is_protected(path: str) -> bool:
-    """True for what programs run or trust without asking: hooks, settings, keys, what shells read."""
-    parts = path.split("/")
-    folders = {part.casefold() for part in parts[:-1]}
-    if folders & _PROTECTED_FOLDERS or folders & _SETTINGS_FOLDERS:
-        return True
-    return _PROTECTED_NAMES.fullmatch(parts[-1]) is not None
 
 
 def plan(

@@ -11,21 +11,26 @@ from typing import IO
 
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o600) -> Iterator[IO[bytes]]:
-    """Write to a temporary file beside `path`; on success it takes the place of `path`, durably."""
+def replacing(path: Path, mode: int = 0o600, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """Write to a temporary file beside `path`; on success it takes the place of `path`, durably.
+
+    What can be made again any time need not outlast a power cut.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
     try:
         with open(descriptor, "wb") as handle:
             yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
+            if durable:
+                handle.flush()
+                os.fsync(handle.fileno())
         Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o600) -> None:

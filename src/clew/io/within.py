@@ -1,17 +1,21 @@
 """Files written below one folder and nowhere else, all of them or none.
 
 Names come from records, which nobody vouches for. A name must be plain on every system. Each folder on its way is
-opened from the one above it, links are never followed, and a file is written beside its place and then renamed.
+opened from the one above it, links are never followed, and a file is written beside its place and then renamed. What
+a process that died left beside a file is cleared away by the next one that writes there.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
 import re
 import secrets
 import stat
+import time
 import unicodedata
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +30,11 @@ _RESERVED = re.compile(
 _MEANT = re.compile(r"~|\$|%[^%]+%")
 """How a name begins that some program would take for a folder elsewhere."""
 _LONGEST = 255
+_TEMPORARY = re.compile(r"\.clew-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}\.(?:tmp|old)")
+"""Files that are there for a moment: the machine and the process that they belong to."""
+_HERE = f"{zlib.crc32(platform.node().encode()):08x}"
+_DAY = 86_400
+"""Seconds after which what a process of another machine left is given up."""
 WIDEST = 0o755
 _NEW = 0o644
 _FOLDER = 0o755
@@ -40,6 +49,8 @@ class Change(NamedTuple):
     body: bytes | None
     mode: int | None = None
     """None: as the file that is there, else as new ones are."""
+    mtime_ns: int | None = None
+    """When it was last written; None: now."""
 
 
 def parts_of(path: str) -> Parts:
@@ -146,8 +157,16 @@ class Within:
                 with suppress(OSError):
                     os.unlink(one.aside, dir_fd=one.folder)
         for descriptor in {one.folder for one in begun}:
+            _clear(descriptor)
             os.fsync(descriptor)
         self._made.clear()
+
+    def clear(self, paths: Sequence[str]) -> None:
+        """Remove what processes that died left beside these files."""
+        for *above, _ in (parts_of(path) for path in paths):
+            folder = self._open(tuple(above), "/".join(above), make=False)
+            if folder is not None:
+                _clear(folder)
 
     def _prepare(self, change: Change) -> _Placed:
         """Write the new file beside its place."""
@@ -159,7 +178,7 @@ class Within:
         if change.body is None:
             return _Placed(folder, name, None, None)
         mode = change.mode if change.mode is not None else known if known is not None else _NEW
-        return _Placed(folder, name, _write(folder, change.body, mode & WIDEST), None)
+        return _Placed(folder, name, _write(folder, change.body, mode & WIDEST, change.mtime_ns), None)
 
     def _look(self, path: str) -> tuple[int, str] | None:
         *above, name = parts_of(path)
@@ -222,19 +241,46 @@ class Within:
         self._made.clear()
 
 
+def _temporary(suffix: str) -> str:
+    return f".clew-{_HERE}-{os.getpid()}-{secrets.token_hex(4)}.{suffix}"
+
+
+def _clear(folder: int) -> None:
+    """Whatever such a file held is kept elsewhere: who replaces a file has made a copy of it before."""
+    for name in os.listdir(folder):
+        with suppress(OSError):
+            if _is_abandoned(folder, name):
+                os.unlink(name, dir_fd=folder)
+
+
+def _is_abandoned(folder: int, name: str) -> bool:
+    found = _TEMPORARY.fullmatch(name)
+    if found is None:
+        return False
+    if found[1] != _HERE:
+        return time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_ctime > _DAY
+    try:
+        os.kill(int(found[2]), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 def _open_folder(above: int, name: str) -> int:
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
 
 
-def _write(folder: int, body: bytes, mode: int) -> str:
+def _write(folder: int, body: bytes, mode: int, mtime_ns: int | None) -> str:
     """A new file in the folder, durable; returns its name."""
-    name = f".clew-{secrets.token_hex(8)}.tmp"
+    name = _temporary("tmp")
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
     try:
         with open(descriptor, "wb") as handle:
             handle.write(body)
             handle.flush()
             os.fchmod(handle.fileno(), mode)
+            if mtime_ns is not None:
+                os.utime(handle.fileno(), ns=(mtime_ns, mtime_ns))
             os.fsync(handle.fileno())
     except BaseException:
         with suppress(OSError):
@@ -245,7 +291,7 @@ def _write(folder: int, body: bytes, mode: int) -> str:
 
 def _set_aside(one: _Placed) -> _Placed:
     """Keep what is in the place under another name too."""
-    aside = f".clew-{secrets.token_hex(8)}.old"
+    aside = _temporary("old")
     try:
         os.link(one.name, aside, src_dir_fd=one.folder, dst_dir_fd=one.folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -79,6 +79,15 @@ def _parse_epoch(number: float) -> datetime | None:
     return None
 
 
+def microseconds(value: JSON) -> int | None:
+    """A point in time as microseconds since 1970; None where it is none."""
+    stamp = parse_time(value)
+    if stamp is None:
+        return None
+    since = stamp - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
 def spell_time(stamp: datetime) -> str:
     """The canonical spelling, as short as the precision allows."""
     stamp = stamp.astimezone(UTC)

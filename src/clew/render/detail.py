@@ -1,14 +1,13 @@
 """How much of a session is shown: one ladder of levels for every face and every export.
 
 prompts        what people asked
-conversation   and what the model answered, and where the conversation was compacted
+conversation   and what the model answered, and where the conversation was compacted or forked
 actions        and every tool call, with the results that were errors
 full           everything: all results, thinking, what the agent injected, and sub-agents inside the file
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal, get_args
 
 from clew.derive.prompts import is_prompt
@@ -17,18 +16,18 @@ from clew.model.json import JSON
 
 Detail = Literal["prompts", "conversation", "actions", "full"]
 DETAILS: tuple[Detail, ...] = get_args(Detail)
+PROMPTS, CONVERSATION, ACTIONS, FULL = range(4)
 
 Voice = Literal["prompt", "reply", "result", "injected", "summary", "boundary", "aside"]
 """Who speaks: a person, the model, a tool, the agent itself; what a compaction kept; the compaction; a sub-agent."""
 
-_SAID = frozenset({"text", "image", "document"})
-_DONE = _SAID | {"tool_use"}
-
-_SHOWN: dict[Detail, dict[Voice, frozenset[str]]] = {
-    "prompts": {"prompt": _SAID},
-    "conversation": {"prompt": _SAID, "reply": _SAID, "boundary": _SAID},
-    "actions": {"prompt": _DONE, "reply": _DONE, "boundary": _SAID},
+_SAID = ("text", "image", "document")
+_LEVELS: dict[Voice, dict[str, int]] = {
+    "prompt": {**dict.fromkeys(_SAID, PROMPTS), "tool_use": ACTIONS},
+    "reply": {**dict.fromkeys(_SAID, CONVERSATION), "tool_use": ACTIONS},
+    "boundary": dict.fromkeys(_SAID, CONVERSATION),
 }
+_NOTHING: dict[str, int] = {}
 
 
 def voice(message: dict[str, JSON], *, in_subagent: bool = False) -> Voice:
@@ -43,8 +42,9 @@ def voice(message: dict[str, JSON], *, in_subagent: bool = False) -> Voice:
     if message["role"] == "system":
         is_boundary = metadata.get("logical_parent_uuid") is not None and message.get("parent_uuid") is None
         return "boundary" if is_boundary else "injected"
-    if any(block["type"] == "tool_result" for block in message["content"]):
-        return "result"
+    for block in message["content"]:
+        if block["type"] == "tool_result":
+            return "result"
     return "prompt" if is_prompt(_spoken(message, metadata)) else "injected"
 
 
@@ -58,16 +58,13 @@ def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JS
     return {**message, "content": content, "metadata": {**metadata, "is_sidechain": False}}
 
 
-def blocks_shown(message: dict[str, JSON], speaker: Voice, detail: Detail) -> Iterator[dict[str, JSON]]:
-    """The blocks of a message that a level shows, in their order."""
-    if detail == "full":
-        yield from message["content"]
-        return
-    kinds = _SHOWN[detail].get(speaker, frozenset())
-    for block in message["content"]:
-        if block["type"] in kinds or (detail == "actions" and speaker == "result" and _failed(block)):
-            yield block
+def level_of(block: dict[str, JSON], speaker: Voice) -> int:
+    """The first level that shows a block."""
+    if block["type"] == "tool_result" and speaker == "result":
+        return result_level(block)
+    return _LEVELS.get(speaker, _NOTHING).get(block["type"], FULL)
 
 
-def _failed(block: dict[str, JSON]) -> bool:
-    return block["type"] == "tool_result" and block.get("is_error") is True
+def result_level(block: dict[str, JSON]) -> int:
+    """The first level that shows a result: an error is part of what was done."""
+    return ACTIONS if block.get("is_error") is True else FULL

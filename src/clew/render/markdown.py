@@ -6,30 +6,44 @@ import json
 from collections.abc import Iterator
 
 from clew.model.json import JSON
+from clew.render.branching import Forks
 from clew.render.detail import Detail
+from clew.render.outline import decoded_size, parts, session_notes, session_title, subagent_note
 from clew.render.parts import (
     Call,
+    Code,
+    Command,
     Continued,
+    Diff,
     Divider,
+    Fields,
+    Fork,
+    Injected,
     Note,
+    Output,
     Part,
+    Picture,
+    Piece,
     Prose,
     Result,
     Section,
+    Tasks,
     Thought,
-    parts,
-    session_notes,
-    session_title,
 )
 from clew.render.prose import code, fence, plain, prose, quote
 from clew.render.safe import one_line
-from clew.render.tools import Code
+from clew.render.tables import size
 
 _HEADER = ("id", "title", "workspace", "started_at", "ended_at", "parent_session_id", "agent_id")
 
 
 def markdown(
-    session: dict[str, JSON], messages: Iterator[dict[str, JSON]], *, detail: Detail = "full", reminders: bool = True
+    session: dict[str, JSON],
+    messages: Iterator[dict[str, JSON]],
+    *,
+    detail: Detail = "full",
+    reminders: bool = True,
+    forks: Forks | None = None,
 ) -> Iterator[str]:
     """The session in pieces: front matter, title, and a section for each message or reply.
 
@@ -39,8 +53,9 @@ def markdown(
     yield f"\n# {plain(session_title(session))}\n"
     for note in session_notes(session):
         yield f"\n{_note(note)}\n"
-    for part in parts(session, messages, detail=detail, reminders=reminders):
-        yield f"\n{_write(part)}\n"
+    writer = _Writer()
+    for part in parts(session, messages, detail=detail, reminders=reminders, forks=forks):
+        yield f"\n{writer.write(part)}\n"
 
 
 def anchor(index: int) -> str:
@@ -60,45 +75,109 @@ def _front_matter(session: dict[str, JSON]) -> Iterator[str]:
     yield "---\n"
 
 
-def _write(part: Part) -> str:
-    match part:
-        case Section():
-            return _heading(part.index, part.who, part.time, *part.marks)
-        case Divider():
-            return "---\n\n" + _heading(part.index, "the conversation was compacted here", part.time)
-        case Continued():
-            return _anchor_line(part.index)
-        case Prose():
-            return prose(part.text)
-        case Thought():
-            return _thought(part.text)
-        case Call():
-            return f"**Call** {code(part.name)}" + (f" · {plain(part.note)}" if part.note else "")
-        case Result():
-            return _result(part)
-        case Note():
-            return _note(part)
-        case Code():
-            title = f"{code(part.title)}\n\n" if part.title else ""
-            return title + fence(part.text, part.language)
+class _Writer:
+    """Writes parts, and knows which anchors it has set."""
+
+    def __init__(self) -> None:
+        self._set: set[int] = set()
+
+    def write(self, part: Part) -> str:
+        """The Markdown of the next part."""
+        match part:
+            case Section():
+                return self._heading(part.index, part.who, part.time, *part.marks)
+            case Divider():
+                return "---\n\n" + self._heading(part.index, "the conversation was compacted here", part.time)
+            case Continued():
+                return self._anchor(part.index).rstrip("\n")
+            case Call():
+                return self._call(part)
+            case Result():
+                return _result(part)
+            case Prose():
+                return prose(part.text)
+            case Thought():
+                return _thought(part.text)
+            case Injected():
+                return f"*{part.what}*\n\n{fence(part.text)}"
+            case Fork():
+                return _fork(part)
+            case Code() | Picture() | Note():
+                return _piece(part)
+
+    def _heading(self, index: int, who: str, *words: str | None) -> str:
+        shown = " · ".join([str(index), who, *(plain(word) for word in words if word)])
+        return f"{self._anchor(index)}## {shown}"
+
+    def _anchor(self, index: int) -> str:
+        """The place that links to a message lead to; it is set once."""
+        if index in self._set:
+            return ""
+        self._set.add(index)
+        return f'<a id="{anchor(index)}"></a>\n\n'
+
+    def _call(self, part: Call) -> str:
+        title = f"**Call** {code(part.name)}" + (f" · {plain(part.note)}" if part.note else "")
+        pieces = [title, *map(_piece, part.pieces)]
+        if part.subagent is not None:
+            pieces.append(_note(subagent_note(part.subagent)))
+        if part.result is not None:
+            pieces.append(self._anchor(part.result.index) + _result(part.result))
+        return "\n\n".join(pieces)
 
 
-def _heading(index: int, who: str, *words: str | None) -> str:
-    shown = " · ".join([str(index), who, *(plain(word) for word in words if word)])
-    return f"{_anchor_line(index)}\n\n## {shown}"
-
-
-def _anchor_line(index: int) -> str:
-    return f'<a id="{anchor(index)}"></a>'
+def _result(part: Result) -> str:
+    title = f"{'**Error**' if part.is_error else '**Result**'} {code(part.name)}"
+    if part.exit_code is not None:
+        title += f" · exit {part.exit_code}"
+    if part.call is not None:
+        title += f" · [call {part.call}](#{anchor(part.call)})"
+    return "\n\n".join([title, *map(_piece, part.pieces)])
 
 
 def _thought(text: str) -> str:
     return quote("**Thinking**\n\n" + prose(text, quoted=True)) if text.strip() else "*Thinking, not recorded*"
 
 
-def _result(part: Result) -> str:
-    link = f" · [call {part.call}](#{anchor(part.call)})" if part.call is not None else ""
-    return f"{'**Error**' if part.is_error else '**Result**'} {code(part.name)}{link}"
+def _fork(part: Fork) -> str:
+    ways = [
+        f"- [branch from message {branch.index}](#{anchor(branch.index)})"
+        + (", which it went on with" if branch.is_active else "")
+        for branch in part.branches
+    ]
+    return "*The conversation forks here*\n\n" + "\n".join(ways)
+
+
+def _piece(part: Piece) -> str:
+    match part:
+        case Output():
+            return fence(part.text)
+        case Code():
+            return _titled(part.title, fence(part.text, part.language))
+        case Command():
+            return _titled(part.folder, fence(part.text, "sh"))
+        case Diff():
+            return _titled(part.path, fence(part.text, "diff"))
+        case Fields():
+            return "\n".join(f"- {plain(name)}: {code(value)}" for name, value in part.pairs)
+        case Tasks():
+            return _tasks(part)
+        case Picture():
+            return f"*{plain(f'image, {part.media_type}, {size(decoded_size(part.base64))}')}*"
+        case Note():
+            return _note(part)
+
+
+def _titled(title: str | None, block: str) -> str:
+    return f"{code(title)}\n\n{block}" if title else block
+
+
+def _tasks(part: Tasks) -> str:
+    lines = [f"*{part.done} of {part.total} done*", ""]
+    for task in part.tasks:
+        words = ", ".join([one_line(task.status).replace("_", " "), *([task.change] if task.change else [])])
+        lines.append(f"- [{'x' if task.status == 'completed' else ' '}] {plain(task.text)} *({plain(words)})*")
+    return "\n".join(lines)
 
 
 def _note(part: Note) -> str:

@@ -15,13 +15,30 @@ _EMOJI_OR_JOINED = re.compile(
 )
 _IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _JOINERS = "\u200c\u200d"
+# How unsafe characters begin in UTF-8. What is left of a text when plain ASCII is deleted is next to nothing, so that
+# looking there first is many times quicker than to look at every character.
+_PLAIN = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
+_MAYBE_UNSAFE = re.compile(
+    rb"[\x00-\x7f\xed\xf3]|\xc2[\x80-\x9f\xad]|\xcd\x8f|\xd8\x9c|\xe1(?:\x85|\x9e[\xb4\xb5]|\xa0)|\xe3\x85\xa4"
+    rb"|\xe2(?:\x80[\x8b-\x8f\xa8-\xae]|\x81[\xa0-\xaf])|\xef(?:\xb8[\x80-\x8d]|\xbb\xbf|\xbe\xa0|\xbf[\xb0-\xbb])"
+    rb"|\xf0(?:\x9b\xb2|\x9d\x85)"
+)
 
 
 def visible(text: str) -> str:
     """The text with every control and every invisible character spelled out; newline and tab stay."""
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
-    return _UNSAFE.sub(_spell, text)
+    return text if is_plain(text) else _UNSAFE.sub(_spell, text)
+
+
+def is_plain(text: str) -> bool:
+    """True where a quick look shows that nothing in the text need be spelled out; False leaves it open."""
+    try:
+        left = text.encode().translate(None, _PLAIN)
+    except UnicodeEncodeError:
+        return False
+    return not left or _MAYBE_UNSAFE.search(left) is None
 
 
 def one_line(text: str) -> str:

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from clew.model.json import JSON
+from clew.render.branching import Forks
 from clew.render.detail import Detail
+from clew.render.outline import clock, decoded_size, parts, session_notes, session_title, subagent_note
 from clew.render.parts import (
     Call,
+    Code,
+    Command,
     Continued,
+    Diff,
     Divider,
+    Fields,
+    Fork,
+    Injected,
     Note,
+    Output,
     Part,
+    Picture,
+    Piece,
     Prose,
     Result,
     Section,
+    Tasks,
     Thought,
-    clock,
-    parts,
-    session_notes,
-    session_title,
 )
 from clew.render.prose import prose
 from clew.render.safe import one_line, visible
-from clew.render.tools import Code
+from clew.render.tables import size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,7 +41,16 @@ STYLED_LENGTH = 20_000
 """Longer texts are printed as they are: styling them would keep the reader waiting."""
 
 _INDENT = "    "
+_SIGNS = {"completed": "x", "in_progress": "~", "cancelled": "-"}
+_SPOKEN: dict[type, str] = {Command: "sh", Diff: "diff"}
 _SECTIONS = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "system": "dim"}
+
+
+class Subhead(NamedTuple):
+    """The line that announces a call or a result."""
+
+    text: str
+    style: str
 
 
 def show(
@@ -44,48 +61,113 @@ def show(
     detail: Detail = "full",
     *,
     reminders: bool = True,
+    forks: Forks | None = None,
 ) -> Iterator[str]:
     """The session in pieces of text; without colours nothing is wrapped or decorated, so that it suits a pipe."""
     write = _styled(console_width) if color else _plain
     yield write(Section(0, session_title(session), clock(session.get("started_at")))) + "\n"
     for note in session_notes(session):
         yield write(note)
-    for part in parts(session, messages, detail=detail, reminders=reminders):
-        yield write(part)
+    for part in parts(session, messages, detail=detail, reminders=reminders, forks=forks):
+        for line in _lines_of(part):
+            yield write(line)
 
 
-def _plain(part: Part) -> str:
+Line: TypeAlias = Part | Piece | Subhead
+"""What is printed in one go."""
+
+
+def _lines_of(part: Part) -> Iterator[Line]:
+    """A part in the order in which it is printed: a call, what it asks for, what came of it."""
+    match part:
+        case Call():
+            yield Subhead(" · ".join(["▸ " + one_line(part.name), *_words(part.note)]), "blue")
+            yield from part.pieces
+            if part.subagent is not None:
+                yield subagent_note(part.subagent)
+            if part.result is not None:
+                yield from _lines_of(part.result)
+        case Result():
+            state = [f"exit {part.exit_code}"] if part.exit_code is not None else []
+            state += [f"call {part.call}"] if part.call is not None else []
+            mark, style = ("✗", "bold red") if part.is_error else ("◂", "yellow")
+            yield Subhead(" · ".join([f"{mark} {one_line(part.name)}", *state]), style)
+            yield from part.pieces
+        case Thought() if not part.text.strip():
+            yield Note("Thinking, not recorded")
+        case Injected():
+            yield Note(part.what)
+            yield Output(part.text)
+        case Fork():
+            yield Note("The conversation forks here:")
+            yield Fields(tuple((f"message {way.index}", _WAYS[way.is_active]) for way in part.branches))
+        case _:
+            yield part
+
+
+_WAYS = {True: "the branch it went on with", False: "a branch that was left"}
+
+
+def _plain(part: Line) -> str:
     match part:
         case Continued():
             return ""
-        case Section() | Call() | Result():
+        case Section():
             return caption(part) + "\n"
-        case Divider() | Note():
+        case Subhead():
+            return f"  {part.text}\n"
+        case Divider() | Note() | Picture():
             return caption(part) + "\n\n"
         case Prose():
             return visible(part.text).strip("\n") + "\n\n"
         case Thought():
-            return _indented(part.text, "  │ ") + "\n" if part.text.strip() else ""
-        case Code():
-            path = f"  {one_line(part.title)}\n" if part.title else ""
+            return _indented(part.text, "  │ ") + "\n"
+        case Fields() | Tasks():
+            return _indented(listed(part), _INDENT) + "\n"
+        case Code() | Output() | Command() | Diff():
+            title = title_of(part)
+            path = f"  {one_line(title)}\n" if title else ""
             return path + _indented(part.text, _INDENT) + "\n"
+        case Call() | Result() | Injected() | Fork():
+            return "".join(map(_plain, _lines_of(part)))
 
 
-def caption(part: Section | Divider | Call | Result | Note) -> str:
-    """The line that announces a section, a call, a result or a note."""
+def title_of(part: Code | Output | Command | Diff) -> str | None:
+    """The file or folder a text belongs to."""
+    match part:
+        case Code():
+            return part.title
+        case Command():
+            return part.folder
+        case Diff():
+            return part.path
+        case Output():
+            return None
+
+
+def listed(part: Fields | Tasks) -> str:
+    """Arguments or tasks, one a line."""
+    if isinstance(part, Fields):
+        return "\n".join(f"{one_line(name)}: {one_line(value)}" for name, value in part.pairs)
+    lines = [f"{part.done} of {part.total} done"]
+    for task in part.tasks:
+        words = ", ".join([one_line(task.status).replace("_", " "), *([task.change] if task.change else [])])
+        lines.append(f"[{_SIGNS.get(task.status, ' ')}] {one_line(task.text)} ({words})")
+    return "\n".join(lines)
+
+
+def caption(part: Section | Divider | Note | Picture) -> str:
+    """The line that announces a section or says something."""
     match part:
         case Section():
             words = [str(part.index)] if part.index else []
             return "── " + " · ".join([*words, one_line(part.who), *_words(part.time, *part.marks)])
         case Divider():
             return "══ " + " · ".join([str(part.index), "the conversation was compacted here", *_words(part.time)])
-        case Call():
-            return " · ".join(["  ▸ " + one_line(part.name), *_words(part.note)])
-        case Result():
-            mark = "✗" if part.is_error else "◂"
-            return f"  {mark} {one_line(part.name)}" + (f" · call {part.call}" if part.call is not None else "")
         case Note():
             return "  " + " ".join(_words(part.text, part.value))
+        case Picture():
+            return f"  image, {one_line(part.media_type)}, {size(decoded_size(part.base64))}"
 
 
 def _words(*words: str | None) -> list[str]:
@@ -97,7 +179,7 @@ def _indented(text: str, prefix: str) -> str:
     return "".join(f"{prefix}{line}".rstrip() + "\n" for line in lines)
 
 
-def _styled(width: int) -> Callable[[Part], str]:
+def _styled(width: int) -> Callable[[Line], str]:
     """A writer that styles each part; what rich prints contains no foreign control character."""
     from io import StringIO
 
@@ -109,7 +191,7 @@ def _styled(width: int) -> Callable[[Part], str]:
         no_color=False, markup=False, emoji=False, highlight=False, _environ={},
     )  # fmt: skip
 
-    def write(part: Part) -> str:
+    def write(part: Line) -> str:
         renderable = _renderable(part)
         if renderable is None:
             return _plain(part)
@@ -122,7 +204,7 @@ def _styled(width: int) -> Callable[[Part], str]:
     return write
 
 
-def _renderable(part: Part) -> RenderableType | None:
+def _renderable(part: Line) -> RenderableType | None:
     """The part for rich; None where plain text does as well."""
     from rich.markdown import Markdown
     from rich.padding import Padding
@@ -133,24 +215,24 @@ def _renderable(part: Part) -> RenderableType | None:
             return Text(caption(part), style=_SECTIONS.get(part.who, "bold"))
         case Divider():
             return Text(caption(part) + "\n", style="bold magenta")
-        case Call():
-            return Text(caption(part), style="blue")
-        case Result():
-            return Text(caption(part), style="bold red" if part.is_error else "yellow")
-        case Note():
+        case Subhead():
+            return Text(f"  {part.text}", style=part.style)
+        case Note() | Picture():
             return Text(caption(part) + "\n", style="italic")
         case Prose() if len(part.text) <= STYLED_LENGTH:
             # Links would be written as escape sequences with foreign addresses in them.
             return Padding(Markdown(prose(part.text), hyperlinks=False), (0, 0, 1, 0))
-        case Thought() if 0 < len(part.text.strip()) <= STYLED_LENGTH:
+        case Thought() if len(part.text) <= STYLED_LENGTH:
             return Padding(Text(visible(part.text).strip("\n"), style="dim italic"), (0, 0, 1, 4))
-        case Code() if len(part.text) <= STYLED_LENGTH:
+        case Fields() | Tasks():
+            return Padding(Text(listed(part)), (0, 0, 1, 4))
+        case Code() | Output() | Command() | Diff() if len(part.text) <= STYLED_LENGTH:
             return _code(part)
         case _:
             return None
 
 
-def _code(part: Code) -> RenderableType:
+def _code(part: Code | Output | Command | Diff) -> RenderableType:
     from rich.console import Group
     from rich.padding import Padding
     from rich.syntax import Syntax
@@ -158,7 +240,9 @@ def _code(part: Code) -> RenderableType:
 
     text = visible(part.text).strip("\n")
     body: RenderableType = Text(text, style="dim")
-    if part.language:
-        body = Syntax(text, part.language, theme="ansi_dark", background_color="default", word_wrap=True)
-    head = [Text(one_line(part.title), style="bold")] if part.title else []
+    language = part.language if isinstance(part, Code) else _SPOKEN.get(type(part), "")
+    if language:
+        body = Syntax(text, language, theme="ansi_dark", background_color="default", word_wrap=True)
+    title = title_of(part)
+    head = [Text(one_line(title), style="bold")] if title else []
     return Padding(Group(*head, body), (0, 0, 1, 4))

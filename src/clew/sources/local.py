@@ -47,13 +47,14 @@ def at_path(path: Path, hosts: Iterable[Host] = ()) -> Iterator[Found]:
     """The session in a file, or every session below a folder; one of the hosts may be where they come from."""
     for found in _at_path(path):
         place = found.source.path.absolute()
-        host = next((host for host in hosts if host.kind != "local" and host.holds(place)), None)
+        foreign = (host for host in hosts if host.kind != "local" or host.base is not None)
+        host = next((host for host in foreign if host.holds(place)), None)
         yield found if host is None else Found(found.agent, _labelled(found.source, host))
 
 
 def _labelled(source: SourceFile, host: Host) -> SourceFile:
-    """What lies in a home of this machine needs no label."""
-    if host.kind == "local":
+    """What lies in a home of this machine needs no label, unless it is a copy."""
+    if host.kind == "local" and host.base is None:
         return source
     return msgspec.structs.replace(source, origin=host.origin(source.path.absolute()))
 

@@ -3,8 +3,9 @@
 from clew.store.branches import Branch, Comparison
 from clew.store.lock import CannotLock
 from clew.store.project import Project, ToolRun
-from clew.store.session import Session
-from clew.store.snapshots import Watch
+from clew.store.routes import FileDifference
+from clew.store.session import About, Session
+from clew.store.snapshots import FileState, Watch
 from clew.store.store import Store
 from clew.store.undo import Refused, Step, Undone
 from clew.store.wire import (
@@ -22,12 +23,15 @@ from clew.store.wire import (
 from clew.store.writer import Draft, Receipt
 
 __all__ = [
+    "About",
     "Branch",
     "CannotLock",
     "Comparison",
     "Context",
     "Draft",
     "FileBackup",
+    "FileDifference",
+    "FileState",
     "MessageRecord",
     "Project",
     "Receipt",

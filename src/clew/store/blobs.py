@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import DEEPEST, HEADER, LIMIT, base_of, digest_in, digest_of, name_of, pack, read_blob
-from clew.store.system import FILE_MODE, SYSTEM, System, make_folder, sync_folder, write_all
+from clew.store.system import SYSTEM, System, make_folder, open_new, sync_folder, write_all
 
 _SMALL = 512
 """Below this, differences save nothing."""
@@ -140,14 +140,11 @@ def _write(system: System, folder: Path, files: Iterable[tuple[Path, bytes]]) ->
     """Write files so that each is there whole and durable, or not at all."""
     written: list[tuple[Path, Path]] = []
     descriptors: list[int] = []
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
         for path, content in files:
             temporary = path.with_name(f".{path.name[:20]}.{os.urandom(6).hex()}.tmp")
-            descriptors.append(system.open(temporary, flags, FILE_MODE))
+            descriptors.append(open_new(system, temporary))
             written.append((temporary, path))
-            if system.fstat(descriptors[-1]).st_mode & 0o777 != FILE_MODE:
-                system.chmod(temporary, FILE_MODE)
             write_all(system, descriptors[-1], content)
         for descriptor in descriptors:
             system.sync(descriptor)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from clew.errors import AmbiguousReference, UnknownReference
+from clew.store.routes import FileDifference, differing_files
+from clew.store.snapshots import Taken
 from clew.store.tree import MAIN, NONE, Tree
 from clew.store.wire import MESSAGES
 
@@ -38,6 +42,8 @@ class Comparison(NamedTuple):
     """The last message they share."""
     one: list[str]
     other: list[str]
+    files: list[FileDifference]
+    """The files that are not the same at their ends, as far as snapshots tell."""
 
 
 def list_branches(tree: Tree) -> list[Branch]:
@@ -54,7 +60,7 @@ def list_branches(tree: Tree) -> list[Branch]:
             id=branch,
             name=tree.names.get(branch, branch),
             head=tree.uuids[head],
-            parent=_uuid(tree, tree.parents[first[branch]]),
+            parent=tree.uuid(tree.parents[first[branch]]),
             messages=own[branch],
             active=branch == active,
         )
@@ -90,14 +96,10 @@ def merge_base(tree: Tree, one: int, other: int) -> int:
     return next((node for node in tree.ancestors(other) if node in passed), NONE)
 
 
-def compare(tree: Tree, one: str, other: str) -> Comparison:
-    """What two branches or messages share, and what each has alone."""
+def compare(tree: Tree, one: str, other: str, taken: Sequence[Taken] = (), root: Path = Path()) -> Comparison:
+    """What two branches or messages share, and what each has alone; files are named as seen from the root."""
     first, second = node_of(tree, one), node_of(tree, other)
     base = merge_base(tree, first, second)
     shared = set(tree.path(base)) if base != NONE else set()
-    alone = ([uuid for uuid in tree.path(node) if uuid not in shared] for node in (first, second))
-    return Comparison(_uuid(tree, base), *alone)
-
-
-def _uuid(tree: Tree, node: int) -> str | None:
-    return tree.uuids[node] if node != NONE else None
+    ways = [[uuid for uuid in tree.path(node) if uuid not in shared] for node in (first, second)]
+    return Comparison(tree.uuid(base), ways[0], ways[1], differing_files(tree, taken, root, first, second))

@@ -17,6 +17,7 @@ _MOMENT = 0.002
 _PATIENCE = 1.0
 """Seconds after which a folder without a repository is looked at again."""
 _REF = "ref: refs/heads/"
+_clock, _cwd = time.monotonic, os.getcwd  # at hand, since every message asks
 
 
 def platform() -> str:
@@ -36,9 +37,12 @@ class Surroundings:
 
     def now(self) -> Context:
         """The context; whether the branch has changed is looked at again after a moment."""
-        clock = time.monotonic()
-        cwd = _folder()
-        if cwd is None or (cwd == self._context.cwd and clock - self._looked < _MOMENT):
+        clock = _clock()
+        try:
+            cwd = _cwd()
+        except OSError:
+            return self._context  # the folder is gone
+        if cwd == self._context.cwd and clock - self._looked < _MOMENT:
             return self._context
         return self._look(cwd, clock)
 
@@ -53,13 +57,6 @@ class Surroundings:
             branch = branch_of(self._head)
             self._context = Context(cwd=cwd, git_branch=branch or UNSET, platform=platform(), user_type=self._user_type)
         return self._context
-
-
-def _folder() -> str | None:
-    try:
-        return os.getcwd()  # noqa: PTH109 - a Path would be made only to be spelled
-    except OSError:
-        return None
 
 
 def find_head(folder: Path) -> Path | None:

@@ -6,13 +6,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
-from clew.errors import Busy, SourceUnreadable
+from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.store import metadata
 from clew.store.copies import examine_copies
 from clew.store.finding import Finding
@@ -28,10 +29,11 @@ from clew.store.layout import (
     SNAPSHOTS,
     folders,
     read_object,
+    read_settings,
     root_of,
 )
-from clew.store.lock import holder_of, locked
-from clew.store.log import QUARANTINE, Log, is_record, torn_end
+from clew.store.lock import going_alone, holder_of, locked
+from clew.store.log import QUARANTINE, Log, record_in, torn_end
 from clew.store.system import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
 
 _OTHERS = 0o077
@@ -45,6 +47,8 @@ def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
     root = root_of(place)
     if not root.is_dir():
         return
+    with suppress(UsageError):
+        system = going_alone(system) if read_settings(root, {}).alone else system
     for folder in (root, root / SESSIONS, root / PROJECTS):
         yield from _modes(system, [folder])
     yield from _modes(system, [root / CONFIG])
@@ -113,7 +117,11 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
         system.close(descriptor)
     if not torn:
         return
-    detail = "the last record lacks its line end" if is_record(torn) else f"the last {len(torn)} bytes are no record"
+    detail = (
+        "the last record lacks its line end"
+        if record_in(torn) is not None
+        else f"the last {len(torn)} bytes are no record"
+    )
 
     def mend() -> None:
         log = Log(path, system=system)

@@ -9,20 +9,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents.sage_agent.locate import find_backup
 from clew.errors import UnknownReference
 from clew.io.blobs import digest_in, name_of
-from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.codec import dumps, loads
 from clew.model.json import JSON
 from clew.store import metadata
 from clew.store.blobs import Blobs
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SNAPSHOTS
 from clew.store.lock import WAIT, locked
-from clew.store.log import QUARANTINE
+from clew.store.log import QUARANTINE, record_in
 from clew.store.system import SYSTEM, System, sync_folder, write_all
 from clew.store.tree import peek, whole_lines
 from clew.store.wire import ERASED, SNAPSHOT
@@ -152,7 +151,7 @@ def _erase_snapshots(folder: Path, uuid: str, system: System, wait: float) -> tu
         kept: set[Path] = set()
         spans = []
         for start, line in _lines(folder / SNAPSHOTS):
-            record = _loaded(line)
+            record = record_in(line) or {}
             backups = set(_backups(folder, record))
             if record.get("messageId") == uuid:
                 gone |= backups
@@ -182,13 +181,6 @@ def _backups(folder: Path, record: dict[str, JSON]) -> Iterator[Path]:
         found = find_backup(folder, named, None) if isinstance(named, str) else None
         if found is not None and found.resolve().is_relative_to(folder.resolve()):
             yield found
-
-
-def _loaded(line: bytes) -> dict[str, JSON]:
-    with suppress(*NOT_JSON):
-        value = loads(line)
-        return value if isinstance(value, dict) else {}
-    return {}
 
 
 def _forget(folder: Path, said: list[dict[str, JSON]], system: System) -> None:

@@ -2,33 +2,77 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
+from clew.store.log import record_in
 from clew.store.tree import number_of, whole_lines
+
+_CHUNK = 1 << 16
 
 
 def follow(path: Path, after: int, poll: float, patience: float | None) -> Iterator[dict[str, JSON]]:
     """Records behind number `after`, those to come included."""
-    end = 0
+    end, inode = 0, 0
     quiet_since = time.monotonic()
     while True:
         came = False
+        found = _identity(path)
+        if found and inode not in (0, found):
+            end = after = 0  # another log has taken its place
+        inode = found or inode
+        end = _line_end(path, end)
         for chunk in _grown(path, end):
             end += len(chunk)
             for line in chunk.split(b"\n"):
-                if line and _is_behind(line, after):
+                record = record_in(line) if line and _is_behind(line, after) else None
+                if record is not None:
                     came = True
-                    yield from _record(line)
+                    yield record
         if came:
             quiet_since = time.monotonic()
         elif patience is not None and time.monotonic() - quiet_since >= patience:
             return
         else:
             time.sleep(poll)
+
+
+def _identity(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _line_end(path: Path, end: int) -> int:
+    """The last line end up to a place: a record whose writing failed may have been there for a moment."""
+    try:
+        with path.open("rb", buffering=0) as stream:
+            end = min(end, os.fstat(stream.fileno()).st_size)
+            if not end or _byte_before(stream, end) == b"\n":
+                return end
+            return next((start for start in _line_ends(stream, end)), 0)
+    except OSError:
+        return end
+
+
+def _byte_before(stream: IO[bytes], place: int) -> bytes:
+    stream.seek(place - 1)
+    return stream.read(1)
+
+
+def _line_ends(stream: IO[bytes], before: int) -> Iterator[int]:
+    while before:
+        start = max(0, before - _CHUNK)
+        stream.seek(start)
+        at = stream.read(before - start).rfind(b"\n")
+        if at >= 0:
+            yield start + at + 1
+        before = start
 
 
 def _is_behind(line: bytes, after: int) -> bool:
@@ -41,12 +85,3 @@ def _grown(path: Path, end: int) -> Iterator[bytes]:
         yield from whole_lines(path, end)
     except FileNotFoundError:
         return
-
-
-def _record(line: bytes) -> Iterator[dict[str, JSON]]:
-    try:
-        value = loads(line)
-    except NOT_JSON:
-        return
-    if isinstance(value, dict):
-        yield value

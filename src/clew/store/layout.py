@@ -40,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool = False
     """Only this process writes: go on where the file system has no locks."""
     user_type: str | None = "external"
+    redact: Literal["none", "secrets", "pii", "paths", "all"] = "none"
+    """What is masked in records before they are written."""
     ignore: tuple[str, ...] = ()
     """Files and folders that are left out where a whole workspace is watched: names or paths, `*` for anything."""
     store: int = FORMAT

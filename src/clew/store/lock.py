@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 
 from clew.errors import Busy, SourceUnreadable
@@ -25,8 +26,8 @@ class CannotLock(SourceUnreadable):
 class Lock:
     """Held while bytes are appended or mended; waits for a live holder, and names it when it waited too long."""
 
-    def __init__(self, system: System, path: Path, wait: float = WAIT, alone: bool = False) -> None:
-        self._system, self._path, self._wait, self._alone = system, path, wait, alone
+    def __init__(self, system: System, path: Path, wait: float = WAIT) -> None:
+        self._system, self._path, self._wait = system, path, wait
 
     def take(self, descriptor: int) -> None:
         """Take the lock. Raises Busy after the time limit, CannotLock where there are no locks."""
@@ -41,15 +42,11 @@ class Lock:
             self._await(descriptor)
         elif error.errno not in _NO_LOCKS:
             raise error
-        elif not self._alone:
+        else:
             raise CannotLock(
                 f"{self._path}: this file system has no locks; "
                 "where you are sure that one process at a time writes, open the store with alone=True"
             ) from error
-
-    def excuses(self, error: OSError) -> bool:
-        """True where letting go failed because there are no locks, and that is known."""
-        return self._alone and error.errno in _NO_LOCKS
 
     def _await(self, descriptor: int) -> None:
         deadline, pause = time.monotonic() + self._wait, _FIRST_PAUSE
@@ -64,13 +61,27 @@ class Lock:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
+def going_alone(system: System) -> System:
+    """The same system, to which it does not matter that a file system has no locks; where it has, they count."""
+
+    def lock(descriptor: int, how: int) -> None:
+        try:
+            system.lock(descriptor, how)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+
+    alone = copy(system)
+    alone.lock = lock
+    return alone
+
+
 @contextmanager
-def locked(system: System, path: Path, wait: float = WAIT, alone: bool = False) -> Iterator[int]:
+def locked(system: System, path: Path, wait: float = WAIT) -> Iterator[int]:
     """The file opened for reading and writing, and locked."""
     descriptor = system.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     try:
-        lock = Lock(system, path, wait, alone)
-        lock.take(descriptor)
+        Lock(system, path, wait).take(descriptor)
         try:
             yield descriptor
         finally:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from clew.errors import SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
+from clew.model.json import JSON
 from clew.store.lock import WAIT, Lock
 from clew.store.system import LOCK, SYSTEM, UNLOCK, System, open_log, write_all
 
@@ -23,6 +24,7 @@ QUARANTINE = "quarantine.jsonl"
 """Beside the log: ends of records that were torn off, in base64, each with its place."""
 
 _UNKNOWN = -1
+_END = os.SEEK_END
 _CHUNK = 1 << 16
 
 
@@ -36,7 +38,6 @@ class Log:
         system: System = SYSTEM,
         durable: bool = True,
         wait: float = WAIT,
-        alone: bool = False,
         moves: bool = False,
     ) -> None:
         self.path, self.durable = path, durable
@@ -45,22 +46,26 @@ class Log:
         self.end = _UNKNOWN
         """Where the last whole line ends, as far as this handle knows."""
         self._system, self._moves = system, moves
-        self._lock = Lock(system, path, wait, alone)
+        # At hand, since every append needs them.
+        self._hold, self._seek, self._write, self._sync = system.lock, system.seek, system.write, system.sync
+        self._lock = Lock(system, path, wait)
+        self._flags = system.write_through if durable else 0
+        self._syncs = durable and not self._flags
         self._descriptor = -1
         self._unsynced = False
 
     def begin(self) -> bool:
         """Take the lock; True where the file is not as this handle left it. Its end is whole afterwards."""
-        descriptor, system = self._descriptor, self._system
+        descriptor = self._descriptor
         if descriptor < 0 or self._moves:
             descriptor = self._locked()
         else:
             try:
-                system.lock(descriptor, LOCK)
+                self._hold(descriptor, LOCK)
             except OSError as error:
                 self._lock.wait(descriptor, error)
         try:
-            size = system.seek(descriptor, 0, os.SEEK_END)
+            size = self._seek(descriptor, 0, _END)
             if size == self.end:
                 return False
             self._look(descriptor, size)
@@ -71,19 +76,18 @@ class Log:
 
     def append(self, lines: bytes) -> None:
         """Write whole lines, between `begin` and `finish`; they are durable on return, or not there at all."""
-        system, descriptor = self._system, self._descriptor
+        descriptor = self._descriptor
         try:
-            done = system.write(descriptor, lines)
+            done = self._write(descriptor, lines)
             if done != len(lines):
-                write_all(system, descriptor, lines[done:])
-            if self.durable:
-                system.sync(descriptor)
-            else:
-                self._unsynced = True
+                write_all(self._system, descriptor, lines[done:])
+            if self._syncs:
+                self._sync(descriptor)
         except BaseException:
             self._undo()
             raise
         self.end += len(lines)
+        self._unsynced = not self.durable
 
     def settle(self) -> None:
         """Make durable what stands in the log already: who wrote it may have died before it did so."""
@@ -99,10 +103,9 @@ class Log:
     def finish(self) -> None:
         """Let go of the lock."""
         try:
-            self._system.lock(self._descriptor, UNLOCK)
-        except OSError as error:
-            if not self._lock.excuses(error):
-                self.drop()  # which lets go of it in any case
+            self._hold(self._descriptor, UNLOCK)
+        except OSError:
+            self.drop()  # which lets go of it in any case
 
     def forget(self) -> None:
         """Have the next `begin` look at the end of the log again."""
@@ -131,7 +134,7 @@ class Log:
     def _locked(self) -> int:
         while True:
             if self._descriptor < 0:
-                self._descriptor = open_log(self._system, self.path)
+                self._descriptor = open_log(self._system, self.path, also=self._flags)
                 _OPEN.add(self)
             self._lock.take(self._descriptor)
             if not self._moves or self._in_place():
@@ -155,7 +158,7 @@ class Log:
 
     def _mend(self, descriptor: int, size: int, torn: bytes) -> int:
         """Close the last line if it is whole, else take it out; returns where the log ends then."""
-        if is_record(torn):
+        if record_in(torn) is not None:
             try:
                 write_all(self._system, descriptor, b"\n")
                 self._system.sync(descriptor)
@@ -192,12 +195,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def is_record(text: bytes) -> bool:
-    """True for one whole JSON object."""
+def record_in(line: bytes) -> dict[str, JSON] | None:
+    """The record that a line is; None where it is no JSON object."""
     try:
-        return isinstance(loads(text), dict)
+        value = loads(line)
     except NOT_JSON:
-        return False
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def torn_end(system: System, descriptor: int, size: int) -> bytes:

@@ -32,6 +32,18 @@ def count_records(log: Path) -> int:
         return sum(found.value is not None and counts_as_message(found.value) for found in read_records(stream))
 
 
+def last_prompt(log: Path) -> str | None:
+    """What a person said last, as metadata hold it."""
+    words: JSON = None
+    with log.open("rb") as stream:
+        for found in read_records(stream):
+            if found.value is not None and found.value.get("type") == "user":
+                said = found.value.get("message")
+                content = said.get("content") if isinstance(said, dict) else None
+                words = content if isinstance(content, str) and content else words
+    return None if words is None else shortened(words)
+
+
 def known(folder: Path) -> dict[str, JSON]:
     """What the metadata say; nothing where they cannot be read."""
     return read_object(folder / METADATA) or {}
@@ -45,9 +57,10 @@ def from_log(folder: Path) -> dict[str, JSON]:
         facts = agent.scan(source)
         session = agent.session(source, facts)
         made = rebuilt({"state": "active", **known(folder)}, session, facts, count_records(log))
+        last = last_prompt(log)
     except OSError as error:
         raise SourceUnreadable(f"{log}: {error.strerror or error}") from error
-    return ordered(made)
+    return ordered(made if last is None else {**made, "lastPrompt": last})
 
 
 def ordered(metadata: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -18,12 +18,11 @@ from msgspec import UNSET, UnsetType
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, METADATA, source_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import UsageError
-from clew.io.codec import NOT_JSON, loads
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store.layout import folders, read_object
-from clew.store.log import Log
+from clew.store.log import Log, record_in
 from clew.store.stamps import Times, new_uuid
 from clew.store.system import make_folder, replace_file, sync_folder
 from clew.store.tree import whole_lines
@@ -71,7 +70,6 @@ class Project:
             system=world.system,
             durable=settings.durability == "disk",
             wait=settings.lock_wait,
-            alone=settings.alone,
             moves=True,
         )
         self._count, self._session = 0, ""
@@ -188,8 +186,8 @@ class Project:
             return
         for chunk in whole_lines(self._log.path):
             for line in chunk.split(b"\n"):
-                if line and isinstance(value := _loads(line), dict):
-                    yield value
+                if (record := record_in(line)) is not None:
+                    yield record
 
 
 def project_folder(base: Path, workspace: str) -> Path:
@@ -228,13 +226,5 @@ def _free(folder: Path, name: str) -> Path:
 
 
 def _session_of(line: bytes) -> str | None:
-    value = _loads(line)
-    claim = value.get("session_id") if isinstance(value, dict) else None
+    claim = (record_in(line) or {}).get("session_id")
     return claim if isinstance(claim, str) and claim else None
-
-
-def _loads(line: bytes) -> JSON:
-    try:
-        return loads(line)
-    except NOT_JSON:
-        return None

@@ -13,10 +13,9 @@ from msgspec import UNSET, UnsetType
 from clew.errors import UnknownReference
 from clew.io.codec import NOT_JSON
 from clew.store.snapshots import Change, FileState, Taken
-from clew.store.tree import NONE, Peek, Tree, whole_lines
+from clew.store.tree import NONE, SIGNIFICANT, Peek, Tree, whole_lines
 from clew.store.wire import MESSAGES
 
-_SIGNIFICANT = ("user", "assistant")
 _CUT_OFF = "a tool that was to change it was cut off"
 
 Changes = dict[str, Change]
@@ -81,7 +80,7 @@ def _below(recorded: str | None, name: str, root: Path) -> str | None:
 
 def anchor(tree: Tree, node: int) -> int:
     """The prompt or reply that a record belongs to: a tool's result belongs to the call."""
-    while tree.kinds[node] not in _SIGNIFICANT and tree.parents[node] != NONE:
+    while tree.kinds[node] not in SIGNIFICANT and tree.parents[node] != NONE:
         node = tree.parents[node]
     return node
 
@@ -109,6 +108,30 @@ def _targets(tree: Tree, told: _Told, goal: int) -> dict[str, FileState]:
 def _changes(told: _Told, node: int) -> Iterator[tuple[str, Change]]:
     """What the tools of a message changed; what they were only thought to change does not count."""
     return ((path, change) for path, change in told.by_anchor.get(node, {}).items() if _is_change(change))
+
+
+class FileDifference(NamedTuple):
+    """A file that is not the same at the ends of two ways."""
+
+    path: str
+    one: FileState
+    other: FileState
+
+
+def differing_files(tree: Tree, taken: Sequence[Taken], root: Path, one: int, other: int) -> list[FileDifference]:
+    """The files that the tools on either way left different, as far as the snapshots tell."""
+    told = _told(tree, taken, root)
+    ways = [list(tree.ancestors(node)) for node in (one, other)]
+    shared = set(ways[0]) & set(ways[1])
+    ends: list[dict[str, FileState]] = [{}, {}]
+    begun: dict[str, FileState] = {}
+    for end, way in zip(ends, ways, strict=True):
+        for node in reversed(way):
+            for path, change in _changes(told, node) if node not in shared else ():
+                begun.setdefault(path, change.before)
+                end[path] = change.after
+    pairs = (FileDifference(path, *(end.get(path, begun[path]) for end in ends)) for path in sorted(begun))
+    return [pair for pair in pairs if not pair.one.same_as(pair.other)]
 
 
 def route_back(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import get_args
+from typing import TypedDict, Unpack, get_args
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from clew.errors import SourceUnreadable, UsageError
-from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store import metadata
@@ -19,8 +18,9 @@ from clew.store.branches import Branch, Comparison, compare, list_branches, node
 from clew.store.context import Surroundings
 from clew.store.follow import follow
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE
-from clew.store.snapshots import Snapshots, Watch, root_for
-from clew.store.tree import MAIN, Tree, whole_lines
+from clew.store.log import record_in
+from clew.store.snapshots import FileState, Snapshots, Watch, root_for
+from clew.store.tree import MAIN, Tree, is_old, whole_lines
 from clew.store.undo import Undoing, Undone, Wish, named_by_pending
 from clew.store.wire import (
     TITLE,
@@ -51,6 +51,20 @@ Content = str | list[dict[str, JSON]]
 """Words, or blocks of them."""
 
 
+class About(TypedDict, total=False):
+    """What may be said of any message; where it is not, the store knows."""
+
+    uuid: str | None
+    parent: str | None
+    """What it follows: without it the last message; an older one makes a branch, and None begins anew."""
+    timestamp: str | None
+    context: Context | None
+    version: str | None
+    sidechain: bool | None
+    metadata: dict[str, JSON] | None
+    """Whatever else the agent wants to keep with it."""
+
+
 class Session:
     """One conversation on disk. Appending returns when the record is safe; reading sees whole records only.
 
@@ -63,6 +77,7 @@ class Session:
         self._world = world or World()
         self._writer = Writer(folder, self._world)
         self._tree = Tree()
+        self._seen: os.stat_result | None = None
         self._snapshots = Snapshots(folder, self._world, self._writer.now)
         self._undoing = Undoing(self._snapshots, self._writer, self._world.system)
 
@@ -89,27 +104,12 @@ class Session:
         *,
         todos: Sequence[TodoItem] | None = None,
         thinking: Thinking | None = None,
-        uuid: str | None = None,
-        parent: str | None | UnsetType = UNSET,
-        timestamp: str | None = None,
-        context: Context | None = None,
-        version: str | None = None,
-        sidechain: bool | None = None,
-        metadata: dict[str, JSON] | None = None,
+        **about: Unpack[About],
     ) -> Receipt:
-        """Append what the person said. Without a parent it follows the last message; an older one makes a branch.
-
-        Without `todos` the list is as it was.
-        """
-        record = MessageRecord(
-            type="user",
-            uuid=uuid or "",
-            message=Said(role="user", content=content),
-            todos=UNSET if todos is None else list(todos),
-            thinking_metadata=thinking or UNSET,
-        )
-        _set(record, timestamp, context, version)
-        return self.append(Draft(record, parent, sidechain, metadata))
+        """Append what the person said. Without `todos` the list is as it was."""
+        said = Said(role="user", content=content)
+        record = MessageRecord(type="user", uuid="", message=said, thinking_metadata=thinking or UNSET)
+        return self._add(record, about, todos)
 
     def assistant(
         self,
@@ -120,68 +120,38 @@ class Session:
         todos: Sequence[TodoItem] | None = None,
         thinking: Thinking | None = None,
         model: str | None = None,
-        uuid: str | None = None,
-        parent: str | None | UnsetType = UNSET,
-        timestamp: str | None = None,
-        context: Context | None = None,
-        version: str | None = None,
-        sidechain: bool | None = None,
-        metadata: dict[str, JSON] | None = None,
+        **about: Unpack[About],
     ) -> Receipt:
         """Append what the model replied, with the tools it wants to run and what the reply cost."""
+        said = Said(role="assistant", content=content, tool_calls=list(calls) or UNSET)
         record = MessageRecord(
-            type="assistant",
-            uuid=uuid or "",
-            message=Said(role="assistant", content=content, tool_calls=list(calls) or UNSET),
-            usage=usage or UNSET,
-            todos=UNSET if todos is None else list(todos),
-            thinking_metadata=thinking or UNSET,
+            type="assistant", uuid="", message=said, usage=usage or UNSET, thinking_metadata=thinking or UNSET
         )
-        _set(record, timestamp, context, version)
         if model is not None:
-            metadata = {"model": model, **(metadata or {})}
-        return self.append(Draft(record, parent, sidechain, metadata))
+            about["metadata"] = {"model": model, **(about.get("metadata") or {})}
+        return self._add(record, about, todos)
 
-    def results(
-        self,
-        *results: ToolResult,
-        uuid: str | None = None,
-        parent: str | None | UnsetType = UNSET,
-        timestamp: str | None = None,
-        context: Context | None = None,
-        version: str | None = None,
-        sidechain: bool | None = None,
-        metadata: dict[str, JSON] | None = None,
-    ) -> Receipt:
+    def results(self, *results: ToolResult, **about: Unpack[About]) -> Receipt:
         """Append what became of tool calls."""
         if not results:
             raise UsageError("a tool result message needs a result")
-        record = MessageRecord(type="tool_result", uuid=uuid or "", tool_results=list(results))
-        _set(record, timestamp, context, version)
-        return self.append(Draft(record, parent, sidechain, metadata))
+        return self._add(MessageRecord(type="tool_result", uuid="", tool_results=list(results)), about)
 
-    def system(
-        self,
-        content: Content,
-        *,
-        todos: Sequence[TodoItem] | None = None,
-        uuid: str | None = None,
-        parent: str | None | UnsetType = UNSET,
-        timestamp: str | None = None,
-        context: Context | None = None,
-        version: str | None = None,
-        sidechain: bool | None = None,
-        metadata: dict[str, JSON] | None = None,
-    ) -> Receipt:
+    def system(self, content: Content, *, todos: Sequence[TodoItem] | None = None, **about: Unpack[About]) -> Receipt:
         """Append what the agent itself says or tells the model."""
-        record = MessageRecord(
-            type="system",
-            uuid=uuid or "",
-            message=Said(role="system", content=content),
-            todos=UNSET if todos is None else list(todos),
-        )
-        _set(record, timestamp, context, version)
-        return self.append(Draft(record, parent, sidechain, metadata))
+        said = Said(role="system", content=content)
+        return self._add(MessageRecord(type="system", uuid="", message=said), about, todos)
+
+    def _add(self, record: MessageRecord, about: About, todos: Sequence[TodoItem] | None = None) -> Receipt:
+        if not about.keys() <= About.__annotations__.keys():
+            raise TypeError(f"a message has no {', '.join(sorted(about.keys() - About.__annotations__.keys()))}")
+        record.uuid = about.get("uuid") or ""
+        if todos is not None:
+            record.todos = list(todos)
+        for name in ("timestamp", "context", "version"):
+            if about.get(name) is not None:
+                setattr(record, name, about[name])
+        return self.append(Draft(record, about.get("parent", UNSET), about.get("sidechain"), about.get("metadata")))
 
     def append(self, draft: Draft) -> Receipt:
         """Append a message that was made apart."""
@@ -233,15 +203,16 @@ class Session:
         root: Path | str | None = None,
         force: bool = False,
         dry_run: bool = False,
+        allow_protected: bool = False,
         rescue: Path | None = None,
     ) -> Undone:
         """Go back to before the last message that changed files, or `to` a branch or message, with the files.
 
         With `file` that one alone goes back, and the conversation stays. Files that somebody changed since are only
-        replaced by `force`; copies of them are then kept in `rescue` (default: in the session's folder).
+        replaced by `force`; copies of them are then kept in `rescue` (default: in the session's folder). Files that
+        programs trust without asking, such as `.git/hooks`, are only touched with `allow_protected`.
         """
-        wish = Wish("undo", root_for(root), to, file, force, rescue or self._rescue())
-        return self._undoing.look(self.tree(), wish) if dry_run else self._undoing.carry_out(wish)
+        return self._go(Wish("undo", root_for(root), to, file, force, rescue, allow_protected), dry_run)
 
     def redo(
         self,
@@ -249,11 +220,17 @@ class Session:
         root: Path | str | None = None,
         force: bool = False,
         dry_run: bool = False,
+        allow_protected: bool = False,
         rescue: Path | None = None,
     ) -> Undone:
         """Take the last undo back, as long as nothing was said since."""
-        wish = Wish("redo", root_for(root), force=force, rescue=rescue or self._rescue())
-        return self._undoing.look(self.tree(), wish) if dry_run else self._undoing.carry_out(wish)
+        wish = Wish("redo", root_for(root), force=force, rescue=rescue, allow_protected=allow_protected)
+        return self._go(wish, dry_run)
+
+    def _go(self, wish: Wish, dry_run: bool) -> Undone:
+        if dry_run:
+            return self._undoing.look(self.tree(), wish)
+        return self._undoing.carry_out(wish._replace(rescue=wish.rescue or self._rescue()))
 
     def clear(self) -> list[str]:
         """Remove the copies of files that no record names; returns their digests."""
@@ -333,18 +310,26 @@ class Session:
 
         return self._writer.note(make)
 
-    def compare(self, one: str, other: str) -> Comparison:
-        """What two branches or messages have in common, and what each has alone."""
-        return compare(self.tree(), one, other)
+    def compare(self, one: str, other: str, *, root: Path | str | None = None) -> Comparison:
+        """What two branches or messages have in common, what each has alone, and which files differ at their ends.
+
+        Files are named as seen from the workspace `root` (default: the working folder).
+        """
+        return compare(self.tree(), one, other, list(self._snapshots.taken()), root_for(root))
+
+    def content(self, state: FileState) -> bytes | None:
+        """What a file held, None where there was none; raises SourceUnreadable where that cannot be had for sure."""
+        return self._undoing.content(state)
 
     # Reading
 
     def tree(self) -> Tree:
         """Who follows whom, as far as the log goes now."""
         try:
-            size = (self.folder / MESSAGES).stat().st_size
-            if size < self._tree.end:
+            found = (self.folder / MESSAGES).stat()
+            if self._is_other(found):
                 self._tree = Tree()
+            self._seen = found
             self._tree.read(self.folder / MESSAGES)
         except FileNotFoundError:
             return self._tree
@@ -352,11 +337,18 @@ class Session:
             raise SourceUnreadable(f"{self.folder / MESSAGES}: {error.strerror or error}") from error
         return self._tree
 
+    def _is_other(self, found: os.stat_result) -> bool:
+        """True where the log is not the one that was read, or was changed in its place, as by erasing."""
+        seen = self._seen
+        if seen is None or found.st_size < self._tree.end or found.st_ino != seen.st_ino:
+            return True
+        return found.st_size == seen.st_size and found.st_mtime_ns != seen.st_mtime_ns
+
     @property
     def head(self) -> str | None:
         """The uuid of the message the conversation stands at."""
         tree = self.tree()
-        return tree.uuids[tree.head] if tree.uuids and tree.head >= 0 else None
+        return tree.uuid(tree.head)
 
     def path(self, target: str | None = None) -> list[str]:
         """The uuids from the first message to where the conversation stands, or to a branch or message."""
@@ -367,13 +359,18 @@ class Session:
         """Every record of the log in its order, as it stands there; a line that is none is passed over."""
         for chunk in self._chunks():
             for line in chunk.split(b"\n"):
-                if (value := _value(line)) is not None:
-                    yield value
+                if (record := record_in(line)) is not None:
+                    yield record
 
     def messages(self, target: str | None = None) -> Iterator[dict[str, JSON]]:
         """The messages on the path to where the conversation stands, or to a branch or message."""
         wanted = set(self.path(target))
-        return (record for record in self.records() if record.get("uuid") in wanted)
+        return (record for uuid, record in self.by_uuid() if uuid in wanted)
+
+    def by_uuid(self) -> Iterator[tuple[JSON, dict[str, JSON]]]:
+        """Every record with its uuid; messages of the older form have the one that readers give them."""
+        given = iter(self.tree().given)
+        return ((next(given, None) if is_old(one) else one.get("uuid"), one) for one in self.records())
 
     def follow(self, after: int = 0, *, poll: float = 0.05, patience: float | None = None) -> Iterator[dict[str, JSON]]:
         """Records as they come, from behind number `after` on; ends when nothing came for `patience` seconds."""
@@ -401,27 +398,10 @@ class Session:
             return
 
 
-def _value(line: bytes) -> dict[str, JSON] | None:
-    try:
-        value = loads(line)
-    except NOT_JSON:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _set(record: MessageRecord, timestamp: str | None, context: Context | None, version: str | None) -> None:
-    if timestamp is not None:
-        record.timestamp = timestamp
-    if context is not None:
-        record.context = context
-    if version is not None:
-        record.version = version
-
-
 def _check(record: MessageRecord) -> None:
     """Refuse what the readers of the log would have to report."""
     said, thinking = record.message, record.thinking_metadata
-    if said is not UNSET and type(said.content) is not str and not isinstance(said.content, str | list):
+    if said is not UNSET and not isinstance(said.content, str | list):
         raise UsageError("the content is neither text nor a list of blocks")
     if record.uuid and (len(record.uuid) > 200 or not record.uuid.isprintable()):
         raise UsageError(f"not an id: {record.uuid[:80]!r}")

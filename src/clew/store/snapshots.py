@@ -18,7 +18,7 @@ from msgspec import UNSET
 from clew.errors import PathRefused, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
-from clew.io.within import Within, parts_of
+from clew.io.within import WIDEST, Within, parts_of
 from clew.store.blobs import Blobs, Fresh
 from clew.store.layout import BACKUPS, SNAPSHOTS
 from clew.store.log import Log
@@ -64,7 +64,6 @@ class FileState(msgspec.Struct, frozen=True, gc=False):
         return self.mode is None or other.mode is None or self.mode & WIDEST == other.mode & WIDEST
 
 
-WIDEST = 0o755
 NO_FILE = FileState(None)
 
 
@@ -99,7 +98,7 @@ class Snapshots:
         """The log of the snapshots, its lock held."""
         settings = self._world.settings
         make_folder(self._world.system, self.folder)
-        log = Log(self.folder / SNAPSHOTS, system=self._world.system, wait=settings.lock_wait, alone=settings.alone)
+        log = Log(self.folder / SNAPSHOTS, system=self._world.system, wait=settings.lock_wait)
         try:
             log.begin()
             try:

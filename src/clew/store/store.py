@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clew.errors import UnknownReference
 from clew.io.codec import dumps
+from clew.model.json import JSON
 from clew.store.layout import (
     CONFIG,
     FORMAT,
@@ -22,6 +23,7 @@ from clew.store.layout import (
     root_of,
     session_folder,
 )
+from clew.store.lock import going_alone
 from clew.store.project import Project, project_folder
 from clew.store.session import Session, is_session
 from clew.store.stamps import Clock, new_uuid
@@ -35,7 +37,8 @@ class Store:
     What `.sage/config.json` says under `clew` holds, unless it is given here. `durability` is `disk` (an append returns
     when the record would survive a power cut; the default) or `system` (when it survives this process). A lock is
     waited for `lock_wait` seconds; `alone` goes on where there are no locks. `version` is that of the agent that
-    writes, and `redact` is given every record before a byte of it reaches the disk.
+    writes. With `redact` (a profile: secrets, pii, paths, all; or a function of your own) every record is masked before
+    a byte of it reaches the disk.
     """
 
     def __init__(
@@ -47,14 +50,17 @@ class Store:
         alone: bool | None = None,
         user_type: str | None = None,
         version: str = "0.1.0",
-        redact: Redact | None = None,
+        redact: Redact | str | None = None,
         clock: Clock = time.time,
         system: System = SYSTEM,
     ) -> None:
         self.root = root_of(Path(place))
-        given = {"durability": durability, "lock_wait": lock_wait, "alone": alone, "user_type": user_type}
+        given: dict[str, JSON] = {"durability": durability, "lock_wait": lock_wait, "alone": alone}
+        given |= {"user_type": user_type, "redact": redact if isinstance(redact, str) else None}
         self.settings = read_settings(self.root, {name: item for name, item in given.items() if item is not None})
-        self._world = World(self.settings, system, clock, version, redact)
+        function = redact if callable(redact) else _masking(self.settings.redact)
+        system = going_alone(system) if self.settings.alone else system
+        self._world = World(self.settings, system, clock, version, function)
 
     def __repr__(self) -> str:
         return f"<Store {self.root}>"
@@ -90,6 +96,15 @@ class Store:
             make_folder(self._world.system, self.root)
             if not place.exists():
                 replace_file(self._world.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
+
+
+def _masking(profile: str) -> Redact | None:
+    if profile == "none":
+        return None
+    from clew.redact.setting import chosen
+    from clew.redact.tree import Redactor
+
+    return Redactor(chosen(profile)).stream
 
 
 def _written(folder: Path) -> tuple[int, str]:

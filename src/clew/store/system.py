@@ -40,6 +40,8 @@ def _sync(descriptor: int) -> None:
 class System:
     """The calls as they are. Each either does its work or raises OSError; `write` may do less than it was asked."""
 
+    write_through: int = getattr(os, "O_DSYNC", 0) if sys.platform == "linux" else 0
+    """Has each write to a file wait for the disk, which is quicker than a sync behind it; 0 where that is not sure."""
     open: Callable[..., int] = staticmethod(os.open)
     close: Callable[[int], None] = staticmethod(os.close)
     write: Callable[[int, bytes], int] = staticmethod(os.write)
@@ -95,10 +97,10 @@ def make_folder(system: System, folder: Path) -> None:
         sync_folder(system, made.parent)
 
 
-def open_log(system: System, path: Path, *, create: bool = True) -> int:
+def open_log(system: System, path: Path, *, create: bool = True, also: int = 0) -> int:
     """Open a file for appending and reading, without following a link; created for its owner alone."""
     flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    flags |= getattr(os, "O_BINARY", 0)
+    flags |= getattr(os, "O_BINARY", 0) | also
     try:
         return system.open(path, flags)
     except FileNotFoundError:
@@ -114,6 +116,20 @@ def open_log(system: System, path: Path, *, create: bool = True) -> int:
         sync_folder(system, path.parent)
     except BaseException:
         system.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_new(system: System, path: Path) -> int:
+    """Create a file for its owner alone, whatever the umask; it must not be there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = system.open(path, flags, FILE_MODE)
+    try:
+        if system.fstat(descriptor).st_mode & 0o777 != FILE_MODE:
+            system.chmod(path, FILE_MODE)
+    except BaseException:
+        system.close(descriptor)
+        _discard(system, path)
         raise
     return descriptor
 
@@ -134,12 +150,9 @@ def replace_file(system: System, path: Path, content: bytes, *, durable: bool = 
     Where it need not be durable, a power cut may leave something else.
     """
     temporary = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = system.open(temporary, flags, FILE_MODE)
+    descriptor = open_new(system, temporary)
     try:
         try:
-            if system.fstat(descriptor).st_mode & 0o777 != FILE_MODE:
-                system.chmod(temporary, FILE_MODE)
             write_all(system, descriptor, content)
             if durable:
                 system.sync(descriptor)

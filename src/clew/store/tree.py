@@ -12,15 +12,22 @@ from pathlib import Path
 
 import msgspec
 
+from clew.agents.sage_agent import SageAgent
+from clew.agents.sage_agent.locate import source_file
+from clew.agents.sage_agent.tables import OLD_ROLES
 from clew.io.codec import NOT_JSON
+from clew.model.json import JSON
 from clew.store.wire import BRANCH, ERASED, MESSAGES
 
 MAIN = "main"
 NONE = -1
 _CHUNK = 8 << 20
-_SIGNIFICANT = frozenset({"user", "assistant"})
+SIGNIFICANT = frozenset({"user", "assistant"})
+"""Prompts and replies; everything else belongs to the one that it follows."""
 _ADVANCING = MESSAGES - {"error"}
 _WITH_FILES = ("undo", "redo")
+_TYPES = {"tool": "tool_result"}
+"""Of the older form: the role of a message, and its type today."""
 
 
 class Peek(msgspec.Struct, rename="camel", gc=False):
@@ -35,16 +42,25 @@ class Peek(msgspec.Struct, rename="camel", gc=False):
     action: str | None = None
     name: str | None = None
     was: str = ""
+    role: JSON = ""
+    """Only records of the older form say it here; they have no type, and mostly no id."""
 
     @property
     def kind(self) -> str:
         """What it is, or was before it was erased."""
+        if self.is_old:
+            return _TYPES.get(self.role) or str(self.role)
         return self.was if self.type == ERASED else self.type
+
+    @property
+    def is_old(self) -> bool:
+        """True for a message of the older form."""
+        return not self.type and isinstance(self.role, str) and self.role in OLD_ROLES
 
     @property
     def is_significant(self) -> bool:
         """True for a prompt or a reply."""
-        return self.kind in _SIGNIFICANT
+        return self.kind in SIGNIFICANT
 
     @property
     def is_switch(self) -> bool:
@@ -100,6 +116,28 @@ def peek_lines(lines: bytes) -> list[Peek]:
         return [found for line in lines.split(b"\n") if (found := peek(line)) is not None]
 
 
+def is_old(record: dict[str, JSON]) -> bool:
+    """True for a whole record that is a message of the older form."""
+    role = record.get("role")
+    return not record.get("type") and isinstance(role, str) and role in OLD_ROLES
+
+
+def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[Peek]:
+    """The places of records, with the ids and parents that readers give to the older form and to what follows it."""
+    agent, source = SageAgent(), source_file(log)
+    given: dict[int, dict[str, JSON]] = {}
+    for unit in agent.read(source, agent.scan(source)):
+        if unit.is_message and not unit.part and unit.start >= start:
+            given[unit.start] = unit.value
+    for line in lines.split(b"\n"):
+        found, message = peek(line), given.get(start)
+        if found is not None:
+            if message is not None:
+                found.uuid, found.parent_uuid = message["uuid"], message.get("parent_uuid")
+            yield found
+        start += len(line) + 1
+
+
 class Tree:
     """The records of a log that have an id, by number, in its order; grows as the log does."""
 
@@ -115,23 +153,32 @@ class Tree:
         """The names that branches were given, by id."""
         self.head = NONE
         """Where the conversation stands."""
+        self.given: list[str] = []
+        """The ids of messages of the older form, which readers give them, in the order of the log."""
         self.moves: list[tuple[int, Peek]] = []
         """The marks that moved it, each with the number of records before it."""
         self._stated: dict[int, str] = {}
         self._erased: dict[int, str] = {}
         self._lines = _Lines()
+        self._ends_old = False
 
     def read(self, path: Path, end: int | None = None) -> None:
         """Take in what the log has grown by; only whole lines count."""
         for chunk in whole_lines(path, self.end, end):
-            self.extend(peek_lines(chunk))
+            found = peek_lines(chunk)
+            has_old = self._ends_old or any(not record.type and record.is_old for record in found)
+            self._ends_old = bool(found) and found[-1].is_old
+            if has_old:
+                found = list(with_given_ids(path, self.end, chunk))
+                self.given += [str(record.uuid) for record in found if record.is_old]
+            self.extend(found)
             self.end += len(chunk)
 
     def extend(self, found: Iterable[Peek]) -> None:
         """Take in records."""
         places, uuids, parents, kinds = self.places, self.uuids, self.parents, self.kinds
         for record in found:
-            uuid, kind, node = record.uuid, record.type, len(uuids)
+            uuid, kind, node = record.uuid, record.type or record.kind, len(uuids)
             if kind == BRANCH:
                 self._note(record)
             elif uuid is not None and places.setdefault(uuid, node) == node:
@@ -178,6 +225,10 @@ class Tree:
         lines = self._drawn()
         return (lines.owners[parent] if parent != NONE else NONE) in lines.continued
 
+    def uuid(self, node: int) -> str | None:
+        """The uuid of a record; None where there is none."""
+        return self.uuids[node] if node != NONE else None
+
     def ancestors(self, node: int) -> Iterator[int]:
         """The record itself, the one it follows, and so on to the root."""
         while node != NONE:
@@ -211,7 +262,7 @@ class _Lines:
     def add(self, node: int, parent: int, kind: str, fresh: str) -> None:
         """Draw the next record; `fresh` is the id of the branch it may begin."""
         owner = self.owners[parent] if parent != NONE else NONE
-        significant = kind in _SIGNIFICANT
+        significant = kind in SIGNIFICANT
         branch = self.branches[parent] if parent != NONE else MAIN
         if significant and owner in self.continued:
             branch = fresh

@@ -17,14 +17,15 @@ import msgspec
 from clew.agents.backups import read_inside
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.blobs import digest_of
+from clew.io.protected import is_protected
+from clew.io.within import WIDEST, Within, refuse_twins
 from clew.io.within import Change as Written
-from clew.io.within import Within, refuse_twins
 from clew.store.blobs import Fresh
 from clew.store.branches import node_of
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.lock import locked
 from clew.store.routes import Route, route_back, route_of_file, route_on, route_to, todos_at
-from clew.store.snapshots import NO_FILE, WIDEST, Change, FileState, Snapshots
+from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots
 from clew.store.system import FOLDER_MODE, SYSTEM, System, make_folder, replace_file
 from clew.store.tree import MAIN, NONE, Tree
 from clew.store.wire import BranchRecord, Wire
@@ -91,6 +92,7 @@ class Wish(NamedTuple):
     file: str | None = None
     force: bool = False
     rescue: Path | None = None
+    allow_protected: bool = False
 
 
 class Undoing:
@@ -104,7 +106,7 @@ class Undoing:
     def look(self, tree: Tree, wish: Wish) -> Undone:
         """What would be done."""
         route, steps = self._plan(tree, wish)
-        return Undone(wish.action, _uuid(tree, tree.head), _uuid(tree, route.goal), steps)
+        return Undone(wish.action, tree.uuid(tree.head), tree.uuid(route.goal), steps)
 
     def carry_out(self, wish: Wish) -> Undone:
         """Do it. All of it is done and recorded on return, or nothing is."""
@@ -114,9 +116,9 @@ class Undoing:
         def make(place: Place) -> tuple[Wire, State]:
             settle(self._snapshots, place.tree, self._system)
             route, steps = self._plan(place.tree, wish)
-            refuse(steps, wish.force)
+            refuse(steps, wish.force, wish.allow_protected)
             rescue = self._put_back(steps, wish, place.uuid)
-            start, head = _uuid(place.tree, place.tree.head), _uuid(place.tree, route.goal)
+            start, head = place.tree.uuid(place.tree.head), place.tree.uuid(route.goal)
             done.append(Undone(wish.action, start, head, steps, None, rescue))
             return self._mark(place, wish, route)
 
@@ -161,7 +163,7 @@ class Undoing:
         if target.same_as(now):
             return Step(path, "same", target, expected, now, None, there, there)
         try:
-            content = self._content(target)
+            content = self.content(target)
         except SourceUnreadable as error:
             return Step(path, "missing", target, expected, now, str(error), None, there)
         if content is not None and digest_of(content) == now.digest and target.mode is None:
@@ -173,11 +175,11 @@ class Undoing:
 
     def _recorded(self, expected: FileState | None) -> bytes | None:
         try:
-            return self._content(expected) if expected is not None else None
+            return self.content(expected) if expected is not None else None
         except SourceUnreadable:
             return None
 
-    def _content(self, state: FileState) -> bytes | None:
+    def content(self, state: FileState) -> bytes | None:
         """What a file held; raises SourceUnreadable where that cannot be had for sure."""
         if state.missing is not None:
             raise SourceUnreadable(state.missing)
@@ -255,21 +257,25 @@ class Undoing:
             session_id=self._folder.name,
             action=wish.action,
             branch_id=branch,
-            message_id=_uuid(tree, goal),
-            from_id=_uuid(tree, tree.head),
+            message_id=tree.uuid(goal),
+            from_id=tree.uuid(tree.head),
             todos=todos,
             metadata=place.number,
         )
         if goal == tree.head:
             return mark, place.state.copied()
-        return mark, State(0, _uuid(tree, goal), branch, not tree.forks_at(goal), todos)
+        return mark, State(0, tree.uuid(goal), branch, not tree.forks_at(goal), todos)
 
 
-def refuse(steps: Sequence[Step], force: bool) -> None:
+def refuse(steps: Sequence[Step], force: bool, allow_protected: bool) -> None:
     """Stop before anything is changed, if something must not be."""
     refused = [step for step in steps if step.verdict == "refused"]
     if refused:
         raise PathRefused(f"nothing was changed: {refused[0].path!r}: {refused[0].reason}")
+    protected = [step for step in steps if step.is_changing and is_protected(step.path)]
+    if protected and not allow_protected:
+        words = "programs trust this file without asking; --allow-protected changes it"
+        raise PathRefused(f"nothing was changed: {protected[0].path!r}: {words}")
     missing = [step for step in steps if step.verdict == "missing"]
     if missing and not force:
         words = f"nothing was changed: {missing[0].path!r} cannot be brought back: {missing[0].reason}"
@@ -314,10 +320,6 @@ def _wanted(step: Step) -> FileState:
     return FileState(digest_of(step.content), None if step.target.mode is None else step.target.mode & WIDEST)
 
 
-def _uuid(tree: Tree, node: int) -> str | None:
-    return tree.uuids[node] if node != NONE else None
-
-
 class Pending(msgspec.Struct, array_like=True):
     """What an undo was about to do: for each file what was there, and what was to be."""
 
@@ -358,6 +360,7 @@ def settle(snapshots: Snapshots, tree: Tree, system: System = SYSTEM) -> list[st
 def _put_as_it_was(snapshots: Snapshots, found: Pending) -> Iterator[str]:
     for group in grouped([os.fsdecode(name) for name in found.files]):
         with Within(Path(found.root)) as within:
+            within.clear(group)
             changes = [
                 Written(path, snapshots.blobs.get(before.digest) if before.digest else None, before.mode)
                 for path, before in _half_done(within, found, group)

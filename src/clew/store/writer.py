@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings
 from clew.store.log import Log
 from clew.store.stamps import Clock, Times, beginning, new_uuid
 from clew.store.system import SYSTEM, System, make_folder
-from clew.store.tree import MAIN, NONE, Peek, Tree, number_of, peek
+from clew.store.tree import MAIN, NONE, SIGNIFICANT, Peek, Tree, number_of, peek
 from clew.store.wire import Context, MessageRecord, TodoItem, Wire, encode_lines
 
 DESCRIBE_AFTER = 5
@@ -103,26 +103,21 @@ class Writer:
             system=world.system,
             durable=durable,
             wait=settings.lock_wait,
-            alone=settings.alone,
         )
         self._version = world.version
         self._state = State()
         self._tree: Tree | None = None
         self._ready = self._began = self._dirty = False
-        self._news = News()
+        self._news = News(world.redact)
         self._described = -DESCRIBE_AFTER
-        self._given: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
+        """By uuid, where that was asked for or given from outside."""
 
     def _begin(self) -> None:
         if not self._ready:
             self._prepare()
         if self.log.begin():
-            try:
-                self._resume()
-            except BaseException:
-                self.log.drop()
-                raise
+            self._resume()
 
     def _prepare(self) -> None:
         written = max(self._world.settings.store, metadata.format_of(self.folder))
@@ -134,10 +129,10 @@ class Writer:
     def add(self, draft: Draft) -> Receipt:
         """Append a message; it is in the log on return, or nothing is."""
         log = self.log
+        # As `_held` does, without what that costs: nearly every record comes this way.
         with log.guard:
             self._begin()
             try:
-                self._given.clear()
                 receipt = self._place(draft, self._times.now(), self.surroundings.now())
                 if receipt.written:
                     log.append(self._spell([draft.record]))
@@ -153,40 +148,38 @@ class Writer:
 
     def extend(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append messages; all of them are in the log on return, or none that was not there before."""
-        with self.log.guard:
-            self._begin()
-            try:
-                self._given.clear()
-                time, context = self._times.now(), self.surroundings.now()
-                receipts = [self._place(draft, time, context) for draft in drafts]
-                fresh = [draft.record for draft, given in zip(drafts, receipts, strict=True) if given.written]
-                if fresh:
-                    self.log.append(self._spell(fresh))
-                    self._committed()
-                elif receipts:
-                    self.log.settle()
-                return receipts
-            except BaseException:
-                self._forget()
-                raise
-            finally:
-                self.log.finish()
+        with self._held():
+            time, context = self._times.now(), self.surroundings.now()
+            receipts = [self._place(draft, time, context) for draft in drafts]
+            fresh = [draft.record for draft, given in zip(drafts, receipts, strict=True) if given.written]
+            if fresh:
+                self.log.append(self._spell(fresh))
+                self._committed()
+            elif receipts:
+                self.log.settle()
+            return receipts
 
     def note(self, make: Callable[[Place], tuple[Wire, State]]) -> Receipt:
         """Append a record that is no message; `make` is told its place, and gives it and where the session stands."""
+        with self._held():
+            number = self._state.seq + 1
+            uuid = self._uuid(number)
+            place = Place(uuid, self._times.now(), self._state.copied(), self.tree(), {OWN: {"seq": number}})
+            record, self._state = make(place)
+            self._state.seq = number
+            line = self._spell([record])
+            self.log.append(line)
+            self._tree = None if (found := peek(line)) is None else self._grown([found])
+            self._committed()
+            return Receipt(uuid, number)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The lock, for this thread of this process alone."""
         with self.log.guard:
             self._begin()
             try:
-                number = self._state.seq + 1
-                uuid = self._uuid(number)
-                place = Place(uuid, self._times.now(), self._state.copied(), self.tree(), {OWN: {"seq": number}})
-                record, self._state = make(place)
-                self._state.seq = number
-                line = self._spell([record])
-                self.log.append(line)
-                self._tree = None if (found := peek(line)) is None else self._grown([found])
-                self._committed()
-                return Receipt(uuid, number)
+                yield
             except BaseException:
                 self._forget()
                 raise
@@ -196,6 +189,7 @@ class Writer:
     def _forget(self) -> None:
         """Something went wrong: where the session stands is found anew from the log."""
         self._tree = None
+        self._numbers.clear()
         self.log.forget()
 
     def _uuid(self, number: int) -> str:
@@ -222,7 +216,7 @@ class Writer:
         elif record.uuid in self.tree().places:
             return Receipt(record.uuid, self._number_of(record.uuid), False)
         else:
-            self._given[record.uuid] = seq
+            self._numbers[record.uuid] = seq
         if draft.parent is UNSET and state.is_tip and state.branch == MAIN and record.branch_id is UNSET:
             # The usual case, apart because it is that of nearly every message.
             record.parent_uuid = state.head
@@ -271,7 +265,7 @@ class Writer:
         if node is None:
             raise UsageError(f"session {self.session}: no record has the uuid {parent!r}, so nothing can follow it")
         forks = tree.forks_at(node)
-        if record.type not in ("user", "assistant"):
+        if record.type not in SIGNIFICANT:
             return parent, tree.branches[node] if node != NONE else MAIN, not forks
         if not forks:
             return parent, tree.branches[node] if node != NONE else MAIN, True
@@ -300,23 +294,34 @@ class Writer:
 
     def _number_of(self, uuid: str) -> int:
         """The number of a record that is there, or stands earlier in the same batch."""
-        if uuid in self._given:
-            return self._given[uuid]
         if uuid not in self._numbers:
             places = ((peek(line), line) for line in self.log.backward())
-            self._numbers = {found.uuid: number_of(line) for found, line in places if found is not None and found.uuid}
+            self._numbers |= {found.uuid: number_of(line) for found, line in places if found is not None and found.uuid}
         return self._numbers.get(uuid, 0)
 
     def _resume(self) -> None:
-        """Find where the session stands, from the end of its log."""
-        self._began = self.log.end == 0
-        self._beginning = beginning()
-        if self._tree is not None and self._tree.end > self.log.end:
-            self._tree = None
-        elif self._tree is not None:
-            # Others have written: what is behind must be in before what this handle adds.
-            self._tree.read(self.log.path, self.log.end)
-        self._state = standing(self.log.backward(), self.log.path)
+        """Find where the session stands, from the end of its log, which somebody else wrote."""
+        log = self.log
+        try:
+            self._began = log.end == 0
+            self._beginning = beginning()
+            if self._tree is not None and self._tree.end > log.end:
+                self._tree = None
+            elif self._tree is not None:
+                # Others have written: what is behind must be in before what this handle adds.
+                self._tree.read(log.path, log.end)
+            self._state = standing(log.backward(), log.path) or self._standing_by_tree()
+        except BaseException:
+            log.drop()
+            raise
+
+    def _standing_by_tree(self) -> State:
+        """The same where the end of the log does not tell: records of the older form have no ids of their own."""
+        tree = self.tree()
+        seq = metadata.count_records(self.log.path)
+        if tree.head == NONE:
+            return State(seq)
+        return State(seq, tree.uuids[tree.head], tree.branches[tree.head], not tree.forks_at(tree.head))
 
     def _committed(self) -> None:
         self._dirty = True
@@ -338,17 +343,14 @@ class Writer:
             **{"isSidechain": False, "workingDirectory": "", **known},
             **{**self._news.told(known), **stated, "messageCount": self._state.seq},
         }
-        metadata.write(self._world.system, self.folder, made)
+        redact = self._world.redact
+        metadata.write(self._world.system, self.folder, made if redact is None else redact(made))
         self._dirty = False
 
     def describe(self, **stated: JSON) -> None:
         """Renew the metadata; what is stated stands in them from now on."""
-        with self.log.guard:
-            self._begin()
-            try:
-                self._describe(stated)
-            finally:
-                self.log.finish()
+        with self._held():
+            self._describe(stated)
 
     def close(self) -> None:
         """Make everything durable and the metadata true."""
@@ -364,7 +366,8 @@ class Writer:
 class News:
     """What this handle learned that the metadata should say."""
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Redact | None = None) -> None:
+        self._redact = redact
         self.first: MessageRecord | None = None
         self.first_prompt: MessageRecord | None = None
         self.last: MessageRecord | None = None
@@ -389,7 +392,9 @@ class News:
         news: dict[str, JSON] = {"createdAt": self.first.timestamp, "updatedAt": self.last.timestamp}
         for name, record in (("firstPrompt", self.first_prompt), ("lastPrompt", self.last_prompt)):
             words = record.message.content if record is not None and record.message is not UNSET else None
-            news |= {name: metadata.shortened(words)} if isinstance(words, str) else {}
+            if isinstance(words, str):
+                # Redacted while it is whole: of what is cut in two, neither half is known for what it is.
+                news[name] = metadata.shortened(self._redact({"content": words})["content"] if self._redact else words)
         context = self.last.context
         if context is not UNSET:
             news["workingDirectory"] = context.cwd
@@ -408,8 +413,8 @@ class _Last(Peek, rename="camel"):
 _last = msgspec.json.Decoder(_Last).decode
 
 
-def standing(lines: Iterator[bytes], path: Path) -> State:
-    """Where a session stands, from its lines, last first."""
+def standing(lines: Iterator[bytes], path: Path) -> State | None:
+    """Where a session stands, from its lines, last first; None where they do not tell."""
     seq: int | None = None
     last: Peek | None = None
     expected: str | None = None
@@ -424,6 +429,8 @@ def standing(lines: Iterator[bytes], path: Path) -> State:
             break
         if found.is_switch and last is None:
             return State(seq, found.message_id, found.branch_id or MAIN, False, _last(line).todos)
+        if found.is_old:
+            return None
         if not found.moves:
             continue
         last = last or found

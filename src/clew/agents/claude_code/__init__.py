@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
-from clew.agents.claude_code import locate, scan
-from clew.agents.claude_code.header import named_session, session_object, shared_values
+from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile, Teller
+from clew.agents.claude_code import locate
 from clew.agents.receiving import Receiver
+from clew.derive.calls import Calls
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.paths import encode_claude, safe_relative
@@ -40,6 +40,9 @@ class ClaudeCode:
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return locate.discover(root)
 
+    def copies(self, source: SourceFile) -> Iterator[Path]:
+        return locate.copies(source.path)
+
     def claims(self, path: Path, head: bytes) -> Claim:
         name = path.name.removesuffix(".gz").removesuffix(".zst")
         if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
@@ -61,27 +64,53 @@ class ClaudeCode:
         return locate.source_file(path)
 
     def session_id(self, source: SourceFile) -> str:
-        return named_session(source.path) or scan.first_claim(source) or locate.stem(source.path)
+        named = locate.named_session(source.path)
+        if named is not None:
+            return named
+        from clew.agents.claude_code.scan import first_claim
+
+        return first_claim(source) or locate.stem(source.path)
 
     def scan(self, source: SourceFile) -> Facts:
-        return scan.scan(source)
+        return self.skim(source, tree=True, counts=True)
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
-        return scan.scan(source, tree, counts)
+        from clew.agents.claude_code.scan import scan
+
+        return scan(source, tree, counts)
+
+    def tally(self, source: SourceFile) -> Calls:
+        from clew.agents.claude_code.tally import tally
+
+        return tally(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        from clew.agents.claude_code.header import session_object
+
         return session_object(source, facts)
 
     def read(self, source: SourceFile, facts: Facts) -> Reading:
         # Who only lists sessions need not load the tables.
+        from clew.agents.claude_code.header import shared_values
         from clew.agents.claude_code.reading import ClaudeReading
 
         return ClaudeReading(source, shared_values(facts))
+
+    def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
+        from clew.agents.claude_code.header import shared_values
+        from clew.agents.claude_code.shown import shown
+
+        return shown(source, shared_values(facts))
 
     def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
         from clew.agents.claude_code.reading import ClaudeReadingAtOnce
 
         return ClaudeReadingAtOnce(source)
+
+    def tell(self, source: SourceFile) -> Teller:
+        from clew.agents.claude_code.telling import ClaudeTeller
+
+        return ClaudeTeller(source)
 
     def read_message(self, text: bytes) -> dict[str, JSON]:
         from clew.agents.claude_code.reading import read_message

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.agents.claude_code import locate, scan
+from clew.agents.claude_code.locate import named_session as named_session
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.errors import SourceUnreadable
 from clew.model import Subagent
 from clew.model.json import JSON
-
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def shared_values(facts: Facts) -> dict[str, JSON]:
@@ -28,12 +26,6 @@ def first_claim(facts: Facts) -> str | None:
     """The session id that the first record with one claims."""
     claimed = facts.extra.get("claimed")
     return claimed if isinstance(claimed, str) else None
-
-
-def named_session(path: Path) -> str | None:
-    """The session id a file name gives: it is the identity of the file, where it looks like one."""
-    stem = locate.stem(path)
-    return stem if locate.is_agent_file(path) or _UUID.fullmatch(stem) else None
 
 
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:

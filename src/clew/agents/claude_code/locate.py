@@ -15,6 +15,7 @@ AGENT = "claude-code"
 _SKIPPED = (".orphaned", ".superseded")
 _OTHERS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
 """Of sage-emacs, of the prompt line, of workflows."""
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _FILED = re.compile(r"^(?:session|\d{4}-\d\d-\d\d|undated)-(?=agent-|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-)")
 
 
@@ -77,6 +78,12 @@ def is_agent_file(path: Path) -> bool:
     return stem(path).startswith("agent-")
 
 
+def named_session(path: Path) -> str | None:
+    """The session id a file name gives: it is the identity of the file, where it looks like one."""
+    name = stem(path)
+    return name if is_agent_file(path) or _UUID.fullmatch(name) else None
+
+
 def project_folder(path: Path) -> str:
     """Name of the project folder a transcript is filed under."""
     parts = path.parts
@@ -95,6 +102,16 @@ def subagent_files(path: Path) -> Iterator[Path]:
         for name in sorted(files):
             if name.startswith("agent-") and is_transcript(name, Path(below)):
                 yield Path(below) / name
+
+
+def copies(path: Path) -> Iterator[Path]:
+    """The folders that hold a session's copies of files, its tasks and its long outputs."""
+    name = stem(path)
+    if "projects" in path.parts:
+        at = len(path.parts) - 1 - path.parts[::-1].index("projects")
+        home = Path(*path.parts[:at])
+        yield from (home / "file-history" / name, home / "tasks" / name, home / "todos" / f"{name}-agent-{name}.json")
+    yield path.parent / name / "tool-results"
 
 
 def flat_agents(folder: Path) -> Iterator[Path]:

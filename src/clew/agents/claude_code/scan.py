@@ -364,7 +364,7 @@ class Scanner:
         if counts != _NO_COUNTS:
             # The lines of one call repeat its counts; one that says no call is a call of its own.
             call = message.id or line.uuid or f"{self.path}:{facts.messages}"
-            facts.ledger.note(call, message.model, counts)
+            facts.ledger.note(call, message.model, counts, facts.messages)
 
     def bookkeeping(self, line: Line) -> None:
         facts = self.facts

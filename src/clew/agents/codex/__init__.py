@@ -8,6 +8,7 @@ from pathlib import Path
 from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
 from clew.agents.codex import locate, sniff
 from clew.agents.receiving import Receiver
+from clew.derive.calls import Calls
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.model import Problem
@@ -51,6 +52,11 @@ class Codex:
         from clew.agents.codex.scan import scan
 
         return scan(source, counts)
+
+    def tally(self, source: SourceFile) -> Calls:
+        from clew.agents.codex.tally import tally
+
+        return tally(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.codex.header import session_object

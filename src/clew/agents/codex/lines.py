@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from clew.agents.codex.tables import ITEMS
+from clew.agents.codex.kinds import KINDS
 from clew.io.codec import dumps, loads
 from clew.model.json import JSON
 
@@ -124,7 +124,7 @@ def item_of(line: Line) -> tuple[str | None, Payload]:
     kind = item.type
     if kind is None:
         return ("message" if item.role is not None and item.content is not UNSET else None), item
-    return (kind if kind in ITEMS else None), item
+    return (kind if kind in KINDS else None), item
 
 
 def meta_of(line: Line) -> Payload | None:
@@ -134,6 +134,13 @@ def meta_of(line: Line) -> Payload | None:
     if line.type is None and line.payload is UNSET and line.id and line.timestamp and line.record_type is UNSET:
         return line
     return None
+
+
+def branch_of(meta: Payload) -> str | None:
+    """The git branch that a session began on."""
+    git: JSON = loads(meta.git) if meta.git is not UNSET else None
+    branch = git.get("branch") if isinstance(git, dict) else None
+    return branch if isinstance(branch, str) else None
 
 
 def texts_of(content: JSON) -> list[str]:

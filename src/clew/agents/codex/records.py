@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, open_main
-from clew.agents.jsondoc import read_document
 from clew.io.records import RawRecord, read_records
 from clew.model.json import JSON
 
@@ -20,6 +19,9 @@ def is_document(source: SourceFile) -> bool:
 
 def records_of(source: SourceFile) -> Iterator[RawRecord]:
     """Every record of a session in its order; of a document first what stands around its items."""
+    # Hardly a session is a document: who reads lines need not load what reads one.
+    from clew.agents.jsondoc import read_document
+
     with open_main(source) as stream:
         yield from read_document(stream.read(), (ITEMS,)) if is_document(source) else read_records(stream)
 

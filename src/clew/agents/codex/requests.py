@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents.codex.lines import NO_TOKENS, Tokens
-from clew.derive.usage import FIELDS, UsageLedger
+from clew.derive.usage import UsageLedger
 from clew.io.codec import dumps
 
 COUNTS = ("input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens", "reasoning_tokens")
@@ -19,7 +19,6 @@ WIDTH = 1 + len(COUNTS)
 """A row of usage: index of the message, then the counts in the order of COUNTS."""
 _UNKNOWN = -1
 _SMALL = 2**31 - 1
-_PLACES = [COUNTS.index(name) if name in COUNTS else None for name in FIELDS]
 
 
 def unified(tokens: Tokens) -> list[int | None]:
@@ -102,10 +101,11 @@ class Requests:
     """Follows prompts, items and token events, and puts each request down to the last item of its answer.
 
     Until late 2025 a token event stands before the items of its request, later behind them: an event with no item
-    of its own before it waits for those that follow. Without a ledger only the messages get to know.
+    of its own before it waits for those that follow. Without a ledger only the messages get to know, and without
+    messages only the ledger.
     """
 
-    def __init__(self, ledger: UsageLedger | None, spent: Spent) -> None:
+    def __init__(self, ledger: UsageLedger | None, spent: Spent | None) -> None:
         self._ledger, self._spent = ledger, spent
         self._meter = Meter()
         self._index, self._mark = 0, ""
@@ -151,11 +151,12 @@ class Requests:
             self._put(key, counts, model)
 
     def _put(self, key: str, counts: list[int | None], model: str | None) -> None:
-        if self._index:
+        if self._index and self._spent is not None:
             self._spent.add(self._index, counts)
         if self._ledger is not None:
-            ordered = [None if place is None else counts[place] for place in _PLACES]
-            self._ledger.note(key, self._model or model, ordered)
+            given, said, written, cached, reasoning = counts
+            ordered = [given, said, written, cached, None, None, reasoning]
+            self._ledger.note(key, self._model or model, ordered, self._index)
 
 
 def _key(*facts: str | Tokens | None) -> str:

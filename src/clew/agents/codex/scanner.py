@@ -13,7 +13,18 @@ from msgspec import UNSET, Raw
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.codex.inherit import Copied
-from clew.agents.codex.lines import DAMAGED, Line, Payload, Tokens, decode, item_of, lenient, meta_of, texts_of
+from clew.agents.codex.lines import (
+    DAMAGED,
+    Line,
+    Payload,
+    Tokens,
+    branch_of,
+    decode,
+    item_of,
+    lenient,
+    meta_of,
+    texts_of,
+)
 from clew.agents.codex.outcome import outcome_of_line, outcome_of_raw
 from clew.agents.codex.outline import Outline
 from clew.agents.codex.records import head_of, is_document, records_of
@@ -28,7 +39,6 @@ from clew.graph.links import MESSAGE, RESULT, SAID, SIGNIFICANT
 from clew.io.codec import NOT_JSON, loads
 from clew.io.records import read_chunks, read_line
 from clew.model import Subagent
-from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 _SPAWN = "spawn_agent"
@@ -45,6 +55,8 @@ _BEGINS = re.compile(
     rb'","payload":\{"type":"(\w+)"'
     rb'(?:,"call_id":"([^"\\]+)","output":")?'
 ).match
+_BEGUN = b'{"timestamp":"'
+"""Inside a line, another record that was glued to the first: in what is said, the quotes would be escaped."""
 _SILENT = frozenset(
     b"agent_reasoning agent_reasoning_raw_content task_complete turn_complete item_completed exec_command_end "
     b"patch_apply_end mcp_tool_call_end web_search_end image_generation_end view_image_tool_call ghost_snapshot".split()
@@ -106,7 +118,7 @@ class Scanner:
     def _glance(self, text: bytes) -> bool:
         """See a line of which the beginning tells enough; False for any other."""
         begins = _BEGINS(text)
-        if begins is None or self.copied.active or not text.endswith(b"}}\n"):
+        if begins is None or self.copied.active or not text.endswith(b"}}\n") or text.find(_BEGUN, 1) > 0:
             return False
         time, kind, call = begins.groups()
         if kind in _SILENT:
@@ -425,10 +437,3 @@ class Scanner:
 def _mark(name: str) -> int:
     """A small number that tells most ids apart."""
     return hash(name) & 0xFFFFFFFF
-
-
-def branch_of(meta: Payload) -> str | None:
-    """The git branch that a session began on."""
-    git: JSON = loads(meta.git) if meta.git is not UNSET else None
-    branch = git.get("branch") if isinstance(git, dict) else None
-    return branch if isinstance(branch, str) else None

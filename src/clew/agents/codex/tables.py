@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from clew.agents.codex.kinds import KINDS
+from clew.agents.codex.kinds import role_of as role_of
 from clew.agents.codex.parts import Arguments, DataAddress, FreeText, Opaque, SpokenType, Summary
 from clew.agents.codex.records import ITEMS as LISTED
 from clew.agents.codex.records import SESSION, head_of
@@ -70,22 +72,6 @@ _ITEMS: dict[str, tuple[list[Field], list[str]]] = {
     "agent_message": ([_ID, Blocks("content", BLOCKS)], ["type", "author", "recipient", "trigger_turn"]),
 }
 
-ROLES = {
-    "user": "user",
-    "assistant": "assistant",
-    "developer": "system",
-    "system": "system",
-}
-_RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "agent_message")
-
-
-def role_of(kind: str, role: str | None) -> str:
-    """The unified role of an item; whether a user message is injected is asked elsewhere."""
-    if kind == "message":
-        return ROLES.get(role or "", "system")
-    return "user" if kind in _RESULTS else "assistant"
-
-
 _LINE_KEYS = ["ordinal", "metadata"]
 
 
@@ -96,7 +82,7 @@ def _wrapped(kind: str, fields: Iterable[Field], known: Iterable[str]) -> Table:
     )
 
 
-ITEMS = {kind: _wrapped(kind, *item) for kind, item in _ITEMS.items()}
+ITEMS = {kind: _wrapped(kind, *_ITEMS[kind]) for kind in KINDS}
 BARE_ITEMS = {
     kind: Table(f"bare.{kind}", *fields, known=[*known, *_COMMON, "record_type", "created_at"])
     for kind, (fields, known) in _ITEMS.items()

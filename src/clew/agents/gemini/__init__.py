@@ -9,6 +9,7 @@ from pathlib import Path
 from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
 from clew.agents.gemini import locate
 from clew.agents.receiving import Receiver
+from clew.derive.calls import Calls
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.model import Problem
@@ -42,6 +43,13 @@ class Gemini:
         from clew.agents.gemini.project import REGISTRY, TRUSTED
 
         yield from (root.parent / name for root in locate.roots(host) for name in (REGISTRY, TRUSTED))
+
+    def copies(self, source: SourceFile) -> Iterator[Path]:
+        from clew.agents.gemini.project import MARKER
+
+        project = locate.project_folder(source.path)
+        yield from (project / name for name in (MARKER, locate.LOG, "checkpoints"))
+        yield project.parent.parent / "history" / project.name
 
     def claims(self, path: Path, head: bytes) -> Claim:
         name = locate.plain_name(path.name)
@@ -79,6 +87,11 @@ class Gemini:
                 return facts
         return scan(source, counts)
 
+    def tally(self, source: SourceFile) -> Calls:
+        from clew.agents.gemini.tally import tally
+
+        return tally(source)
+
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.gemini.header import session_object
 
@@ -95,6 +108,11 @@ class Gemini:
         from clew.agents.gemini.atonce import AtOnce
 
         return AtOnce(source)
+
+    def read_and_count(self, source: SourceFile) -> ReadingAtOnce:
+        from clew.agents.gemini.atonce import AtOnce
+
+        return AtOnce(source, counts=True)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         own = header.extensions.get(self.id) or {}

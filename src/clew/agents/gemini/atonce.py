@@ -19,7 +19,8 @@ from clew.agents.gemini.quick import Quick, one_line
 from clew.agents.gemini.reading import GeminiReading
 from clew.agents.gemini.replay import Replay
 from clew.agents.gemini.scan import Scanner
-from clew.agents.gemini.steps import HEAD, Does, Joined, Step, is_document, of_document, of_element, of_line
+from clew.agents.gemini.steps import Does, Step, of_document, of_element, of_line
+from clew.agents.gemini.terms import HEAD, Joined, is_document
 from clew.agents.jsonl import BATCH
 from clew.derive.facts import Facts
 from clew.io.codec import dumps

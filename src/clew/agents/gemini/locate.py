@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from clew.agents.base import SourceFile
-from clew.agents.folding import derived_id
+from clew.agents.derived import derived_id
 from clew.agents.gemini.project import copies_of
 from clew.errors import SourceUnreadable
 from clew.host import Host

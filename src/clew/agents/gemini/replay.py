@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from clew.agents.folding import derived_id
+from clew.agents.derived import derived_id
 from clew.agents.gemini.steps import Does, Step, Steps
 from clew.agents.gemini.tables import PATCH
 from clew.model.json import JSON

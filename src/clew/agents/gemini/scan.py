@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from msgspec.structs import asdict
@@ -14,6 +13,7 @@ from clew.agents.gemini.locate import AGENT, is_log, known_chats, project_folder
 from clew.agents.gemini.reading import GeminiReading
 from clew.agents.gemini.replay import Replay, replay
 from clew.agents.gemini.steps import Steps
+from clew.agents.gemini.terms import CHANCE
 from clew.derive.collect import SYNTHETIC, Collector, text_of
 from clew.derive.facts import Facts
 from clew.derive.usage import FIELDS
@@ -24,7 +24,6 @@ _STATE = ("sessionId", "projectHash", "startTime", "lastUpdated", "summary", "di
 _PATHS = ("file_path", "absolute_path", "dir_path", "path", "directory")
 MAX_HINTS = 40
 _MAX_CONTEXT = 8000
-_CHANCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def reading_of(source: SourceFile, found: Replay) -> GeminiReading:
@@ -100,7 +99,7 @@ class Scanner:
         return message if key == message["uuid"] else {**message, "metadata": {**metadata, "message_id": key}}
 
     def _key(self, uuid: str) -> str:
-        return uuid if _CHANCE.fullmatch(uuid) else f"{self._session} {uuid}"
+        return uuid if CHANCE.fullmatch(uuid) else f"{self._session} {uuid}"
 
     def replied(self, replies: Iterable[tuple[str, str, JSON]]) -> None:
         """Note replies that were taken the quick way: uuid, model and usage of each."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import BinaryIO, NamedTuple
 
 from clew.agents.base import SourceFile, open_main
-from clew.agents.gemini.tables import MESSAGES, PATCH, REWIND, is_header
+from clew.agents.gemini.tables import is_header
+from clew.agents.gemini.terms import BOM, HEAD, HISTORY, MESSAGES, PATCH, REWIND, Joined, is_document
 from clew.agents.jsondoc import read_document
-from clew.io.codec import COMPACT, NOT_JSON, dumps, loads
+from clew.io.codec import COMPACT, dumps
 from clew.io.compress import damage, open_source
 from clew.io.records import MAX_LINE, RawRecord, read_line, read_lines
 from clew.model.json import JSON
-
-HISTORY = "history"
-_BOM = b"\xef\xbb\xbf"
 
 
 class Does(IntEnum):
@@ -105,27 +102,6 @@ class Fetcher:
         return self._found[ordinal]
 
 
-HEAD = 1 << 16
-
-
-class Joined:
-    """A stream with the bytes in front of it that were read already."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head, self._stream = io.BytesIO(head), stream
-
-    def read(self, size: int) -> bytes:
-        """At most so many bytes, and never more than a head."""
-        size = min(size, HEAD)
-        return self._head.read(size) or self._stream.read(size)
-
-    def readline(self, size: int) -> bytes:
-        line = self._head.readline(size)
-        if line.endswith(b"\n") or len(line) == size:
-            return line
-        return line + self._stream.readline(size - len(line))
-
-
 def _line_at(stream: BinaryIO, head: bytes, base: int) -> bytes:
     if stream.seekable():
         stream.seek(base)
@@ -136,23 +112,9 @@ def _line_at(stream: BinaryIO, head: bytes, base: int) -> bytes:
     return Joined(head[base:], stream).readline(MAX_LINE)
 
 
-def is_document(head: bytes, is_json: bool) -> bool:
-    """True for one document over several lines, or an array; the name decides only where the text does not."""
-    text = head.removeprefix(_BOM).lstrip()
-    end = text.find(b"\n", 0, HEAD)
-    line = text[: end if end >= 0 else HEAD].strip()
-    if line[:1] == b"[" or line == b"{":
-        return True
-    try:
-        value = loads(line)
-    except NOT_JSON:
-        return is_json and line[:1] == b"{"
-    return isinstance(value, dict) and type(value.get(HISTORY)) is list
-
-
 def of_document(raw: bytes, part: int, take: Callable[[bytes], bool] | None = None) -> Iterator[Step]:
     """The steps of a document; elements that `take` takes are left out, see `read_document`."""
-    keys = () if raw.removeprefix(_BOM).lstrip()[:1] == b"[" else (MESSAGES, HISTORY)
+    keys = () if raw.removeprefix(BOM).lstrip()[:1] == b"[" else (MESSAGES, HISTORY)
     for number, record in enumerate(read_document(raw, keys, take)):
         value = record.value
         if value is None or record.document is not None:

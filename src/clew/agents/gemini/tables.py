@@ -6,6 +6,10 @@ from collections.abc import Mapping
 
 from clew.agents.gemini.parts import Content
 from clew.agents.gemini.results import Result
+from clew.agents.gemini.terms import MESSAGES as MESSAGES
+from clew.agents.gemini.terms import PATCH as PATCH
+from clew.agents.gemini.terms import REWIND as REWIND
+from clew.agents.gemini.terms import usage_of as usage_of
 from clew.agents.jsonl import Form
 from clew.agents.mapping import (
     ANY,
@@ -27,7 +31,6 @@ from clew.model.json import JSON
 
 THOUGHTS, CALLS, STATUS = "thoughts", "calls", "status"
 """Slots that only live between the tables and the fold."""
-PATCH, REWIND, MESSAGES = "$set", "$rewindTo", "messages"
 PLACE = "place"
 """Type of the record that stands where the last version of a message stands, if that was shown earlier."""
 
@@ -67,24 +70,6 @@ class Tokens(Part):
 
     def give(self, sections: Sections, rest: Values, context: Context) -> JSON:
         return MISSING
-
-
-def usage_of(tokens: Mapping[str, JSON]) -> dict[str, int]:
-    """The counts in the model's terms; an object without any count above zero says nothing."""
-    counts = {name: count for name, count in tokens.items() if type(count) is int and count >= 0}
-    if not any(counts.values()):
-        return {}
-    usage: dict[str, int] = {}
-    cached, thoughts = counts.get("cached"), counts.get("thoughts")
-    if "input" in counts:
-        usage["input_tokens"] = max(0, counts["input"] - (cached or 0))
-    if "output" in counts:
-        usage["output_tokens"] = counts["output"] + (thoughts or 0)
-    if cached is not None:
-        usage["cache_read_tokens"] = cached
-    if thoughts is not None:
-        usage["reasoning_tokens"] = thoughts
-    return usage
 
 
 class Claimed(Part):

@@ -6,22 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.agents.base import Claim, Header, Reading, SourceFile
-from clew.agents.folding import Chain, FoldedReading
-from clew.agents.jsonl import JsonlReading, JsonlWriter
 from clew.agents.receiving import Receiver
-from clew.agents.sage_agent import check, locate, tables
-from clew.agents.sage_agent.compose import composed
-from clew.agents.sage_agent.fold import folding, unfolded
-from clew.agents.sage_agent.metadata import VERSION, spelled, title_of
-from clew.derive.collect import Collector
+from clew.agents.sage_agent import locate
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model import Problem
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
+
+if TYPE_CHECKING:
+    from clew.agents.folding import FoldedReading
 
 _NEW = re.compile(rb'"(?:context|toolResults|toolCalls|message)"\s*:\s*[\[{]')
 _SNAPSHOT = re.compile(rb'"type"\s*:\s*"file_history_snapshot"')
@@ -41,6 +39,11 @@ class SageAgent:
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return locate.discover(root)
 
+    def copies(self, source: SourceFile) -> Iterator[Path]:
+        folder = source.path.parent
+        yield folder / locate.BACKUPS
+        yield folder.parent.parent / locate.BACKUPS / locate.session_id(source)
+
     def claims(self, path: Path, head: bytes) -> Claim:
         name = locate.plain_name(path.name)
         if _SNAPSHOT.search(head) and name.endswith(".jsonl"):
@@ -58,6 +61,10 @@ class SageAgent:
         return locate.session_id(source)
 
     def scan(self, source: SourceFile) -> Facts:
+        # Who only looks for sessions need not load what reads them.
+        from clew.agents.sage_agent import tables
+        from clew.derive.collect import Collector
+
         collector = Collector()
         reading = self._reading(source, None)
         claims: Counter[str] = Counter()
@@ -76,6 +83,8 @@ class SageAgent:
         return facts
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        from clew.agents.sage_agent.metadata import title_of
+
         known = locate.metadata(source.path) or {}
         session = locate.session_id(source)
         parent = known.get("parentSessionId")
@@ -97,6 +106,11 @@ class SageAgent:
         return self._reading(source, claimed)
 
     def _reading(self, source: SourceFile, claimed: str | None) -> FoldedReading:
+        from clew.agents.folding import Chain, FoldedReading
+        from clew.agents.jsonl import JsonlReading
+        from clew.agents.sage_agent import tables
+        from clew.agents.sage_agent.fold import folding
+
         model = _text(locate.metadata(source.path) or {}, "model")
         # Also a claim of nobody's is noted: then the writer adds no session id either.
         extra = {"session_id": claimed} if claimed != locate.session_id(source) else None
@@ -104,6 +118,12 @@ class SageAgent:
         return FoldedReading(inner, folding(Chain(self.id, locate.session_id(source)), model))
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.jsonl import JsonlWriter
+        from clew.agents.sage_agent import tables
+        from clew.agents.sage_agent.compose import composed
+        from clew.agents.sage_agent.fold import unfolded
+        from clew.agents.sage_agent.metadata import spelled
+
         own = header.extensions.get(self.id) or {}
         shared = {"session_id": own.get("session_id", header.session["id"])}
         if "orders" in own:
@@ -125,7 +145,9 @@ class SageAgent:
         return f".sage/sessions/{safe_relative(header.session['id'])}/{locate.MESSAGES}"
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-        return check.check(source)
+        from clew.agents.sage_agent.check import check
+
+        return check(source)
 
 
 def _note_claim(claims: Counter[str], value: dict[str, JSON]) -> None:
@@ -136,6 +158,8 @@ def _note_claim(claims: Counter[str], value: dict[str, JSON]) -> None:
 
 def _described(session: dict[str, JSON], records: int) -> dict[str, JSON]:
     """The metadata without which the program does not see a session."""
+    from clew.agents.sage_agent.metadata import VERSION
+
     described: dict[str, JSON] = {
         "id": session["id"],
         "customTitle": session.get("title"),

@@ -10,12 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import Claim, Header, Reading, SourceFile
-from clew.agents.jsonl import JsonlWriter
 from clew.agents.receiving import Receiver
-from clew.agents.sage_emacs import check, locate, scan, tables
-from clew.agents.sage_emacs.compose import composed
-from clew.agents.sage_emacs.fold import unfolded
-from clew.agents.sage_emacs.metadata import describe
+from clew.agents.sage_emacs import locate
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.host import Host
@@ -57,7 +53,10 @@ class SageEmacs:
         return locate.session_id(source)
 
     def scan(self, source: SourceFile) -> Facts:
-        return scan.scan(source)
+        # Who only looks for sessions need not load what reads them.
+        from clew.agents.sage_emacs.scan import scan
+
+        return scan(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         known = locate.metadata(source.path) or {}
@@ -80,21 +79,33 @@ class SageEmacs:
         return session
 
     def read(self, source: SourceFile, facts: Facts) -> Reading:
+        from clew.agents.sage_emacs.scan import reading_of
+
         claims = facts.extra.get("claims", {})
         extra: dict[str, JSON] = {"claims": claims} if claims else {}
         if locate.is_archive(source.path):
             extra["archive"] = locate.stem(source.path)
-        return scan.reading_of(source, claims, facts.extra.get("parents"), extra)
+        return reading_of(source, claims, facts.extra.get("parents"), extra)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.jsonl import JsonlWriter
+        from clew.agents.sage_emacs import tables
+        from clew.agents.sage_emacs.fold import unfolded
+        from clew.agents.sage_emacs.scan import CLAIMS
+
         own = header.extensions.get(self.id) or {}
         if "orders" not in own:
             yield from self._compose(header, units)
             return
-        shared = dict.fromkeys(scan.CLAIMS) | own.get("claims", {})
+        shared = dict.fromkeys(CLAIMS) | own.get("claims", {})
         yield from JsonlWriter(self.id, header, tables.chosen, shared).files(unfolded(units))
 
     def _compose(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.jsonl import JsonlWriter
+        from clew.agents.sage_emacs import tables
+        from clew.agents.sage_emacs.compose import composed
+        from clew.agents.sage_emacs.metadata import describe
+
         records = size = 0
         shared = {"session_id": header.session["id"], "sessionId": None}
         for _, line in JsonlWriter(self.id, header, tables.chosen, shared).lines(composed(units)):
@@ -120,7 +131,9 @@ class SageEmacs:
         return f"{folder}/{locate.CONVERSATION}"
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-        return check.check(source)
+        from clew.agents.sage_emacs.check import check
+
+        return check(source)
 
 
 def _is_native(line: bytes) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.folding import derived_id
+from clew.agents.derived import derived_id
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source

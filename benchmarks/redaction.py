@@ -1,0 +1,195 @@
+"""What redaction finds, what it takes for a secret wrongly, and how fast: on planted texts, beside other tools.
+
+python -m benchmarks redaction                       on our own generator, and on the shared one where it is
+python -m benchmarks.redaction --seeds 1-20 --generator make_secrets.py --peers PYTHON --kinds
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import planted
+from benchmarks.measure import Options
+from clew.redact import scan, scan_all
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "tools" / "make_secrets.py"
+_PEERS = Path(__file__).with_name("redaction_peers.py")
+_COVERED = 0.95
+Spans = list[list[tuple[int, int]]]
+
+
+class Score(NamedTuple):
+    """Of one tool on one set."""
+
+    kinds: dict[tuple[str, str], tuple[int, int]]
+    right: int
+    reported: int
+    seconds: float
+    characters: int
+
+    def recall(self, label: str) -> float:
+        """The share of the planted values of a label that were found."""
+        rows = [row for (each, _), row in self.kinds.items() if each == label]
+        return 100 * sum(found for found, _ in rows) / max(1, sum(planted for _, planted in rows))
+
+    def precision(self) -> float:
+        """The share of what was reported that touches a planted value."""
+        return 100 * self.right / max(1, self.reported)
+
+    def line(self, name: str) -> str:
+        """The row of a tool."""
+        speed = self.characters / 1e6 / self.seconds if self.seconds else 0
+        return (
+            f"  {name:16} secrets {self.recall('secret'):6.2f} %  pii {self.recall('pii'):6.2f} %"
+            f"  precision {self.precision():6.2f} %  {speed:7.2f} MB/s"
+        )
+
+
+def score(records: Sequence[planted.Record], spans: Spans, seconds: float) -> Score:
+    """How the spans that a tool reports cover those that were planted."""
+    kinds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    right = reported = 0
+    for record, found in zip(records, spans, strict=True):
+        regions = _merged(found)
+        for span in record["spans"]:
+            row = kinds[span["class"], span["kind"]]
+            row[1] += 1
+            row[0] += _covered(span, regions) >= _COVERED * (span["end"] - span["start"])
+        reported += len(regions)
+        right += sum(any(start < s["end"] and end > s["start"] for s in record["spans"]) for start, end in regions)
+    rows = {kind: (found, planted) for kind, (found, planted) in kinds.items()}
+    return Score(rows, right, reported, seconds, sum(len(record["text"]) for record in records))
+
+
+def _covered(span: dict[str, Any], regions: list[tuple[int, int]]) -> int:
+    return sum(max(0, min(span["end"], end) - max(span["start"], start)) for start, end in regions)
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((start, end) for start, end in spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def ours(records: Sequence[planted.Record]) -> Score:
+    """The score of clew, with the profile `pii`, which includes secrets."""
+    texts = [record["text"] for record in records]
+    scan_all(texts[:200], "pii")
+    gc.collect()
+    begin = time.process_time()
+    found = [scan(text, "pii") for text in texts]
+    seconds = time.process_time() - begin
+    return score(records, [[(each.start, each.end) for each in findings] for findings in found], seconds)
+
+
+def peers(records: Sequence[planted.Record], python: Path | str) -> Iterator[tuple[str, Score | str]]:
+    """The scores of the tools that an interpreter has, or what is missing."""
+    lines = "".join(json.dumps(record["text"]) + "\n" for record in records)
+    # -P: the modules beside the script must not take the place of the standard library's.
+    done = subprocess.run([str(python), "-P", str(_PEERS)], input=lines, capture_output=True, text=True, check=False)
+    if done.returncode:
+        yield "peers", f"failed: {done.stderr.strip().splitlines()[-1:] or ['no word']}"
+        return
+    for name, result in json.loads(done.stdout).items():
+        if "missing" in result:
+            yield name, f"not installed ({result['missing']})"
+        else:
+            yield name, score(records, [[(a, b) for a, b in spans] for spans in result["spans"]], result["cpu"])
+
+
+def load_generator(path: Path) -> Any:
+    """The shared generator, from its file."""
+    spec = importlib.util.spec_from_file_location("make_secrets", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path}: no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def sets(seeds: range, generator: Path) -> Iterator[tuple[str, list[planted.Record]]]:
+    """The sets to measure on."""
+    yield f"our own, seeds {seeds.start}-{seeds.stop - 1}", [row for seed in seeds for row in planted.records(seed, 18)]
+    if generator.is_file():
+        module = load_generator(generator)
+        yield (
+            f"{generator.name}, seeds {seeds.start}-{seeds.stop - 1}",
+            [row for seed in seeds for row in module.generate(seed)],
+        )
+
+
+def speeds() -> Iterator[str]:
+    """How fast a text without secrets goes by: this repository's own code, and many short texts."""
+    root = Path(__file__).resolve().parents[1] / "src"
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py")))
+    code = code * (20_000_000 // len(code) + 1)
+    shorts = [code[place : place + 95] for place in range(0, len(code), 95)]
+    for name, work in (
+        ("floor, one str.find", lambda: code.find("\0")),
+        ("one text of code", lambda: scan(code)),
+        ("short texts, scan_all", lambda: scan_all(shorts)),
+        ("one text, profile all", lambda: scan(code, "all")),
+    ):
+        begin = time.process_time()
+        work()
+        yield f"  {name:24} {len(code) / 1e6 / (time.process_time() - begin):7.1f} MB/s"
+
+
+def lines(seeds: range, generator: Path, python: Path | str, every_kind: bool) -> Iterator[str]:
+    """The lines of the report."""
+    yield "redaction: share of planted values found, share of findings that are right, characters per processor second"
+    yield from speeds()
+    for name, records in sets(seeds, generator):
+        yield f"  {name}: {len(records)} texts"
+        mine = ours(records)
+        yield mine.line("clew")
+        rows = list(peers(records, python))
+        yield from (each.line(tool) if isinstance(each, Score) else f"  {tool:16} {each}" for tool, each in rows)
+        if every_kind:
+            scores = [("clew", mine), *[(tool, each) for tool, each in rows if isinstance(each, Score)]]
+            yield from _by_kind(scores)
+
+
+def _by_kind(scores: list[tuple[str, Score]]) -> Iterator[str]:
+    yield "    " + "".join(f"{name:>16}" for name, _ in scores) + "  kind"
+    for label, kind in sorted(scores[0][1].kinds):
+        cells = (each.kinds[label, kind] for _, each in scores)
+        yield "    " + "".join(f"{100 * found / planted:14.1f} %" for found, planted in cells) + f"  {kind}"
+
+
+def report(options: Options) -> Iterator[str]:
+    """The lines of the report."""
+    return lines(range(1, 4), SHARED, options.peers or sys.executable, every_kind=False)
+
+
+def main() -> None:
+    """As a program of its own, with more to choose."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="1-20", help="from-to")
+    parser.add_argument("--generator", type=Path, default=SHARED, help="a file with generate(seed)")
+    parser.add_argument(
+        "--peers", type=Path, default=Path(sys.executable), help="the interpreter that has the other tools"
+    )
+    parser.add_argument("--kinds", action="store_true", help="every kind on a line")
+    chosen = parser.parse_args()
+    first, _, last = chosen.seeds.partition("-")
+    for line in lines(range(int(first), int(last or first) + 1), chosen.generator, chosen.peers, chosen.kinds):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Kill `clew archive` at random moments, again and again, and count what was lost or doubled.
+
+Between kills the sessions of a home grow, are copied, rewritten and deleted. After each kill the archive must be whole.
+What a capture that ended had taken in must be there for ever; a prune is killed now and then, too. Kills come at a
+random time, or at a random call to the file system.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from clew.archive.blocks import read_table
+from clew.archive.capture import capture
+from clew.archive.checking import verify
+from clew.archive.copying import files_of
+from clew.archive.layout import manifests
+from clew.archive.pruning import Policy, plan, prune
+from clew.archive.reading import Reader
+from clew.archive.state import load
+from clew.archive.writing import writer
+from clew.host import Host
+from clew.sources.local import in_homes
+from clew.store.system import System
+
+ROUNDS_OF_AN_ARCHIVE = 50
+
+
+class Fatal(System):
+    """A file system at whose n-th change the process dies."""
+
+    def __init__(self, left: int) -> None:
+        for name in ("write", "sync", "replace", "truncate", "unlink"):
+            setattr(self, name, self._counted(getattr(System, name)))
+        self._left = left
+
+    def _counted(self, call: Callable[..., object]) -> Callable[..., object]:
+        def counted(*arguments: object) -> object:
+            self._left -= 1
+            if self._left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments)
+
+        return counted
+
+
+class Soak:
+    """The rounds, and their account."""
+
+    def __init__(self, place: Path, chance: random.Random) -> None:
+        self._place, self._chance = place, chance
+        self.kills = self.completed = self.lost = self.doubled = self.damaged = 0
+        self._sure: set[tuple[str, bytes]] = set()
+        self._fresh()
+
+    def _fresh(self) -> None:
+        shutil.rmtree(self._place, ignore_errors=True)
+        self._sessions = self._place / "home" / ".claude" / "projects" / "-home-ada-tide"
+        self._sessions.mkdir(parents=True)
+        self._archive = self._place / "archive"
+        self._sure.clear()
+
+    def round(self, number: int) -> None:
+        """Sessions change, a process is killed, and what it left is looked at."""
+        self._change()
+        is_prune = self._chance.random() < 0.15 and bool(manifests(self._archive))
+        self._kill(self._prune if is_prune else self._capture)
+        if manifests(self._archive):
+            self.damaged += bool(verify(self._archive).problems)
+        if number % 5 == 4:
+            self._complete()
+        if number % ROUNDS_OF_AN_ARCHIVE == ROUNDS_OF_AN_ARCHIVE - 1:
+            self.check()
+            self._fresh()
+
+    def _change(self) -> None:
+        chance = self._chance
+        for _ in range(chance.randint(1, 4)):
+            there = sorted(self._sessions.glob("*.jsonl"))
+            path = self._sessions / f"{chance.randint(0, 40):08x}-0000-4000-8000-000000000000.jsonl"
+            lines = [self._line() for _ in range(chance.randint(1, 30))]
+            kind = chance.random()
+            if there and kind < 0.2:
+                path.write_bytes(chance.choice(there).read_bytes())
+            elif there and kind < 0.3:
+                chance.choice(there).unlink(missing_ok=True)
+            else:
+                with path.open("wb" if kind < 0.5 else "ab") as out:
+                    out.writelines(lines)
+
+    def _line(self) -> bytes:
+        text = self._chance.randbytes(self._chance.choice((20, 400, 3000))).hex()
+        record = {"type": "user", "uuid": text[:32], "message": {"role": "user", "content": text}}
+        return json.dumps(record).encode() + b"\n"
+
+    def _kill(self, work: Callable[[System], None]) -> None:
+        """Do the work in a process of its own that does not live to its end, or hardly."""
+        by_call = self._chance.random() < 0.5
+        system = Fatal(self._chance.randint(0, 12)) if by_call else System()
+        process = os.fork()
+        if not process:
+            code = 1
+            try:
+                work(system)
+                code = 0
+            finally:
+                os._exit(code)
+        if not by_call:
+            time.sleep(self._chance.uniform(0, 0.03))
+            os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        self.kills += os.WIFSIGNALED(status)
+        self.damaged += os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0
+
+    def _capture(self, system: System) -> None:
+        host = Host.at(self._place / "home")
+        sessions = in_homes([host], ["claude-code"])
+        files = [one for found in sessions for one in files_of(host, found.agent, found.source)]
+        with writer(self._archive, system) as open_writer:
+            capture(open_writer, files, host.now)
+
+    def _prune(self, system: System) -> None:
+        """Everything is kept, and packed anew."""
+        with writer(self._archive, system) as open_writer:
+            prune(open_writer, plan(open_writer.state, Policy(), 0), repack=True)
+
+    def _complete(self) -> None:
+        """A capture that is let live: what it took in must be there from now on."""
+        self._capture(System())
+        self.completed += 1
+        for path in self._sessions.glob("*.jsonl"):
+            self._sure.add((path.name, hashlib.sha256(path.read_bytes()).digest()))
+
+    def check(self) -> None:
+        """Compare the archive with what was there at captures that ended."""
+        self._complete()
+        state = load(self._archive)
+        reader = Reader(self._archive, state)
+        prefixes: dict[str, list[bytes]] = {}
+        for version in state.versions():
+            prefixes.setdefault(Path(os.fsdecode(version.path)).name, []).append(reader.content(version))
+        for name, digest in self._sure:
+            # A file that only grew is one version, which begins with what was there before.
+            self.lost += not any(_begins(content, digest) for content in prefixes.get(name, []))
+        for contents in prefixes.values():
+            self.doubled += sum(one == other for one, other in pairwise(contents))
+        tables = [read_table(reader.stored(block))[0] for block in state.blocks]
+        hashes = Counter(name for table in tables for length, name in zip(*table, strict=True) if length)
+        self.doubled += sum(count - 1 for count in hashes.values())
+        reader.close()
+
+    def account(self) -> str:
+        """What came of it."""
+        return (
+            f"{self.kills} kills, {self.completed} captures that ended: "
+            f"{self.lost} lost, {self.doubled} doubled, {self.damaged} damaged"
+        )
+
+
+def _begins(content: bytes, digest: bytes) -> bool:
+    """True where some beginning of the content, up to a line end, has this digest."""
+    running = hashlib.sha256()
+    if running.digest() == digest:
+        return True
+    for line in content.splitlines(keepends=True):
+        running.update(line)
+        if running.digest() == digest:
+            return True
+    return False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run rounds until there were so many kills."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args(arguments)
+    import zstandard  # noqa: F401 - loaded once, before processes are forked
+
+    place = Path(tempfile.mkdtemp(prefix="clew-archive-soak-"))
+    soak = Soak(place, random.Random(chosen.seed))
+    number, begun = 0, time.monotonic()
+    try:
+        while soak.kills < chosen.kills:
+            soak.round(number)
+            number += 1
+            if number % 200 == 0:
+                print(f"{time.monotonic() - begun:.0f} s: {soak.account()}", file=sys.stderr, flush=True)
+        soak.check()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    print(soak.account())
+    return 1 if soak.lost or soak.doubled or soak.damaged else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""An agent whose sessions are read through a redactor: everything made from them is masked, whatever makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from clew.agents.base import Agent, Claim, Header, Reading, Receives, SourceFile, Unit, skim
+from clew.agents.receiving import ORIGIN, Receiver
+from clew.derive.facts import Facts
+from clew.host import Host
+from clew.model import Problem
+from clew.model.json import JSON
+from clew.redact.stamping import OWN
+from clew.redact.tree import Redactor
+
+
+def learn(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts | None = None) -> int:
+    """Let a redactor see a whole session; returns how many units it has."""
+    facts = facts or skim(agent, source, tree=False, counts=False)
+    reading = agent.read(source, facts)
+    count = redactor.learn(unit.value if unit.value.get("type") != ORIGIN else None for unit in reading)
+    redactor.learn([reading.extensions(), agent.session(source, facts)])
+    return count
+
+
+class Redacted:
+    """Reads as the agent does, and masks what comes. A source is gone through once before, to learn its secrets."""
+
+    def __init__(self, agent: Agent, redactor: Redactor) -> None:
+        self._agent, self._redactor = agent, redactor
+        self.id, self.title, self.homepage = agent.id, agent.title, agent.homepage
+        self._learned: dict[Path, int] = {}
+
+    def _learn(self, source: SourceFile, facts: Facts | None = None) -> int:
+        if source.path not in self._learned:
+            self._learned[source.path] = learn(self._agent, source, self._redactor, facts)
+        return self._learned[source.path]
+
+    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        """The agent's, masked."""
+        self._learn(source)
+        session: dict[str, JSON] = self._redactor.value(self._agent.session(source, facts))
+        return session
+
+    def read(self, source: SourceFile, facts: Facts) -> Reading:
+        """The agent's, masked."""
+        return _RedactedReading(self._agent.read(source, facts), self._redactor, self._learn(source, facts))
+
+    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
+        """As the agent: facts hold no words but those of titles, which `session` masks."""
+        return skim(self._agent, source, tree=tree, counts=counts)
+
+    def scan(self, source: SourceFile) -> Facts:
+        """As the agent."""
+        return self._agent.scan(source)
+
+    def roots(self, host: Host) -> Iterator[Path]:
+        """As the agent."""
+        return self._agent.roots(host)
+
+    def discover(self, root: Path) -> Iterator[SourceFile]:
+        """As the agent."""
+        return self._agent.discover(root)
+
+    def claims(self, path: Path, head: bytes) -> Claim:
+        """As the agent."""
+        return self._agent.claims(path, head)
+
+    def locate(self, path: Path) -> SourceFile:
+        """As the agent."""
+        return self._agent.locate(path)
+
+    def session_id(self, source: SourceFile) -> str:
+        """As the agent."""
+        return self._agent.session_id(source)
+
+    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+        """As the agent."""
+        return self._agent.write(header, units)
+
+    def target(self, header: Header) -> str:
+        """As the agent."""
+        return self._agent.target(header)
+
+    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
+        """As the agent."""
+        return self._agent.check(source, facts)
+
+
+class _RedactedReceiver(Redacted):
+    """The same of an agent that goes on with others' sessions."""
+
+    def receiver(self) -> Receiver:
+        """As the agent."""
+        assert isinstance(self._agent, Receives)
+        return self._agent.receiver()
+
+
+class _RedactedReading:
+    """The second pass over a source, masked. What has come since it was learned is learned on the way."""
+
+    def __init__(self, reading: Reading, redactor: Redactor, learned: int) -> None:
+        self._reading, self._redactor, self._learned = reading, redactor, learned
+        self.unknown_types, self.unknown_keys = reading.unknown_types, reading.unknown_keys
+        self.carried_raw = 0
+
+    def __iter__(self) -> Iterator[Unit]:
+        redactor = self._redactor
+        for number, unit in enumerate(self._reading):
+            value = unit.value
+            if value.get("type") == ORIGIN:
+                continue  # the original that a converted session carries is packed, and would bring everything back
+            if number >= self._learned:
+                value = redactor.once(value)
+            elif not redactor.is_clean:
+                value = redactor.value(value)
+            yield unit if value is unit.value else unit._replace(value=value)
+        self.carried_raw = self._reading.carried_raw
+
+    def extensions(self) -> dict[str, JSON]:
+        """The agent's, masked, and the word that this was done."""
+        own: dict[str, JSON] = self._redactor.value(self._reading.extensions())
+        return {**own, OWN: {"redacted": self._redactor.stamp()}}
+
+
+def masked_source(source: SourceFile, redactor: Redactor) -> SourceFile:
+    """The source, which may say whose machine it is from."""
+    if source.origin is None:
+        return source
+    origin = source.origin._replace(**redactor.value(source.origin._asdict()))
+    return msgspec.structs.replace(source, origin=origin)
+
+
+def redacted(agent: Agent, redactor: Redactor) -> Agent:
+    """The agent as seen through a redactor."""
+    wrapper: Agent = (_RedactedReceiver if isinstance(agent, Receives) else Redacted)(agent, redactor)
+    return wrapper

@@ -1,0 +1,71 @@
+"""Bytes cut into chunks: a record each, so that a record that lies in several files is kept once.
+
+Records that are short go together, because each chunk costs some bytes of its own. A long record is cut where a long
+piece of text begins and ends: an image that is shown in many records is the same chunk in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+SHORT = 512
+"""Records are joined until they have this size."""
+LONG = 32 << 10
+"""A record of this size is cut at its long strings ..."""
+STRING = 8 << 10
+"""... which are those."""
+LARGEST = 1 << 20
+WINDOW = 8 << 20
+
+
+def cut(stream: BinaryIO, size: int) -> Iterator[list[bytes]]:
+    """The chunks of the next `size` bytes, some at a time. Joined they are what was read."""
+    left, rest = size, b""
+    while left and (piece := stream.read(min(WINDOW, left))):
+        left -= len(piece)
+        window = rest + piece
+        end = window.rfind(b"\n") + 1 or (len(window) if len(window) > WINDOW else 0)
+        yield chunks(window[:end])
+        rest = window[end:]
+    yield chunks(rest)
+
+
+def chunks(window: bytes) -> list[bytes]:
+    """The chunks of some whole records."""
+    found: list[bytes] = []
+    short: list[bytes] = []
+    joined = 0
+    for line in window.splitlines(keepends=True):
+        size = len(line)
+        if size < SHORT:
+            short.append(line)
+            joined += size
+            if joined < SHORT:
+                continue
+        if short:
+            found.append(b"".join(short))
+            short, joined = [], 0
+        if size >= LONG:
+            found += _cut_long(line)
+        elif size >= SHORT:
+            found.append(line)
+    if short:
+        found.append(b"".join(short))
+    return found
+
+
+def _cut_long(line: bytes) -> list[bytes]:
+    found, begin, at = [], 0, 0
+    for text in line.split(b'"'):
+        end = at + len(text)
+        if end - at >= STRING:
+            found += _pieces(line[begin:at])
+            found += _pieces(text)
+            begin = end
+        at = end + 1
+    return found + _pieces(line[begin:])
+
+
+def _pieces(text: bytes) -> list[bytes]:
+    return [text[at : at + LARGEST] for at in range(0, len(text), LARGEST)]

@@ -1,0 +1,185 @@
+"""What an archive is made of: packs with the content, and one manifest per capture that says what it is.
+
+    captures/00000007.manifest   digest, then packed records: files, blocks, dictionaries
+    packs/00000001.pack          blocks and dictionaries, one behind the other
+    lock                         held by who writes
+
+A chunk is a record of a source; it has a number for ever. A block is many chunks packed together. A manifest with
+`whole` tells everything there is; the others add to it. Nothing counts that no manifest names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from clew.errors import InvalidDocument, SourceUnreadable
+from clew.host import data_dir
+
+FORMAT = 1
+FOLDER = "archive"
+CAPTURES, PACKS, LOCK = "captures", "packs", "lock"
+_SUFFIX, _PACK = ".manifest", ".pack"
+DIGEST = 32
+KEY_BYTES = 16
+HASH_BYTES = 10
+"""Of a chunk. The hash is keyed, so nobody can make two chunks that have the same one."""
+MANIFEST_LIMIT = 4 << 30
+
+Role = Literal["main", "part", "side", "copy", "shared"]
+"""What a file is to its session. One that several sessions need, or all of an agent, is shared."""
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """A home that files come from."""
+
+    kind: str
+    name: str | None
+    home: str
+    env: dict[str, str]
+    base: str = ""
+    """The folder on this machine that stands for the root of another."""
+
+
+class Block(msgspec.Struct, frozen=True, array_like=True):
+    """Where chunks lie: `count` of them from number `first` on."""
+
+    pack: int
+    offset: int
+    size: int
+    first: int
+    count: int
+    live: int
+    """So many of them are kept."""
+    raw: int
+    dictionary: int
+    digest: bytes
+    """Of the stored bytes."""
+
+
+class Dictionary(msgspec.Struct, frozen=True, array_like=True):
+    """A dictionary that blocks were packed with."""
+
+    number: int
+    agent: str
+    pack: int
+    offset: int
+    size: int
+    digest: bytes
+    learned: int
+    """From how many bytes."""
+
+
+class Version(msgspec.Struct, frozen=True, array_like=True):
+    """A file as it was at a capture."""
+
+    place: int
+    path: bytes
+    agent: str
+    session: str
+    role: Role
+    main: bytes
+    """The main file of its session."""
+    size: int
+    mode: int
+    mtime_ns: int
+    stamp: tuple[int, int]
+    """What else tells an unchanged file: the time of its last change of any kind, and its number on the disk."""
+    digest: bytes
+    """SHA-256."""
+    runs: tuple[int, ...]
+    """Its chunks: a first number and a count, again and again."""
+    taken_us: int
+    grown: bool = False
+    """The file only became longer: the runs continue those of the version before, which it replaces."""
+
+
+class Capture(msgspec.Struct, frozen=True, array_like=True):
+    """One line of the history."""
+
+    number: int
+    taken_us: int
+    files: int
+    raw: int
+    stored: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a capture added; with `whole`, all there is."""
+
+    format: int
+    number: int
+    whole: bool
+    before: bytes
+    """The digest of the manifest before it."""
+    key: bytes
+    next_chunk: int
+    captures: tuple[Capture, ...]
+    places: tuple[Place, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    dictionaries: tuple[Dictionary, ...] = ()
+    versions: tuple[Version, ...] = ()
+
+
+def archive_folder(chosen: str | None, env: Mapping[str, str] | None = None) -> Path:
+    """The folder that was named, here or by `CLEW_ARCHIVE_DIR`, else the one among clew's own files."""
+    named = chosen or (os.environ if env is None else env).get("CLEW_ARCHIVE_DIR")
+    return Path(named).expanduser() if named else data_dir(env) / FOLDER
+
+
+def manifest_path(folder: Path, number: int) -> Path:
+    """Where a manifest lies."""
+    return folder / CAPTURES / f"{number:08}{_SUFFIX}"
+
+
+def pack_path(folder: Path, number: int) -> Path:
+    """Where a pack lies."""
+    return folder / PACKS / f"{number:08}{_PACK}"
+
+
+def numbered(folder: Path, suffix: str) -> dict[int, Path]:
+    """The files of the folder whose names are a number."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except FileNotFoundError:
+        return {}
+    plain = {name.removesuffix(suffix): folder / name for name in names if name.endswith(suffix)}
+    return {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
+
+
+def manifests(folder: Path) -> dict[int, Path]:
+    """Every manifest by its number."""
+    return numbered(folder / CAPTURES, _SUFFIX)
+
+
+def packs(folder: Path) -> dict[int, Path]:
+    """Every pack by its number."""
+    return numbered(folder / PACKS, _PACK)
+
+
+def spell_manifest(manifest: Manifest) -> bytes:
+    """The bytes of a manifest."""
+    import zstandard
+
+    body = zstandard.ZstdCompressor(level=9).compress(msgspec.msgpack.encode(manifest))
+    return hashlib.sha256(body).digest() + body
+
+
+def read_manifest(path: Path) -> tuple[Manifest, bytes]:
+    """A manifest and its digest; raises SourceUnreadable where it is damaged."""
+    import zstandard
+
+    raw = path.read_bytes()
+    digest, body = raw[:DIGEST], raw[DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        raise SourceUnreadable(f"{path}: the manifest is damaged")
+    text = zstandard.ZstdDecompressor().decompress(body, max_output_size=MANIFEST_LIMIT)
+    found = msgspec.msgpack.decode(text)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InvalidDocument(f"{path}: written by a newer clew, which alone can read it")
+    return msgspec.convert(found, Manifest), digest

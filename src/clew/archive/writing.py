@@ -1,0 +1,321 @@
+"""Who writes to an archive: chunks go into blocks, blocks into packs, and a manifest makes them count.
+
+A pack is synced before the manifest that names its blocks, and a manifest appears whole or not at all. What a killed
+process left behind its last manifest is cut off by the next one that writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from clew.archive.blocks import LEVEL, RAW, Codec, digest_of, hash_of, pack_plain
+from clew.archive.layout import (
+    CAPTURES,
+    FORMAT,
+    KEY_BYTES,
+    LOCK,
+    PACKS,
+    Block,
+    Capture,
+    Dictionary,
+    Manifest,
+    Place,
+    Version,
+    manifest_path,
+    manifests,
+    pack_path,
+    packs,
+    spell_manifest,
+)
+from clew.archive.reading import Reader
+from clew.archive.state import State, load
+from clew.errors import ClewError, SourceUnreadable
+from clew.store.lock import locked
+from clew.store.system import SYSTEM, System, make_folder, open_log, replace_file, write_all
+
+PACK_BYTES = 256 << 20
+"""A pack of this size is not continued."""
+MOST_MANIFESTS = 64
+"""When there are so many, one takes the place of all."""
+REMEMBERED = 1_500_000
+"""So many of the newest chunks are known again; an older one that comes once more is kept once more."""
+WAIT = 2.0
+_WAITING = 4
+"""So many blocks wait to be written."""
+
+
+class Recall:
+    """The chunks of an archive that a process has written to before; without it they are read from the packs."""
+
+    def __init__(self) -> None:
+        self.before = b""
+        self.known: dict[bytes, int] = {}
+
+
+class _Pending:
+    """Chunks that wait for their block."""
+
+    def __init__(self, dictionary: int) -> None:
+        self.dictionary, self.raw = dictionary, 0
+        self.chunks: list[bytes] = []
+        self.hashes: list[bytes] = []
+
+
+class Writer:
+    """The one that may change an archive; it holds the lock."""
+
+    def __init__(
+        self, folder: Path, state: State, system: System = SYSTEM, level: int = LEVEL, recall: Recall | None = None
+    ) -> None:
+        self.folder, self.state, self.system = folder, state, system
+        self.codec = Codec(level)
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "clew-pack")
+        self._recall = recall or Recall()
+        self._known = self._recall.known if state.before and self._recall.before == state.before else None
+        self._recall.before = b""
+        self._next = state.next_chunk
+        self._pending = _Pending(0)
+        self._waiting: deque[tuple[int, int, int, int, Future[bytes]]] = deque()
+        self._ends = state.ends()
+        self._pack, self._descriptor = 0, -1
+        self.places: list[Place] = []
+        self.blocks: list[Block] = []
+        self.dictionaries: list[Dictionary] = []
+        self.versions: list[Version] = []
+        self.raw = 0
+
+    def close(self) -> None:
+        """Stop; what was not committed is cut off again, as far as that can be."""
+        self._pool.shutdown(cancel_futures=True)
+        if self._descriptor < 0:
+            return
+        if self.blocks or self.dictionaries or self._waiting:
+            with suppress(OSError, ClewError):
+                # The manifest may be there although it was not known to be durable, so the disk is asked.
+                ends = load(self.folder).ends() if manifests(self.folder) else {}
+                self.system.truncate(self._descriptor, ends.get(self._pack, 0))
+        self.system.close(self._descriptor)
+        self._descriptor = -1
+
+    def place(self, place: Place) -> int:
+        """The number of a home."""
+        known = [*self.state.places, *self.places]
+        if place in known:
+            return known.index(place)
+        self.places.append(place)
+        return len(known)
+
+    def dictionary_of(self, agent: str) -> Dictionary | None:
+        """The newest dictionary of an agent."""
+        every = [*self.state.dictionaries, *self.dictionaries]
+        return next((entry for entry in reversed(every) if entry.agent == agent), None)
+
+    def learn(self, agent: str, dictionary: bytes, learned: int) -> None:
+        """Keep a dictionary for an agent's blocks."""
+        self._drain()
+        numbers = [entry.number for entry in (*self.state.dictionaries, *self.dictionaries)]
+        number = max(numbers, default=0) + 1
+        stored = pack_plain(dictionary)
+        pack, offset = self.append(stored)
+        self.dictionaries.append(Dictionary(number, agent, pack, offset, len(stored), digest_of(stored), learned))
+        self.codec.learn(number, dictionary)
+
+    def use(self, agent: str) -> None:
+        """What comes next is of this agent."""
+        entry = self.dictionary_of(agent)
+        number = entry.number if entry is not None else 0
+        if number == self._pending.dictionary:
+            return
+        self._flush()
+        if entry is not None and not self.codec.knows(number):
+            reader = Reader(self.folder, self.state)
+            self.codec.learn(number, reader.dictionary(entry))
+            reader.close()
+        self._pending = _Pending(number)
+
+    def add(self, chunks: Sequence[bytes]) -> tuple[int, ...]:
+        """Keep chunks that are not there yet; returns where all of them are."""
+        known, key, pending = self._index(), self.state.key, self._pending
+        runs: list[int] = []
+        for chunk in chunks:
+            name = hash_of(chunk, key)
+            number = known.get(name)
+            if number is None:
+                number = known[name] = self._next
+                self._next += 1
+                pending.chunks.append(chunk)
+                pending.hashes.append(name)
+                pending.raw += len(chunk)
+                if pending.raw >= RAW:
+                    self._flush()
+                    pending = self._pending
+            if runs and runs[-2] + runs[-1] == number:
+                runs[-1] += 1
+            else:
+                runs += (number, 1)
+        return tuple(runs)
+
+    def _index(self) -> dict[bytes, int]:
+        """The numbers of chunks by their hashes, newest blocks first until there are enough."""
+        if self._known is None:
+            self._known = {}
+            reader = Reader(self.folder, self.state)
+            for block in reversed(self.state.blocks):
+                with suppress(SourceUnreadable, FileNotFoundError):
+                    for at, (length, name) in enumerate(zip(*reader.table(block), strict=True)):
+                        if length:
+                            self._known.setdefault(name, block.first + at)
+                if len(self._known) >= REMEMBERED:
+                    break
+            reader.close()
+        return self._known
+
+    def _flush(self) -> None:
+        """Let the waiting chunks be packed."""
+        pending = self._pending
+        if not pending.chunks:
+            return
+        self._pending = _Pending(pending.dictionary)
+        first = self._next - len(pending.chunks)
+        packed = self._pool.submit(self.codec.pack, pending.chunks, pending.hashes, pending.dictionary)
+        self._waiting.append((first, len(pending.chunks), pending.raw, pending.dictionary, packed))
+        while len(self._waiting) > _WAITING:
+            self._write_one()
+
+    def _drain(self) -> None:
+        self._flush()
+        while self._waiting:
+            self._write_one()
+
+    def _write_one(self) -> None:
+        first, count, raw, dictionary, packed = self._waiting.popleft()
+        stored = packed.result()
+        pack, offset = self.append(stored)
+        self.blocks.append(Block(pack, offset, len(stored), first, count, count, raw, dictionary, digest_of(stored)))
+
+    def begin_pack(self) -> None:
+        """What comes next goes into a pack of its own."""
+        self._ends[max((*self._ends, *packs(self.folder)), default=0) + 1] = 0
+        self._open_pack()
+
+    def append(self, stored: bytes) -> tuple[int, int]:
+        """Write to the end of the pack that is in use; returns where."""
+        if self._descriptor < 0 or self._ends[self._pack] >= PACK_BYTES:
+            self._open_pack()
+        offset = self._ends[self._pack]
+        try:
+            write_all(self.system, self._descriptor, stored)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(pack_path(self.folder, self._pack))) from error
+        self._ends[self._pack] = offset + len(stored)
+        return self._pack, offset
+
+    def _open_pack(self) -> None:
+        """Go on with the last pack, or begin one."""
+        if self._descriptor >= 0:
+            self.system.sync(self._descriptor)
+            self.system.close(self._descriptor)
+            self._descriptor = -1
+        last = max(self._ends, default=0)
+        number = last if self._ends.get(last, PACK_BYTES) < PACK_BYTES else last + 1
+        end = self._ends.get(number, 0)
+        descriptor = open_log(self.system, pack_path(self.folder, number))
+        length = self.system.fstat(descriptor).st_size
+        if length < end:
+            # Something cut this pack; nothing is put behind a hole.
+            self.system.close(descriptor)
+            number, end, length = last + 1, 0, 0
+            descriptor = open_log(self.system, pack_path(self.folder, number))
+        if length > end:
+            self.system.truncate(descriptor, end)
+        self._pack, self._descriptor = number, descriptor
+        self._ends[number] = end
+
+    def commit(self, taken_us: int) -> None:
+        """Make everything that was added count."""
+        self._drain()
+        if not (self.blocks or self.versions or self.dictionaries):
+            if self._known is not None:
+                self._recall.before = self.state.before
+            return
+        self.sync()
+        stored = sum(block.size for block in self.blocks) + sum(entry.size for entry in self.dictionaries)
+        capture = Capture(self.state.number + 1, taken_us, len(self.versions), self.raw, stored)
+        manifest = Manifest(
+            format=FORMAT,
+            number=capture.number,
+            whole=self.state.number == 0,
+            before=self.state.before,
+            key=self.state.key,
+            next_chunk=self._next,
+            captures=(capture,),
+            places=tuple(self.places),
+            blocks=tuple(self.blocks),
+            dictionaries=tuple(self.dictionaries),
+            versions=tuple(self.versions),
+        )
+        self._put(manifest)
+        self.places, self.blocks, self.dictionaries, self.versions, self.raw = [], [], [], [], 0
+
+    def sync(self) -> None:
+        """Make what was appended durable."""
+        if self._descriptor >= 0:
+            self.system.sync(self._descriptor)
+
+    def _put(self, manifest: Manifest) -> None:
+        text = spell_manifest(manifest)
+        replace_file(self.system, manifest_path(self.folder, manifest.number), text)
+        self.state.add(manifest, text[:32])
+        if self._known is not None:
+            self._recall.before, self._recall.known = self.state.before, self._known
+
+    def settle(self) -> None:
+        """Where there are many manifests, one that says it all takes their place."""
+        if len(manifests(self.folder)) > MOST_MANIFESTS:
+            replace_all(self.folder, self.state, self.system)
+            self._recall.before = self.state.before if self._known is not None else b""
+
+
+def replace_all(folder: Path, state: State, system: System = SYSTEM) -> None:
+    """Write the state as one manifest, and remove those before it."""
+    manifest = state.whole()
+    text = spell_manifest(manifest)
+    replace_file(system, manifest_path(folder, manifest.number), text)
+    state.number = state.first = manifest.number
+    state.before = text[:32]
+    sweep(folder, state, system)
+
+
+@contextmanager
+def writer(
+    folder: Path, system: System = SYSTEM, level: int = LEVEL, wait: float = WAIT, recall: Recall | None = None
+) -> Iterator[Writer]:
+    """The archive opened for writing; made where there is none. Raises Busy where another process writes."""
+    for part in (folder, folder / CAPTURES, folder / PACKS):
+        make_folder(system, part)
+    lock = folder / LOCK
+    system.close(open_log(system, lock))
+    with locked(system, lock, wait):
+        state = load(folder) if manifests(folder) else State(key=os.urandom(KEY_BYTES))
+        sweep(folder, state, system)
+        writing = Writer(folder, state, system, level, recall)
+        try:
+            yield writing
+        finally:
+            writing.close()
+
+
+def sweep(folder: Path, state: State, system: System = SYSTEM) -> None:
+    """Remove what no manifest names: packs of a capture that never ended, manifests before a whole one."""
+    ends = state.ends()
+    old = [path for number, path in manifests(folder).items() if number < state.first]
+    unnamed = [path for number, path in packs(folder).items() if number not in ends]
+    unfinished = [path for part in (CAPTURES, PACKS) for path in (folder / part).glob(".*.tmp")]
+    for path in (*old, *unnamed, *unfinished):
+        with suppress(FileNotFoundError):
+            system.unlink(path)

@@ -1,0 +1,1 @@
+"""The rebuildable index over all sessions: rows in SQLite, text in tantivy."""

@@ -1,0 +1,72 @@
+"""What a list says of a session: kept as a header in the catalog, and made the same way from a source."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from clew.agents.base import Agent, SourceFile, session_object
+from clew.derive.facts import Facts
+from clew.derive.session import derived
+from clew.derive.usage import Usage
+from clew.model.json import JSON
+
+Header: TypeAlias = dict[str, JSON]
+
+
+def header_of(agent: Agent, source: SourceFile, facts: Facts, session: dict[str, JSON] | None = None) -> Header:
+    """What holds for a session as a whole."""
+    session = session_object(agent, source, facts) if session is None else session
+    more = derived(session, facts)
+    return {
+        "id": session["id"],
+        "title": session.get("title"),
+        "workspace": session["workspace"],
+        "workspace_encoded": session["workspace_encoded"],
+        "project": more.project,
+        "git_branch": facts.git_branch,
+        "slug": session.get("slug"),
+        "models": list(facts.models),
+        "started_at": session["started_at"],
+        "ended_at": session["ended_at"],
+        "span": [facts.first_time, facts.last_time],
+        "duration_seconds": more.duration,
+        "messages": facts.messages,
+        "turn_count": more.turn_count,
+        "prompt_count": more.prompt_count,
+        "tool_calls": facts.tool_calls,
+        "tools": list(facts.tools),
+        "has_errors": facts.has_errors,
+        "has_thinking": facts.has_thinking,
+        "is_agent_session": session["is_agent_session"],
+        "parent_session_id": session["parent_session_id"],
+        "agent_id": session["agent_id"],
+        "agent_version": facts.version,
+        "source": session["source"],
+        "is_titled": bool(facts.titles),
+        "summaries": facts.summaries,
+    }
+
+
+def row_of(agent: str, header: Header, usage: Usage, size: int, path: str) -> dict[str, JSON]:
+    """A session as a row of a list."""
+    from msgspec import to_builtins
+
+    return {
+        "id": header["id"],
+        "agent": agent,
+        **{name: header[name] for name in _FIRST},
+        "tokens": to_builtins(usage),
+        "total_tokens": usage.total_tokens,
+        "cache_hit_rate": usage.cache_hit_rate,
+        **{name: header[name] for name in _LAST},
+        "bytes": size,
+        "path": path,
+        "source": header["source"],
+    }
+
+
+_FIRST = (
+    "title workspace project git_branch slug models started_at ended_at duration_seconds messages turn_count "
+    "prompt_count tool_calls has_errors"
+).split()
+_LAST = ("is_agent_session", "parent_session_id", "agent_id")

@@ -1,0 +1,209 @@
+"""Reading the text index: which blocks match, how many, and in what order."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from clew.catalog.query import Not, Phrase, Query, Some
+from clew.catalog.text import GIANT, KINDS, META, shards
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import tantivy
+
+MANY = 100_000
+"""How far a page of hits may lie from the first."""
+
+
+class Scope(NamedTuple):
+    """Where to look; None means everywhere."""
+
+    kinds: frozenset[str] | None = None
+    sources: frozenset[int] | None = None
+    stale: Sequence[int] = ()
+    """Blocks that are no longer true."""
+
+
+class Match(NamedTuple):
+    """A block that matches. The larger the rank, the earlier it is shown."""
+
+    rank: float
+    when: int
+    doc: int
+    place: tuple[int, int, int] = (-1, 0, 0)
+    """Where it stands in the index: among equals, pages must agree on an order."""
+
+
+class TextReader:
+    """All shards of a catalog. What is written later is seen after `refresh`."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = folder
+        self._shards: dict[str, _Shard] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """See what was committed since; costs next to nothing where that is nothing."""
+        found = shards(self._folder)
+        self._shards = {path: self._shards.get(path) or _Shard(path) for path in found}
+        for shard in self._shards.values():
+            shard.refresh()
+
+    def find(self, query: Query, scope: Scope, limit: int, *, newest: bool) -> tuple[int, list[Match]]:
+        """How many blocks match, and the first of them."""
+        total, found = 0, list[Match]()
+        for number, shard in enumerate(self._shards.values()):
+            count, matches = shard.find(shard.asked(query), scope, limit, newest)
+            total += count
+            found += [match._replace(place=(number, *match.place[1:])) for match in matches]
+        return total, in_order(found, newest)[:limit]
+
+    def with_letters(self, literals: Sequence[str], scope: Scope, most: int) -> list[int] | None:
+        """Every block that can hold these pieces of text, none of which is missing from any that does.
+
+        None where they are more than `most`, or where the pieces tell too little.
+        """
+        pieces = [piece for literal in literals for piece in _pieces(literal)]
+        if not any(len(word) >= _TELLING for word, _, _ in pieces):
+            return None
+        found: list[int] = []
+        for shard in self._shards.values():
+            count, matches = shard.find(shard.holding(pieces), scope, most + 1, True)
+            found += [match.doc for match in matches]
+            if count > most:
+                return None
+        return found
+
+
+def in_order(matches: list[Match], newest: bool) -> list[Match]:
+    """The best first, or the newest."""
+    if newest:
+        return sorted(matches, key=lambda match: (-match.when, match.place, -match.doc))
+    return sorted(matches, key=lambda match: (-match.rank, match.place, -match.when, -match.doc))
+
+
+class _Shard:
+    def __init__(self, path: str) -> None:
+        import tantivy
+
+        self._tantivy = tantivy
+        self._queries = tantivy.Query
+        self._index = tantivy.Index.open(path)
+        self._index.config_reader(reload_policy="manual")
+        self._schema = self._index.schema
+        self._meta = f"{path}/{META}"
+        self._seen = self._stamp()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def _stamp(self) -> tuple[int, int]:
+        found = os.stat(self._meta)
+        return found.st_mtime_ns, found.st_ino
+
+    def refresh(self) -> None:
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._index.reload()
+            self._searcher, self._seen = self._index.searcher(), stamp
+
+    @property
+    def size(self) -> int:
+        return max(1, self._searcher.num_docs)
+
+    def find(self, asked: tantivy.Query, scope: Scope, limit: int, newest: bool) -> tuple[int, list[Match]]:
+        tantivy, searcher = self._tantivy, self._searcher
+        scoped = self._scoped(asked, scope)
+        limit = min(limit, self.size)
+        if newest:
+            found = searcher.search(scoped, limit, order_by_field="when", order=tantivy.Order.Desc)
+        else:
+            found = searcher.search(scoped, limit)
+        places = [place for _, place in found.hits]
+        docs, times = searcher.fast_field_values("doc", places), searcher.fast_field_values("when", places)
+        matches = [
+            Match(hit[0], int(when or 0), int(doc or 0), (0, hit[1].segment_ord, hit[1].doc))
+            for hit, when, doc in zip(found.hits, times, docs, strict=True)
+        ]
+        return int(found.count), matches  # type: ignore[attr-defined]
+
+    def _scoped(self, asked: tantivy.Query, scope: Scope) -> tantivy.Query:
+        """The query with what limits it; that has no part in the rank."""
+        must, queries = self._tantivy.Occur.Must, self._queries
+        limits = []
+        if scope.kinds is not None:
+            limits.append((must, self._any("kind", [KINDS.index(kind) for kind in scope.kinds])))
+        if scope.sources is not None:
+            limits.append((must, self._any("source", sorted(scope.sources))))
+        if scope.stale:
+            limits.append((self._tantivy.Occur.MustNot, self._any("doc", list(scope.stale))))
+        return queries.boolean_query([(must, asked), *limits]) if limits else asked
+
+    def _any(self, field: str, values: list[int]) -> tantivy.Query:
+        if not values:
+            return self._queries.empty_query()
+        return self._queries.const_score_query(self._queries.term_set_query(self._schema, field, values), 0.0)
+
+    def asked(self, query: Query) -> tantivy.Query:
+        """The query as the index understands it; words are never parsed again."""
+        occur, queries = self._tantivy.Occur, self._queries
+        if isinstance(query, Phrase):
+            return self._phrase(query)
+        if isinstance(query, Not):
+            return queries.boolean_query([(occur.Must, queries.all_query()), (occur.MustNot, self.asked(query.part))])
+        if isinstance(query, Some):
+            return queries.boolean_query([(occur.Should, self.asked(part)) for part in query.parts])
+        parts = [self._part(part) for part in query.parts]
+        if all(isinstance(part, Not) for part in query.parts):
+            # Something must be there for anything to be taken away from.
+            parts.insert(0, (occur.Must, queries.all_query()))
+        return queries.boolean_query(parts)
+
+    def _part(self, part: Query) -> tuple[tantivy.Occur, tantivy.Query]:
+        if isinstance(part, Not):
+            return self._tantivy.Occur.MustNot, self.asked(part.part)
+        return self._tantivy.Occur.Must, self.asked(part)
+
+    def _phrase(self, phrase: Phrase) -> tantivy.Query:
+        schema = self._schema
+        words: list[str | tuple[int, str]] = list(phrase.words)
+        *full, last = phrase.words
+        if len(words) == 1 and phrase.is_prefix:
+            return self._queries.fuzzy_term_query(schema, "text", last, 0, False, True)
+        if len(words) == 1:
+            return self._queries.term_query(schema, "text", last)
+        if phrase.is_prefix:
+            # Words are letters and digits, so none of them means anything in an expression.
+            return self._queries.regex_phrase_query(schema, "text", [*full, last + ".*"])
+        return self._queries.phrase_query(schema, "text", words)
+
+    def holding(self, pieces: Sequence[tuple[str, bool, bool]]) -> tantivy.Query:
+        occur, queries = self._tantivy.Occur, self._queries
+        # Short pieces stand in nearly every text.
+        musts = [(occur.Must, self._holding(piece)) for piece in pieces if len(piece[0]) >= _TELLING]
+        giant = queries.term_query(self._schema, "text", GIANT)
+        return queries.boolean_query([(occur.Should, queries.boolean_query(musts)), (occur.Should, giant)])
+
+    def _holding(self, piece: tuple[str, bool, bool]) -> tantivy.Query:
+        word, begins, ends = piece
+        if begins and ends:
+            return self._queries.term_query(self._schema, "text", word)
+        pattern = ("" if begins else ".*") + word + ("" if ends else ".*")
+        return self._queries.regex_query(self._schema, "text", pattern)
+
+
+_RUN = re.compile("[a-z0-9]+")
+_TELLING = 3
+"""Letters that must stand together for the index to be of use."""
+
+
+def _pieces(literal: str) -> list[tuple[str, bool, bool]]:
+    """The words in a piece of text, each with whether it begins and ends there; what is not ASCII tells nothing."""
+    found = []
+    for run in _RUN.finditer(literal.lower()):
+        before, behind = literal[: run.start()][-1:], literal[run.end() :][:1]
+        found.append((run[0], before != "" and before.isascii(), behind != "" and behind.isascii()))
+    return found

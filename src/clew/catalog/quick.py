@@ -1,0 +1,117 @@
+"""A sync that has nothing to do, or little: a few lines at the end of known files. Loads no reader and no index."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from clew.catalog import place
+from clew.catalog.fresh import look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from clew.catalog.tail import Grown
+
+MANY = 16
+"""More files than this that grew are left to the workers."""
+
+
+def quick_sync(homes: list[str]) -> dict[str, int] | None:
+    """Bring the catalog over these homes up to date, if that is little work; None: it takes a whole sync."""
+    folder = place.catalog_path(homes)
+    db = place.open_reader(folder)
+    if db is None or not (homes or _is_plain(db)):
+        return None
+    try:
+        found = look(db, os.environ)
+        if found.anew or len(found.changed) > MANY or _is_unfinished(db):
+            return None
+        if not found.changed:
+            return counts(db)
+    except sqlite3.Error:
+        return None
+    finally:
+        db.close()
+    return _take(folder, found.changed)
+
+
+def _is_plain(db: sqlite3.Connection) -> bool:
+    """True where the default sources are folders of this machine alone, which can be watched."""
+    return db.execute("SELECT 1 FROM meta WHERE key = 'plain' AND value = 1").fetchone() is not None
+
+
+def _is_unfinished(db: sqlite3.Connection) -> bool:
+    """True where a sync was killed, or something was never read."""
+    query = "SELECT 1 FROM flight UNION ALL SELECT 1 FROM unsettled UNION ALL SELECT 1 FROM loose"
+    return db.execute(f"{query} UNION ALL SELECT 1 FROM source WHERE state = 'new' LIMIT 1").fetchone() is not None
+
+
+def counts(db: sqlite3.Connection, files: int = 0, lines: int = 0, rows: int = 0, size: int = 0) -> dict[str, int]:
+    """What a sync did, and what there is now."""
+    sources, gone, problems = db.execute(
+        "SELECT count(*), coalesce(sum(state = 'gone'), 0), coalesce(sum(problems NOT IN ('', '[]')), 0) FROM source"
+    ).fetchone()
+    done = {"files": files, "lines": lines, "rows": rows, "bytes": size}
+    return {**done, "sources": sources, "gone": gone, "problems": problems}
+
+
+def _take(folder: str, changed: list[int]) -> dict[str, int] | None:
+    from clew.catalog.locking import locked
+    from clew.errors import Busy
+
+    try:
+        with locked(folder, 0):
+            db = place.open_writer(folder)
+            try:
+                # Nothing is known of what another sync did before we had the lock.
+                found = look(db, os.environ)
+                return None if found.anew or found.changed != changed else _add(db, folder, changed)
+            finally:
+                db.close()
+    except (Busy, sqlite3.Error):
+        return None
+
+
+def _add(db: sqlite3.Connection, folder: str, changed: list[int]) -> dict[str, int] | None:
+    import time
+
+    from clew.agents.told import Odd
+    from clew.catalog import indexing, tail
+    from clew.catalog.fresh import is_same, note_time
+    from clew.catalog.resolve import settle
+    from clew.catalog.writing import RowWriter, transaction
+
+    same = [number for number in changed if is_same(db, number)]
+    sources = [_grown(db, number) for number in changed if number not in same]
+    if None in sources:
+        return None
+    writer = RowWriter(db)
+    lines = size = 0
+    shown: list[int] = []
+    try:
+        with transaction(db):
+            for number in same:
+                note_time(db, number)
+            for source in sources:
+                assert source is not None
+                more, _ = tail.take(db, writer, source, time.time_ns())
+                lines += more
+                size += os.stat(source.path).st_size - source.read_to
+            shown = settle(db)
+            if shown:
+                # What comes into sight again must go into the index: let a whole sync do it.
+                raise Odd
+    except (Odd, OSError):
+        return None
+    indexing.touch_up(db, folder, [], is_large=False)
+    return counts(db, len(sources), lines, writer.written, size)
+
+
+def _grown(db: sqlite3.Connection, number: int) -> Grown | None:
+    from clew.catalog import tail
+
+    (path,) = db.execute("SELECT path FROM source WHERE id = ?", (number,)).fetchone()
+    try:
+        return tail.grown(db, number, os.stat(path))
+    except OSError:
+        return None

@@ -1,0 +1,133 @@
+"""Which of several copies is shown. The rule looks at the copies alone, never at the order in which they came."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from clew.catalog.schema import SPAN, TALLY
+from clew.catalog.writing import COUNTS, RowWriter, span_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+MANY = 64
+"""From so many sources on, one look at all keys is quicker than a look at each."""
+
+_RULE = "(f.state = 'gone'), (t.ts_us = 0), t.ts_us, s.is_agent_session, s.native_id, f.path, t.id"
+"""What is still there; the earliest; the session's own rather than a sub-agent's; then what never changes."""
+
+
+def settle(db: sqlite3.Connection) -> list[int]:
+    """Choose among the copies of all that is unsettled. Returns the messages that are shown now and were not before."""
+    unsettled = db.execute("SELECT source, message, use FROM unsettled").fetchall()
+    sources = [source for source, _, _ in unsettled]
+    loose = [key for (key,) in db.execute("SELECT key FROM loose")]
+    if not sources and not loose:
+        return []
+    touched = set(sources)
+    shown = _settle_messages(db, _copies(db, "message", "event", [row[1] for row in unsettled], loose))
+    touched |= _settle_uses(db, _copies(db, "use", "usage_id", [row[2] for row in unsettled], loose))
+    _settle_sessions(db, sources)
+    for source in sorted(touched):
+        db.execute("DELETE FROM tally WHERE source = ?", (source,))
+    for first, last in _stretches(sorted(touched)):
+        db.execute(TALLY, (first * SPAN, last * SPAN + SPAN - 1))
+    db.execute("DELETE FROM unsettled")
+    db.execute("DELETE FROM loose")
+    return shown
+
+
+def _stretches(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Runs of numbers that follow each other."""
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        yield found[0], found[-1]
+
+
+def _copies(db: sqlite3.Connection, table: str, key: str, since: list[int], loose: list[bytes]) -> list[bytes]:
+    """The keys to look at: those that stand in several rows, of which one is new, and those that have lost a row."""
+    if len(since) > MANY:
+        found = {name for (name,) in db.execute(f"SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1")}
+    else:
+        found = set()
+        for first in since:
+            query = f"SELECT {key} FROM {table} a WHERE id BETWEEN ? AND ? AND EXISTS"
+            query += f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id <> a.id)"
+            found.update(name for (name,) in db.execute(query, (first, span_of(first // SPAN)[1])))
+    return sorted(found.union(loose))
+
+
+def _settle_messages(db: sqlite3.Connection, keys: Iterable[bytes]) -> list[int]:
+    shown: list[int] = []
+    for key in keys:
+        copies = db.execute(
+            "SELECT t.id, t.shown FROM message t JOIN session s ON s.id = t.id / ? JOIN source f ON f.id = s.id"
+            f" WHERE t.event = ? ORDER BY {_RULE}",
+            (SPAN, key),
+        ).fetchall()
+        for place, (message, was_shown) in enumerate(copies):
+            if was_shown != (place == 0):
+                db.execute("UPDATE message SET shown = ? WHERE id = ?", (int(place == 0), message))
+                if place == 0:
+                    shown.append(message)
+                else:
+                    query = "INSERT OR IGNORE INTO stale SELECT id FROM block WHERE message = ? AND id BETWEEN ? AND ?"
+                    db.execute(query, (message, *span_of(message // SPAN)))
+    return shown
+
+
+def _settle_uses(db: sqlite3.Connection, keys: Iterable[bytes]) -> set[int]:
+    """Merge the copies of calls: the largest of each count, in the copy that is shown. Returns the sources touched."""
+    touched: set[int] = set()
+    for key in keys:
+        db.execute(_RESTORE, (key,))
+        db.execute("DELETE FROM own_use WHERE id IN (SELECT id FROM use WHERE usage_id = ?)", (key,))
+        copies = db.execute(
+            f"SELECT t.id, t.shown, f.state = 'gone', {', '.join('t.' + name for name in COUNTS)}, w.text FROM use t"
+            " JOIN session s ON s.id = t.id / ? JOIN source f ON f.id = s.id JOIN word w ON w.id = t.model"
+            f" WHERE t.usage_id = ? ORDER BY {_RULE}",
+            (SPAN, key),
+        ).fetchall()
+        touched.update(copy[0] // SPAN for copy in copies)
+        _merge(db, copies)
+    return touched
+
+
+_RESTORE = f"""
+UPDATE use SET {", ".join(f"{name} = (SELECT o.{name} FROM own_use o WHERE o.id = use.id)" for name in COUNTS)}
+WHERE usage_id = ? AND id IN (SELECT id FROM own_use)
+"""
+
+
+def _merge(db: sqlite3.Connection, copies: list[tuple[Any, ...]]) -> None:
+    for place, copy in enumerate(copies):
+        if copy[1] != (place == 0):
+            db.execute("UPDATE use SET shown = ? WHERE id = ?", (int(place == 0), copy[0]))
+    if not copies:
+        return
+    first, own, model = copies[0][0], copies[0][3:-1], copies[0][-1]
+    # What is gone only counts where nothing else tells of the call.
+    columns = zip(*(copy[3:-1] for copy in copies if copy[2] == copies[0][2]), strict=True)
+    most = tuple(max((count for count in column if count is not None), default=None) for column in columns)
+    if most != own:
+        db.execute(f"INSERT INTO own_use VALUES ({', '.join('?' * (len(COUNTS) + 1))})", (first, *own))
+    cost = RowWriter(db).cost(model, most)
+    sets = ", ".join(f"{name} = ?" for name in COUNTS)
+    values = (*most, cost or 0, int(cost is not None), first)
+    db.execute(f"UPDATE use SET {sets}, cost_nano = ?, is_priced = ? WHERE id = ?", values)
+
+
+def _settle_sessions(db: sqlite3.Connection, sources: list[int]) -> None:
+    """Of sessions with the same name, one that is there comes before one that is gone, then the longest."""
+    query = "SELECT session_id FROM session GROUP BY session_id HAVING count(*) > 1 OR max(shown) = 0"
+    for (name,) in db.execute(query).fetchall():
+        copies = db.execute(
+            "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.session_id = ?"
+            " ORDER BY f.state = 'gone', s.message_count DESC, s.ended_us DESC, f.path",
+            (name,),
+        ).fetchall()
+        for place, (source,) in enumerate(copies):
+            db.execute("UPDATE session SET shown = ? WHERE id = ?", (int(place == 0), source))

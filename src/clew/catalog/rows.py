@@ -1,0 +1,223 @@
+"""From what a source tells to rows. Pure, and light: a few appended lines are taken in without loading a reader."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from clew.agents.told import FILE, TITLE
+from clew.catalog import changes
+from clew.catalog.keys import blake2b, event_key, key_of, packed_uuid
+from clew.catalog.schema import SPAN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TypeAlias
+
+    from clew.agents.told import Call, Message
+
+    Row: TypeAlias = tuple[Any, ...]
+
+PAUSE = 300_000_000
+"""Microseconds without a message after which nobody was at work."""
+MAX_CALLS = 10_000
+"""So many calls wait for their result."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SIDECHAIN, _META = 1, 2
+_CREATED = 200
+"""An answer says at its beginning that a file is new."""
+_STATE = ("seq", "blocks", "calls", "changes", "todos", "used", "last_us", "active_us", "errors", "title")
+
+
+class Rows:
+    """The rows of one source, or of what was added to it. Words stand as themselves; the writer numbers them."""
+
+    def __init__(self) -> None:
+        self.messages: list[Row] = []
+        self.blocks: list[Row] = []
+        self.texts: list[tuple[int, str, int, str]] = []
+        """What is searched for: key of the block, kind, time, text."""
+        self.calls: list[list[Any]] = []
+        self.results: list[Row] = []
+        """What became of calls of which the rows are written already."""
+        self.uses: list[Row] = []
+        self.changes: list[Row] = []
+        self.todos: list[Row] = []
+        self.stale: list[int] = []
+        """Blocks that are no longer true."""
+        self.chars = 0
+
+
+def microseconds(time: Any) -> int:
+    """A point in time as it is stored; 0 where it is none, or before 1970."""
+    if type(time) is str and len(time) == 24 and time[10] == "T" and time[23] == "Z":
+        # Nearly all times are spelled like this.
+        try:
+            return _since_epoch(datetime.fromisoformat(time))
+        except ValueError:
+            pass
+    from clew.model.time import parse_time
+
+    stamp = parse_time(time)
+    return _since_epoch(stamp) if stamp is not None else 0
+
+
+def _since_epoch(stamp: datetime) -> int:
+    span = stamp - _EPOCH
+    return max(0, (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds)
+
+
+class RowMaker:
+    """Makes the rows of one source, message by message; `carry` goes on where another one ended."""
+
+    def __init__(self, agent: str, session: str, source: int, carry: dict[str, Any] | None = None) -> None:
+        self._agent, self._session, self._base = agent, session, source * SPAN
+        self.seq = self.blocks = self.calls = self.changes = self.todos = 0
+        self.used = self.last_us = self.active_us = self.errors = self.title = 0
+        self._times: dict[int, tuple[int, str]] = {}
+        """Time and branch of replies, which tell when a request was made."""
+        self._open: dict[str, list[Any]] = {}
+        """Calls that wait for their result: number, time, whether it writes a file, and what it changes."""
+        self._files: set[str] = set()
+        self._last: tuple[str | None, bytes] = None, b""
+        self._kept: dict[int, list[Any]] = {}
+        self.rows = Rows()
+        if carry is not None:
+            for name in _STATE:
+                setattr(self, name, carry[name])
+            self._open, self._files = carry["open"], set(carry["files"])
+
+    def carry(self) -> dict[str, Any]:
+        """What another one needs to go on, as JSON."""
+        state = {name: getattr(self, name) for name in _STATE}
+        return {**state, "open": self._open, "files": sorted(self._files)}
+
+    def take_rows(self) -> Rows:
+        """The rows made so far; from now on they are written."""
+        rows, self.rows = self.rows, Rows()
+        self._kept.clear()
+        return rows
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """The next messages of the source."""
+        for message in messages:
+            self._message(message)
+
+    def _message(self, message: Message) -> None:
+        self.seq += 1
+        key = self._base + self.seq
+        time = microseconds(message.time) if message.time else 0
+        chars = 0
+        for idx, block in enumerate(message.blocks):
+            chars += len(block.text)
+            self._block(key, time, idx, block.type, block.kind, block.text, block.call_id)
+            if block.type == "tool_use":
+                self._call(key, time, block.call_id, block.name, block.given or {})
+            elif block.type == "tool_result":
+                self._result(key, time, block.call_id, block.is_error, block.text)
+        gap = max(0, time - self.last_us) if time and self.last_us else 0
+        self.active_us += gap if gap < PAUSE else 0
+        self.last_us = time or self.last_us
+        if message.role == "assistant":
+            self._times[self.seq] = time, message.git_branch
+        uuid, event = self._names(message)
+        self.rows.messages.append(
+            (
+                key,
+                1,
+                event,
+                uuid,
+                self._parent(message.parent),
+                time,
+                gap,
+                message.kind,
+                message.role,
+                message.model,
+                message.git_branch,
+                message.is_sidechain * _SIDECHAIN | message.is_meta * _META,
+                chars,
+            )
+        )
+        self._last = message.uuid, event
+        self.rows.chars += chars
+
+    def _names(self, message: Message) -> tuple[bytes | str, bytes]:
+        if message.uuid:
+            uuid = packed_uuid(message.uuid)
+            return uuid, event_key(self._agent, self._session, uuid)
+        said = blake2b(digest_size=16)
+        for block in message.blocks:
+            said.update(block.text.encode("utf-8", "surrogatepass") + b"\0")
+        return "", key_of(self._agent, self._session, str(self.seq), message.role, said.hexdigest())
+
+    def _parent(self, uuid: str | None) -> bytes:
+        if not uuid:
+            return b""
+        if uuid == self._last[0]:
+            return self._last[1]
+        return event_key(self._agent, self._session, packed_uuid(uuid))
+
+    def _block(self, message: int, time: int, idx: int, type_: str, kind: str, text: str, call: str) -> int:
+        self.blocks += 1
+        key = self._base + self.blocks
+        self.rows.blocks.append((key, message, idx, type_, kind, len(text), call))
+        if text and kind:
+            self.rows.texts.append((key, kind, time, text))
+        return key
+
+    def _call(self, message: int, time: int, call_id: str, name: str, given: dict[str, Any]) -> None:
+        self.calls += 1
+        row: list[Any] = [self._base + self.calls, call_id, message, 0, name, 0, time, 0]
+        self.rows.calls.append(row)
+        for idx, (content, status) in enumerate(changes.todos_of(name, given)):
+            self.todos += 1
+            self.rows.todos.append((self._base + self.todos, message, idx, content, status))
+        for path in changes.files_of(given):
+            self._file(path, time)
+        if call_id:
+            self._kept[row[0]] = row
+            meant = [list(change) for change in changes.changes_of(name, given)]
+            self._open[call_id] = [row[0], message, time, changes.is_write(name), meant]
+            if len(self._open) > MAX_CALLS:
+                del self._open[next(iter(self._open))]
+
+    def _file(self, path: str, time: int) -> None:
+        mark = blake2b(path.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        if mark not in self._files:
+            self._files.add(mark)
+            self._block(0, time, 0, FILE, FILE, path, "")
+
+    def _result(self, message: int, time: int, call_id: str, is_error: bool, text: str) -> None:
+        self.errors += is_error
+        call = self._open.pop(call_id, None)
+        if call is None:
+            return
+        key, asked, began, writes, meant = call
+        took = max(0, time - began) if time and began else 0
+        row = self._kept.get(key)
+        if row is not None:
+            row[3], row[5], row[7] = message, int(is_error), took
+        else:
+            self.rows.results.append((message, int(is_error), took, key))
+        if not is_error:
+            is_new = writes and "creat" in text[:_CREATED].lower()
+            for path, op, added, removed in meant:
+                self.changes += 1
+                op = "create" if is_new else op
+                self.rows.changes.append((self._base + self.changes, asked, path, op, added, removed))
+
+    def set_title(self, title: str, time: int) -> None:
+        """Give the session a title; the one before is no longer true."""
+        if self.title:
+            self.rows.stale.append(self._base + self.title)
+        self.title = self._block(0, time, 0, TITLE, TITLE, title, "") - self._base if title else 0
+
+    def use(self, call: Call, branch: str) -> None:
+        """What a request used, once its message was taken in; `branch` is the session's, where that names none."""
+        self.used += 1
+        time, named = self._times.get(call.seq, (0, ""))
+        message = self._base + call.seq if call.seq else 0
+        key = key_of(self._agent, call.key)
+        self.rows.uses.append(
+            (self._base + self.used, 1, key, message, call.model, named or branch, time, *call.counts)
+        )

@@ -1,0 +1,155 @@
+"""Searching the stored text itself: pieces of text, and regular expressions in linear time. What is found is exact.
+
+Where the letters that every match must have can be told, the index says which blocks have them; else all are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from clew.catalog.lookup import Scope, TextReader
+from clew.catalog.schema import SPAN
+from clew.catalog.texts import TextStore, cut, head_size
+from clew.errors import UsageError
+
+_ANCHORS = ("^", "$", r"\A", r"\z", r"\Z")
+_MEMORY = 64 << 20
+FEW = 2_000
+"""Up to so many blocks are looked up one by one; to read all of them is quicker than that."""
+
+
+class Wanted(NamedTuple):
+    """What a text is searched for."""
+
+    is_in: Callable[[bytes, int], bool]
+    """Whether some bytes hold it, from a place on."""
+    places: Callable[[str], list[tuple[int, int]]]
+    """Where it stands in a text."""
+    literals: tuple[str, ...]
+    """Pieces that every match has, in any case."""
+    is_local: bool
+    """True where a match inside a text is one inside any text around it."""
+
+
+def substring(text: str) -> Wanted:
+    """A piece of text, in any case."""
+    if not text:
+        raise UsageError("nothing to look for")
+    folded = text.casefold()
+    if text.isascii():
+        letters = folded.encode()
+        return Wanted(lambda found, at: found.lower().find(letters, at) >= 0, _finder(folded), (text,), True)
+
+    def is_in(found: bytes, at: int) -> bool:
+        return folded in found[at:].decode("utf-8", "replace").casefold()
+
+    return Wanted(is_in, _finder(folded), (), True)
+
+
+def _finder(folded: str) -> Callable[[str], list[tuple[int, int]]]:
+    def places(text: str) -> list[tuple[int, int]]:
+        lowered = text.lower() if text.isascii() else text.casefold()
+        start = lowered.find(folded)
+        # Casefolding can make a text longer; then the place is only about right.
+        return [(start, start + len(folded))] if start >= 0 and start + len(folded) <= len(text) else []
+
+    return places
+
+
+def regex(pattern: str) -> Wanted:
+    """A regular expression, in the syntax of RE2."""
+    import re2
+
+    if not pattern:
+        raise UsageError("nothing to look for")
+    options = re2.Options()
+    options.log_errors, options.never_capture, options.max_mem = False, True, _MEMORY
+    clean = pattern.encode("utf-8", "replace").decode()
+    try:
+        raw, readable = re2.compile(clean.encode(), options), re2.compile(clean, options)
+    except re2.error as error:
+        told = error.args[0] if error.args else error
+        why = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        raise UsageError(f"--regex: {why}") from None
+    search: Any = raw.search
+    is_local = not any(anchor in pattern for anchor in _ANCHORS)
+    return Wanted(lambda found, at: search(found, at) is not None, _matches(readable), literals_of(pattern), is_local)
+
+
+def _matches(compiled: Any) -> Callable[[str], list[tuple[int, int]]]:
+    def places(text: str) -> list[tuple[int, int]]:
+        found = compiled.search(text.encode("utf-8", "replace").decode())
+        return [found.span()] if found and found.end() > found.start() else []
+
+    return places
+
+
+def literals_of(pattern: str) -> tuple[str, ...]:
+    """Pieces that every match of an expression has; none where that is not plain to see."""
+    if "|" in pattern or "(?" in pattern.removeprefix("(?i)"):
+        return ()
+    pieces, run, depth, at = list[str](), "", 0, len(pattern) - len(pattern.removeprefix("(?i)"))
+    while at < len(pattern):
+        char, size = pattern[at], 1
+        if char == "\\":
+            size, literal = 2, pattern[at + 1 : at + 2]
+            if literal.isalnum():
+                return () if literal in "QEpPx0123456789" else _told(pieces, run)
+        elif char == "[":
+            return _told(pieces, run)
+        else:
+            literal = "" if char in "(){}.*+?^$" else char
+        if literal and not depth:
+            run += literal
+        else:
+            # What stands before ? * { may be missing.
+            pieces.append(run[:-1] if char in "?*{" else run)
+            run = ""
+            depth += (char == "(") - (char == ")")
+            if char in "({":
+                return _told(pieces, "")
+        at += size
+    return _told(pieces, run)
+
+
+def _told(pieces: list[str], run: str) -> tuple[str, ...]:
+    return tuple(piece for piece in (*pieces, run) if piece)
+
+
+def scan(store: TextStore, reader: TextReader, wanted: Wanted, scope: Scope) -> Iterator[int]:
+    """The blocks that hold what is wanted, whether or not they are still true; those that wait for the index too."""
+    for doc, text in store.pending():
+        if _has(wanted, text):
+            yield doc
+    docs = reader.with_letters(wanted.literals, scope, FEW)
+    if docs is None:
+        yield from _all(store, wanted, scope)
+        return
+    for doc in sorted(docs):
+        found = store.stored(doc)
+        if found is not None and _has(wanted, found):
+            yield doc
+
+
+def _has(wanted: Wanted, text: str) -> bool:
+    return wanted.is_in(text.encode("utf-8", "surrogatepass"), 0)
+
+
+def _all(store: TextStore, wanted: Wanted, scope: Scope) -> Iterator[int]:
+    spans = None
+    if scope.sources is not None:
+        spans = [(source * SPAN, source * SPAN + SPAN - 1) for source in sorted(scope.sources)]
+    found: set[int] = set()
+    source = -1
+    for first, unpacked in store.chunks(spans):
+        if first // SPAN != source:
+            source = first // SPAN
+            found.clear()
+        if wanted.is_local and not found and not wanted.is_in(unpacked, head_size(unpacked)):
+            continue
+        chunk = cut(first, unpacked)
+        for doc, text in zip(chunk.docs, chunk.texts, strict=True):
+            if text in found if isinstance(text, int) else wanted.is_in(text, 0):
+                found.add(doc)
+                yield doc

@@ -1,0 +1,272 @@
+"""Search: what was asked for, found in the index and in what waits for it, with a snippet for each hit."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from time import gmtime, strftime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from clew.catalog import place
+from clew.catalog.lookup import MANY, Match, Scope, TextReader, in_order
+from clew.catalog.query import Query, matches, parse, positive
+from clew.catalog.schema import SPAN
+from clew.catalog.snippets import Find, Snippet, finder, snippet
+from clew.catalog.text import KINDS
+from clew.catalog.texts import TextStore
+from clew.catalog.tokens import parts, words
+from clew.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clew.catalog.scanning import Wanted
+    from clew.filters import Filters
+
+Mode = Literal["words", "substring", "regex"]
+PLACES = {
+    "prompts": ("prompt",),
+    "answers": ("answer",),
+    "thinking": ("thinking",),
+    "tools": ("input", "output"),
+    "titles": ("title",),
+    "files": ("file",),
+}
+"""What `--in` can name, and the kinds of text that are meant."""
+LIMIT = 20
+_MAPPED = 1 << 30
+"""So much of the rows is read without a copy."""
+_SURE = 1e9
+"""The rank of what is newer than the index."""
+
+_ROW = f"""
+SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {SPAN}, s.agent, s.native_id, s.title, s.project,
+  coalesce(m.shown, s.shown)
+FROM block b JOIN session s ON s.id = b.id / {SPAN} JOIN word k ON k.id = b.kind LEFT JOIN message m ON m.id = b.message
+WHERE b.id = ?
+"""
+
+
+class Request(NamedTuple):
+    """What is asked for."""
+
+    query: str
+    mode: Mode = "words"
+    places: tuple[str, ...] = ()
+    newest: bool = False
+    limit: int = LIMIT
+    offset: int = 0
+    filters: Filters | None = None
+
+
+class Hit(NamedTuple):
+    """A block that was found."""
+
+    agent: str
+    session: str
+    message: int | None
+    """Its number in the session; None for a title or a file's name."""
+    kind: str
+    when: int
+    """Microseconds since 1970; 0 where nobody knows."""
+    title: str
+    project: str
+    snippet: Snippet
+
+    @property
+    def reference(self) -> str:
+        """What opens it."""
+        return f"{self.agent}:{self.session}" + (f"#{self.message}" if self.message is not None else "")
+
+    @property
+    def timestamp(self) -> str | None:
+        """The time as documents spell it."""
+        if not self.when:
+            return None
+        return strftime("%Y-%m-%dT%H:%M:%S", gmtime(self.when // 1_000_000)) + f".{self.when // 1000 % 1000:03}Z"
+
+
+class Found:
+    """One page of what was found, and how much there is in all."""
+
+    def __init__(self, total: int, matches: list[Match], look_up: Callable[[list[Match]], list[Hit]]) -> None:
+        self.total, self.matches, self._look_up = total, matches, look_up
+
+    @cached_property
+    def hits(self) -> list[Hit]:
+        """The hits of the page; their rows and texts are read when they are first looked at."""
+        return self._look_up(self.matches)
+
+    def part(self, start: int, stop: int) -> Found:
+        """Some of the hits of the page."""
+        return Found(self.total, self.matches[start:stop], self._look_up)
+
+    def read(self) -> Found:
+        """The same, once the hits were looked at: the searcher may be closed."""
+        assert len(self.hits) <= len(self.matches)
+        return self
+
+
+def kinds_of(places: Iterable[str]) -> frozenset[str] | None:
+    """The kinds of text that `--in` names; None for all."""
+    found: set[str] = set()
+    for name in places:
+        if name not in PLACES:
+            raise UsageError(f"--in {name}: choose from {', '.join(PLACES)}")
+        found.update(PLACES[name])
+    return frozenset(found) or None
+
+
+def check(request: Request) -> None:
+    """Raise where a request makes no sense, whatever the catalog holds."""
+    from clew.catalog.scanning import regex, substring
+
+    {"words": parse, "substring": substring, "regex": regex}[request.mode](request.query)
+    kinds_of(request.places)
+    if request.offset + request.limit > MANY:
+        raise UsageError(f"only the first {MANY} hits can be looked at; narrow the search")
+
+
+Redact = Callable[[str], str]
+
+
+def secrets_masked(text: str) -> str:
+    """The text without secrets. The rules are loaded for the first."""
+    from clew.redact import redact
+
+    return redact(text)
+
+
+class Searcher:
+    """Answers requests from one catalog; may live long, and sees what later syncs add."""
+
+    def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
+        db = place.open_reader(folder)
+        if db is None:
+            raise UsageError("there is no catalog yet; `clew sync` makes one")
+        self._db: sqlite3.Connection = db
+        db.execute(f"PRAGMA mmap_size = {_MAPPED}")
+        self._reader = TextReader(f"{folder}/{place.TEXT}")
+        self._store: TextStore | None = None
+        self._redact = redact
+
+    def close(self) -> None:
+        """Let go of the catalog."""
+        self._db.close()
+
+    @property
+    def store(self) -> TextStore:
+        """The stored text; what unpacks it is loaded when it is first needed."""
+        if self._store is None:
+            self._store = TextStore(self._db)
+        return self._store
+
+    def search(self, request: Request) -> Found:
+        """One page of hits, best or newest first, and the number of all. Look at the hits before `close`."""
+        check(request)
+        self._reader.refresh()
+        if self._store is not None:
+            self._store.forget()
+        # One look at the rows, whatever others write meanwhile.
+        self._db.execute("BEGIN")
+        try:
+            return self._search(request)
+        finally:
+            self._db.execute("ROLLBACK")
+
+    def _search(self, request: Request) -> Found:
+        if request.mode == "words":
+            query = parse(request.query)
+            total, found = self._by_words(query, self._scope(request), request)
+            find = finder(positive(query))
+        else:
+            wanted = self._wanted(request)
+            total, found = self._by_text(wanted, self._scope(request), request)
+            find = wanted.places
+        page = found[request.offset : request.offset + request.limit]
+        return Found(total, page, lambda matches: self._hits(matches, find))
+
+    def _wanted(self, request: Request) -> Wanted:
+        from clew.catalog.scanning import regex, substring
+
+        return substring(request.query) if request.mode == "substring" else regex(request.query)
+
+    def _scope(self, request: Request) -> Scope:
+        stale = [doc for (doc,) in self._db.execute("SELECT doc FROM stale")]
+        scope = Scope(kinds_of(request.places), None, stale)
+        return scope if request.filters is None else scope._replace(sources=self.chosen(request.filters))
+
+    def chosen(self, filters: Filters) -> frozenset[int]:
+        """The sources whose sessions pass all filters."""
+        from clew.catalog.choosing import chosen
+
+        return chosen(self._db, filters, self._holding)
+
+    def _holding(self, text: str, kinds: frozenset[str] | None) -> set[int]:
+        from clew.catalog.scanning import scan, substring
+
+        scope = Scope(kinds)
+        found = scan(self.store, self._reader, substring(text), scope)
+        return {doc for doc in found if self._row(doc, scope) is not None}
+
+    def _by_words(self, query: Query, scope: Scope, request: Request) -> tuple[int, list[Match]]:
+        end = request.offset + request.limit
+        total, found = self._reader.find(query, scope, max(1, end), newest=request.newest)
+        new = list(self._waiting(query, scope))
+        return total + len(new), in_order([*found, *new], request.newest)[:end]
+
+    def _waiting(self, query: Query, scope: Scope) -> Iterator[Match]:
+        """What matches of the text that is not in the index yet."""
+        for doc, text in self._db.execute("SELECT doc, text FROM pending"):
+            row = self._row(doc, scope)
+            if row is not None and matches(query, [words(text), *parts(text)]):
+                yield Match(_SURE, row[1], doc)
+
+    def _waits(self) -> bool:
+        return self._db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() is not None
+
+    def _by_text(self, wanted: Wanted, scope: Scope, request: Request) -> tuple[int, list[Match]]:
+        from clew.catalog.scanning import scan
+
+        found = []
+        for doc in scan(self.store, self._reader, wanted, scope):
+            row = self._row(doc, scope)
+            if row is not None:
+                found.append(Match(0.0, row[1], doc))
+        return len(found), in_order(found, newest=True)[: request.offset + request.limit]
+
+    def _row(self, doc: int, scope: Scope) -> tuple[Any, ...] | None:
+        """What is known of a block; None where it is not to be shown."""
+        row: tuple[Any, ...] | None = self._db.execute(_ROW, (doc,)).fetchone()
+        if row is None or not row[-1] or doc in scope.stale:
+            return None
+        if scope.kinds is not None and row[0] not in scope.kinds:
+            return None
+        return row if scope.sources is None or doc // SPAN in scope.sources else None
+
+    def _hits(self, page: list[Match], find: Find) -> list[Hit]:
+        hits = []
+        get = self.store.get if self._waits() else self.store.stored
+        for match in page:
+            row = self._db.execute(_ROW, (match.doc,)).fetchone()
+            if row is not None:
+                kind, when, message, agent, session, title, project, _ = row
+                # The whole text is redacted before anything is cut from it.
+                text = self._redact(get(match.doc) or "")
+                shown = snippet(text, find, _visible)
+                title = self._redact(title)
+                hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
+        return hits
+
+
+def _visible(text: str) -> str:
+    """The text with what would steer a terminal spelled out. Most needs no look at what that could be."""
+    if text.isascii() and text.isprintable():
+        return text
+    from clew.render.safe import visible
+
+    return visible(text)
+
+
+assert {kind for kinds in PLACES.values() for kind in kinds} == set(KINDS)

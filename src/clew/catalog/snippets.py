@@ -1,0 +1,110 @@
+"""What a hit looks like: a piece of the text around what was found, on one line, with the places marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from clew.catalog.query import Phrase
+from clew.catalog.tokens import spelled
+
+WIDTH = 160
+"""Characters of a snippet."""
+_BEFORE = 40
+_EDGE, _END, _JOIN = r"(?<![^\W_])", r"(?![^\W_])", r"[\W_]+"
+
+Find = Callable[[str], list[tuple[int, int]]]
+
+
+class Snippet(NamedTuple):
+    """A piece of text, and the places in it that match."""
+
+    text: str
+    marks: list[tuple[int, int]]
+
+    def marked(self, before: str, behind: str) -> str:
+        """The text with something around each place."""
+        pieces, last = list[str](), 0
+        for start, end in self.marks:
+            pieces += [self.text[last:start], before, self.text[start:end], behind]
+            last = end
+        return "".join([*pieces, self.text[last:]])
+
+
+def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
+    """The text around the first place; `shown` makes a piece of it fit for one line."""
+    places = find(text)
+    begin = max(0, places[0][0] - _BEFORE) if places else 0
+    end = min(len(text), begin + WIDTH)
+    begin = max(0, min(begin, end - WIDTH))
+    pieces, marks, length = list[str](), list[tuple[int, int]](), 0
+    at = begin
+    for start, stop in [place for place in places if begin <= place[0] and place[1] <= end]:
+        for piece, is_mark in ((text[at:start], False), (text[start:stop], True)):
+            piece = _one_line(piece, shown, pieces)
+            if is_mark and piece:
+                marks.append((length, length + len(piece)))
+            pieces.append(piece)
+            length += len(piece)
+        at = stop
+    pieces.append(_one_line(text[at:end], shown, pieces).rstrip())
+    return _framed("".join(pieces), marks, begin > 0, end < len(text))
+
+
+def _one_line(piece: str, shown: Callable[[str], str], before: list[str]) -> str:
+    """A piece on one line: runs of white space are one space, also across pieces."""
+    line = shown(re.sub(r"\s+", " ", piece))
+    return line.lstrip() if not before or before[-1].endswith(" ") or not any(before) else line
+
+
+def _framed(text: str, marks: list[tuple[int, int]], is_behind: bool, is_before: bool) -> Snippet:
+    lead = "…" if is_behind else ""
+    moved = [(start + len(lead), end + len(lead)) for start, end in marks]
+    return Snippet(lead + text + ("…" if is_before else ""), moved)
+
+
+def finder(phrases: Iterable[Phrase]) -> Find:
+    """Finds the phrases of a query in a text as it stands, not as it is indexed."""
+    found = list(phrases)
+    pattern = "|".join(_pattern(phrase) for phrase in sorted(found, key=lambda phrase: -len(phrase.words)))
+    expression = re.compile(pattern) if pattern else None
+    parts = re.compile("|".join(re.escape(word) for phrase in found for word in phrase.words)) if found else None
+
+    def find(text: str) -> list[tuple[int, int]]:
+        folded, origin = _folded(text)
+        for wanted in (expression, parts):
+            # A part of camelCase begins in the middle of a word: then any place with its letters will do.
+            places = _places(wanted, folded) if wanted is not None else []
+            if places:
+                return places if origin is None else [(origin[start], origin[end - 1] + 1) for start, end in places]
+        return []
+
+    return find
+
+
+def _pattern(phrase: Phrase) -> str:
+    words = [re.escape(word) for word in phrase.words]
+    return _EDGE + _JOIN.join(words) + (r"[^\W_]*" if phrase.is_prefix else _END)
+
+
+def _places(wanted: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """The first place, and those near enough to be shown with it."""
+    first = wanted.search(text)
+    if first is None or first.end() == first.start():
+        return []
+    near = wanted.finditer(text, first.end(), first.start() + WIDTH)
+    return [first.span(), *(match.span() for match in near if match.end() > match.start())]
+
+
+def _folded(text: str) -> tuple[str, list[int] | None]:
+    """The text as it is indexed, and the place that each character comes from; None where that is the same."""
+    whole = spelled(text)
+    if len(whole) == len(text) and (text.isascii() or whole == text.lower()):
+        return whole, None
+    pieces, origin = list[str](), list[int]()
+    for place, char in enumerate(text):
+        piece = char.lower() if char.isascii() else spelled(char)
+        pieces.append(piece)
+        origin += [place] * len(piece)
+    return "".join(pieces), origin

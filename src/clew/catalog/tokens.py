@@ -1,0 +1,107 @@
+"""What words a text has. The text index is given `spelled(text)` and cuts at everything that is no letter or digit.
+
+Words are in lower case and without accents. An ideograph, a syllable of Hangul or Kana is a word of its own, so that a
+run of them is a phrase. What `_` or `.` or `/` joins are several words, and a phrase finds them whole. The parts of
+camelCase are words too: they stand behind the text, each identifier's by themselves (`humps`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from unicodedata import category, normalize
+
+MAX_WORD = 65_530
+"""Longer words, in bytes, are not indexed."""
+
+_CASES = bytes(0x41 if 0x41 <= code <= 0x5A else 0x61 if 0x61 <= code <= 0x7A else 0x20 for code in range(256))
+_ASCII = bytes(range(128))
+_CAMEL = r"(?<![A-Za-z0-9])[A-Za-z0-9]*[a-z][A-Z][A-Za-z0-9]*"
+_HUMP = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
+_WORD = re.compile(r"[^\W_]+")
+_LONGEST = 200
+"""A longer run of letters is no identifier."""
+
+_ALONE = (
+    "[\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u30ff\u3105-\u318f\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b2ff\U00020000-\U0003ffff]"
+)
+_PLAIN = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h", "ŧ": "t"}
+_LETTERS_AS_SIGNS = ("\u24b6", "\u24e9"), ("\U0001f130", "\U0001f189")
+
+
+def spelled(text: str) -> str:
+    """The text as it is indexed: folded where anything in it needs to be."""
+    if text.isascii():
+        return text.lower()
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair.
+        return spelled(text.encode("utf-8", "replace").decode())
+    high = raw.translate(None, _ASCII).decode()
+    if _HARMLESS.issuperset(high) or all(map(_is_harmless, set(high))):
+        # Only ASCII has cases then, and bytes are many times quicker.
+        return raw.lower().decode()
+    return normalize("NFKC", text).casefold().translate(_FOLDED)
+
+
+def humps(text: str) -> list[str]:
+    """The parts of each camelCase identifier, each identifier once."""
+    if b"aA" not in text.encode("utf-8", "surrogatepass").translate(_CASES):
+        return []
+    found = dict.fromkeys(name for name in _compiled(_CAMEL).findall(text) if len(name) <= _LONGEST)
+    return [" ".join(_compiled(_HUMP).findall(name)).lower() for name in found]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in order, as the index sees them; without the parts of camelCase."""
+    return [word for word in _WORD.findall(spelled(text)) if len(word.encode()) <= MAX_WORD]
+
+
+def parts(text: str) -> list[list[str]]:
+    """The words of the parts of each camelCase identifier."""
+    return [found.split() for found in humps(text)]
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern that few texts need."""
+    return re.compile(pattern)
+
+
+_HARMLESS: set[str] = set()
+"""Characters beyond ASCII that part words and nothing else."""
+
+
+def _is_harmless(char: str) -> bool:
+    """True for what parts words, and still would when it is folded; `™` becomes letters."""
+    if category(char)[0] not in "PSZ" or any(map(str.isalnum, normalize("NFKC", char))):
+        return False
+    if any(first <= char <= last for first, last in _LETTERS_AS_SIGNS):
+        return False
+    _HARMLESS.add(char)
+    return True
+
+
+class _Folds(dict[int, str]):
+    """What stands for a character: itself, its letter without accents, or a space."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = folded = chr(code) if code < 0x80 else _folded(chr(code))
+        return folded
+
+
+_FOLDED = _Folds()
+
+
+def _folded(char: str) -> str:
+    kind = category(char)[0]
+    if kind == "M":
+        return ""
+    if kind not in "LN":
+        return " "
+    if _compiled(_ALONE).match(char):
+        return f" {char} "
+    letters = "".join(part for part in normalize("NFKD", char) if category(part)[0] in "LN")
+    return _PLAIN.get(letters, letters.casefold()) or " "

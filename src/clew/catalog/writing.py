@@ -1,0 +1,165 @@
+"""Rows into the catalog. All that is written for a source is written in one transaction, so a kill leaves no half."""
+
+from __future__ import annotations
+
+from clew.agents.told import most
+from clew.catalog.schema import SPAN, add_days
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from clew.catalog.rows import Row, Rows
+    from clew.pricing import PriceTable
+
+KEYED = ("message", "block", "call", "use", "own_use", "change", "todo")
+"""Tables whose keys tell the source."""
+COUNTS = (
+    "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
+    "cache_creation_1h_tokens reasoning_tokens"
+).split()
+"""In the order of `derive.usage.FIELDS`."""
+
+
+class transaction:
+    """All or nothing. The lock is taken at once: a reader that becomes a writer could find itself too late."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._db.execute("COMMIT")
+        elif self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+
+def span_of(source: int) -> tuple[int, int]:
+    """The first and the last key that rows of a source can have."""
+    return source * SPAN, source * SPAN + SPAN - 1
+
+
+class _Words(dict[str, int]):
+    """The numbers of words that many rows repeat."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__({"": 0})
+        self._db = db
+
+    def __missing__(self, text: str) -> int:
+        self._db.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (text,))
+        (number,) = self._db.execute("SELECT id FROM word WHERE text = ?", (text,)).fetchone()
+        self[text] = number
+        return int(number)
+
+
+class RowWriter:
+    """Writes rows of sources, and counts them."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._words = _Words(db)
+        self._prices: PriceTable | None = None
+        self.written = 0
+
+    def forget(self) -> None:
+        """Words of a transaction that was undone have no number."""
+        self._words = _Words(self._db)
+
+    def drop(self, source: int) -> None:
+        """Remove all rows of a source. Copies of them in other sources are to be looked at anew."""
+        span = span_of(source)
+        for table, key in (("message", "event"), ("use", "usage_id")):
+            self._db.execute(
+                f"INSERT OR IGNORE INTO loose SELECT {key} FROM {table} a WHERE a.id BETWEEN ? AND ? AND EXISTS"
+                f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id NOT BETWEEN ? AND ?)",
+                (*span, *span),
+            )
+        for table in KEYED:
+            self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
+        self._db.execute("DELETE FROM session WHERE id = ?", (source,))
+        self._db.execute("DELETE FROM tally WHERE source = ?", (source,))
+        for table in ("pending", "stale"):
+            self._db.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", span)
+        self._db.execute("DELETE FROM text WHERE first BETWEEN ? AND ?", span)
+
+    def write(self, rows: Rows) -> None:
+        """Write what a source told."""
+        words = self._words
+        messages = [(*m[:7], words[m[7]], words[m[8]], words[m[9]], words[m[10]], *m[11:]) for m in rows.messages]
+        self._many("message", 13, messages)
+        self._many("block", 7, [(*row[:3], words[row[3]], words[row[4]], *row[5:]) for row in rows.blocks])
+        self._many("call", 8, [(*row[:4], words[row[4]], *row[5:]) for row in rows.calls])
+        self._many("change", 6, [(*row[:3], words[row[3]], *row[4:]) for row in rows.changes])
+        self._many("todo", 5, rows.todos)
+        self._many("use", 16, [self._use(row) for row in rows.uses])
+        self._many("stale", 1, [(doc,) for doc in rows.stale])
+        self._db.executemany("UPDATE call SET result = ?, is_error = ?, duration_us = ? WHERE id = ?", rows.results)
+        self.written += len(rows.results)
+        if rows.stale:
+            self._db.executemany("DELETE FROM block WHERE id = ?", [(doc,) for doc in rows.stale])
+        add_days(self._db, {row[5] for row in rows.messages} | {row[6] for row in rows.uses})
+
+    def _many(self, table: str, width: int, rows: Iterable[Row]) -> None:
+        found = rows if isinstance(rows, list) else list(rows)
+        if found:
+            marks = ", ".join("?" * width)
+            self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", found)
+            self.written += len(found)
+
+    def _use(self, row: Row) -> Row:
+        key, shown, name, message, model, branch, time, *counts = row
+        cost = self.cost(model, counts)
+        priced = cost is not None
+        return key, shown, name, message, self._words[model], self._words[branch], time, *counts, cost or 0, int(priced)
+
+    def cost(self, model: str, counts: Iterable[int | None]) -> int | None:
+        """What a call costs in nano-dollars; None where nobody knows."""
+        if self._prices is None:
+            from clew.pricing import prices
+
+            self._prices = prices()
+        fresh, output, created, read, short, long, _ = (count or 0 for count in counts)
+        return self._prices.cost(model, fresh, output, read, short or max(0, created - long), long)
+
+    def session(self, source: int, row: Row, message: int = 0, use: int = 0) -> None:
+        """Write the row of a session; of its messages and calls, those behind these numbers are new."""
+        marks = ", ".join("?" * (len(row) + 1))
+        self._db.execute(f"INSERT OR REPLACE INTO session VALUES ({marks})", (source, *row))
+        add_days(self._db, (row[10], row[11]))
+        base = source * SPAN
+        self._db.execute("INSERT OR IGNORE INTO unsettled VALUES (?, ?, ?)", (source, base + message, base + use))
+        self.written += 1
+
+    def add_uses(self, source: int, rows: list[Row]) -> None:
+        """Write what was used by requests of which some may be known: their lines can stand far apart."""
+        fresh = []
+        for row in rows:
+            known = self._known(source, row[2])
+            if known is None:
+                fresh.append(row)
+                continue
+            key, *before = known
+            counts = [most(old, new) for old, new in zip(before, row[7:], strict=True)]
+            sets = ", ".join(f"{name} = ?" for name in COUNTS)
+            cost = self.cost(row[4], counts)
+            values = (*counts, cost or 0, int(cost is not None), key)
+            self._db.execute(f"UPDATE use SET {sets}, cost_nano = ?, is_priced = ? WHERE id = ?", values)
+            self._db.execute("DELETE FROM own_use WHERE id = ?", (key,))
+            self.written += 1
+        self._many("use", 16, [self._use(row) for row in fresh])
+        add_days(self._db, {row[6] for row in fresh})
+
+    def _known(self, source: int, name: bytes) -> Row | None:
+        """The row of a call in this source, with the counts that the source itself gave."""
+        names = ", ".join(f"CASE WHEN o.id IS NULL THEN u.{name} ELSE o.{name} END" for name in COUNTS)
+        found: Row | None = self._db.execute(
+            f"SELECT u.id, {names} FROM use u LEFT JOIN own_use o ON o.id = u.id"
+            " WHERE u.usage_id = ? AND u.id BETWEEN ? AND ?",
+            (name, *span_of(source)),
+        ).fetchone()
+        return found

@@ -1,0 +1,402 @@
+"""clew archive: the raw files of every session, kept before an agent deletes or rewrites them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
+from clew.cli.output import print_json, print_table, say
+from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.filters import Filters, point_in_time
+from clew.library import Library, StoredSession
+from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.archive.capture import Outcome
+    from clew.archive.copying import Wanted
+    from clew.archive.layout import Version
+    from clew.archive.pruning import Plan
+    from clew.archive.state import State
+    from clew.archive.writing import Recall
+
+_UNREADABLE = 3
+_archive_option = click.option(
+    "--archive", "chosen", metavar="DIR", help="Where the archive is; else among clew's own files."
+)
+
+
+@click.group("archive", invoke_without_command=True)
+@click.option("--watch", is_flag=True, help="Go on, and keep what is new as it comes.")
+@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="How often to look.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="Pack so tightly: 1 to 19.")
+@_archive_option
+@filtering
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    watch: bool,
+    every: float,
+    level: int,
+    chosen: str | None,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Keep the raw files of every session before an agent deletes or rewrites them.
+
+    Takes in what is new: main files, their parts, what agents keep beside them. What was there before costs a look,
+    and a record that lies in many files is kept once. A file that was rewritten is a new version; the old one stays.
+    Sessions that are gone are read with `--source archive`.
+    """
+    context.meta["clew.archive"] = chosen
+    if as_json:
+        context.find_root().obj["json"] = True
+    if context.invoked_subcommand is not None:
+        return
+    shelf = library(context, homes)
+    filters = take_filters(options, shelf)
+    if watch:
+        _watch(context, shelf, filters, every, level)
+    outcome = _capture(context, shelf, filters, level, set())
+    if wants_json(context, as_json):
+        print_json(msgspec.to_builtins(outcome))
+    else:
+        say(_summary(outcome))
+    context.exit(_UNREADABLE if outcome.problems else 0)
+
+
+def _folder(context: click.Context, chosen: str | None) -> Path:
+    from clew.archive.layout import archive_folder
+
+    return archive_folder(chosen or context.meta.get("clew.archive"))
+
+
+def _capture(
+    context: click.Context, shelf: Library, filters: Filters, level: int, told: set[str], recall: Recall | None = None
+) -> Outcome:
+    """One capture. A problem is said unless it was told before."""
+    from clew.archive.capture import capture
+    from clew.archive.writing import writer
+
+    unreadable: list[str] = []
+    with writer(_folder(context, None), level=level, recall=recall) as open_writer:
+        outcome = capture(open_writer, _files(shelf, filters, unreadable), shelf.hosts[0].now, _progress())
+    outcome.problems += unreadable
+    for problem in outcome.problems:
+        if problem not in told:
+            told.add(problem)
+            say(f"clew: {problem}")
+    return outcome
+
+
+def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[Wanted]:
+    """The files of all sessions that pass the filters, and those that agents look into."""
+    from clew.agents import registry
+    from clew.archive.copying import companions_of, files_of
+    from clew.sources.local import in_homes
+
+    agents = filters.agent or None
+    for host in shelf.hosts:
+        for found in in_homes([host], agents):
+            session = StoredSession(found.agent, found.source, host)
+            try:
+                if filters.admits(session):
+                    yield from files_of(host, found.agent, found.source)
+            except SourceUnreadable as error:
+                unreadable.append(str(error))
+        yield from companions_of(host, [registry.get(name) for name in agents] if agents else registry.load_all())
+
+
+def _summary(outcome: Outcome) -> str:
+    from clew.render.tables import count, size
+
+    kinds = {"new": outcome.new, "grown": outcome.grown, "rewritten": outcome.rewritten}
+    said = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
+    tail = f"; {size(outcome.read)} read, {size(outcome.stored)} stored" if outcome.read else ""
+    return f"{count(outcome.files)} files: {said}{tail}"
+
+
+def _watch(context: click.Context, shelf: Library, filters: Filters, every: float, level: int) -> None:
+    """Look again and again, until interrupted; another process that writes is waited for."""
+    from clew.archive.writing import Recall
+
+    as_json = wants_json(context, False)
+    told: set[str] = set()
+    recall = Recall()
+    while True:
+        with suppress(Busy):
+            outcome = _capture(context, shelf, filters, level, told, recall)
+            if outcome.read and as_json:
+                print_json(msgspec.to_builtins(outcome))
+                sys.stdout.flush()
+            elif outcome.read:
+                say(_summary(outcome))
+        time.sleep(every)
+
+
+def _progress() -> Any:
+    """On a terminal, a line that counts; it goes when it is done."""
+    if not sys.stderr.isatty():
+        return None
+    begun = shown = time.monotonic()
+
+    def count(done: int, total: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if done >= total and shown > begun:
+            click.echo("\r\x1b[K", err=True, nl=False)
+        elif now - begun > 1 and now - shown > 0.1:
+            shown = now
+            click.echo(f"\r\x1b[K{done // 1_000_000} of {total // 1_000_000} MB", err=True, nl=False)
+
+    return count
+
+
+@command.command("list")
+@click.option("--captures", is_flag=True, help="List the captures instead.")
+@_archive_option
+@as_json_option
+@click.pass_context
+def list_command(context: click.Context, /, captures: bool, chosen: str | None, as_json: bool) -> int:
+    """List the archived sessions, those that were last written to first."""
+    from clew.archive.state import load
+
+    state = load(_folder(context, chosen))
+    rows = _captures(state) if captures else _sessions(state)
+    if wants_json(context, as_json):
+        print_json(rows)
+    elif captures:
+        _print_captures(rows)
+    else:
+        _print_sessions(rows)
+    return 0 if rows else 1
+
+
+def _captures(state: State) -> list[dict[str, JSON]]:
+    return [
+        {"number": one.number, "taken_at": _time(one.taken_us)}
+        | {"files": one.files, "bytes": one.raw, "stored": one.stored}
+        for one in reversed(state.captures)
+    ]
+
+
+def _time(micros: int) -> str:
+    from clew.model.time import spell_time
+
+    return spell_time(datetime.fromtimestamp(micros / 1e6, UTC))
+
+
+def _sessions(state: State) -> list[dict[str, JSON]]:
+    from clew.archive.cached import is_gone
+
+    groups: dict[tuple[int, bytes], list[list[Version]]] = {}
+    for (place, _), versions in state.files.items():
+        if versions[-1].role != "shared":
+            groups.setdefault((place, versions[-1].main), []).append(versions)
+    rows = []
+    for (place, main), files in groups.items():
+        own = next((versions for versions in files if versions[-1].path == main), files[0])
+        rows.append(
+            {
+                "id": own[-1].session,
+                "agent": own[-1].agent,
+                "path": os.fsdecode(main),
+                "files": len(files),
+                "versions": len(own),
+                "bytes": sum(versions[-1].size for versions in files),
+                "modified_at": _time(max(versions[-1].mtime_ns for versions in files) // 1000),
+                "archived_at": _time(max(versions[-1].taken_us for versions in files)),
+                "gone": is_gone(state.places[place], own[-1]),
+            }
+        )
+    return sorted(rows, key=lambda row: (row["modified_at"], row["path"]), reverse=True)
+
+
+def _print_sessions(rows: list[dict[str, JSON]]) -> None:
+    from clew.cli.command_list import shown_ids
+    from clew.host import Host
+    from clew.model.time import parse_time
+    from clew.render.tables import Column, ago, count, size
+
+    names = shown_ids(row["id"] for row in rows)
+    now = Host.local().now()
+    cells = [
+        [
+            names[row["id"]],
+            row["agent"],
+            ago(parse_time(row["modified_at"]), now),
+            count(row["files"]),
+            count(row["versions"]),
+            size(row["bytes"]),
+            "gone" if row["gone"] else "",
+        ]
+        for row in rows
+    ]
+    right = [Column(name, right=True) for name in ("files", "versions", "size")]
+    print_table([Column("id"), Column("agent"), Column("last"), *right, Column("")], cells)
+
+
+def _print_captures(rows: list[dict[str, JSON]]) -> None:
+    from clew.host import Host
+    from clew.model.time import parse_time
+    from clew.render.tables import Column, ago, count, size
+
+    now = Host.local().now()
+    cells = []
+    for row in rows:
+        taken = ago(parse_time(row["taken_at"]), now)
+        cells.append([str(row["number"]), taken, count(row["files"]), size(row["bytes"]), size(row["stored"])])
+    names = ("number", "taken", "files", "size", "stored")
+    print_table([Column(name, right=name != "taken") for name in names], cells)
+
+
+@command.command("verify")
+@_archive_option
+@as_json_option
+@click.pass_context
+def verify_command(context: click.Context, /, chosen: str | None, as_json: bool) -> int:
+    """Read everything that is archived, and compare it with what it was. Exit code 1 where something is wrong."""
+    from clew.archive.checking import verify
+    from clew.render.tables import count, size
+
+    proof = verify(_folder(context, chosen))
+    if wants_json(context, as_json):
+        print_json(proof._asdict())
+        return 1 if proof.problems else 0
+    for problem in proof.problems:
+        say(f"clew: {problem}")
+    if not proof.problems:
+        said = f"{count(proof.versions)} versions of files in {count(proof.blocks)} blocks, {size(proof.stored)}"
+        say(f"{said}: all as it was")
+    return 1 if proof.problems else 0
+
+
+@command.command("restore")
+@click.argument("references", nargs=-1, metavar="[REF]...")
+@click.option("--to", "target", required=True, metavar="DIR", help="The folder to put them into.")
+@click.option("--at", metavar="TIME", help="As they were archived at a time: 2026-11-01, 3d, yesterday.")
+@click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+@_archive_option
+@as_json_option
+@click.pass_context
+def restore_command(
+    context: click.Context,
+    /,
+    references: tuple[str, ...],
+    target: str,
+    at: str | None,
+    force: bool,
+    chosen: str | None,
+    as_json: bool,
+) -> int:
+    """Put archived files into a folder, with their bytes, modes and times: all, or those of some sessions.
+
+    Below the folder each file lies as it lay below its home. Links are not followed, and nothing outside is touched.
+    """
+    from clew.archive import restoring
+    from clew.archive.reading import Reader
+    from clew.host import Host
+    from clew.render.tables import count
+
+    at_us = round(point_in_time(at, Host.local().now()).timestamp() * 1e6) if at else None
+    reader = Reader(_folder(context, chosen))
+    try:
+        steps = restoring.plan(reader.state, restoring.choose(reader.state, references, at_us))
+        written, same = restoring.restore(reader, steps, Path(target), force)
+    finally:
+        reader.close()
+    if wants_json(context, as_json):
+        print_json({"written": written, "same": same, "files": [step.path for step in steps]})
+    else:
+        say(f"{count(written)} files written" + (f", {count(same)} were there" if same else ""))
+    return 0 if steps else 1
+
+
+@command.command("prune")
+@click.option("--keep-days", type=click.FloatRange(min=0), metavar="N", help="Keep sessions active in the last N days.")
+@click.option("--keep-versions", type=click.IntRange(min=1), metavar="N", help="Keep N versions of each file.")
+@click.option("--max-size", metavar="SIZE", help="Let the oldest sessions go until about this is left: 500MB, 20GB.")
+@click.option("--repack", is_flag=True, help="Pack everything that stays anew.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="Pack so tightly: 1 to 19.")
+@click.option("--apply", "for_good", is_flag=True, help="Do it; else it is only shown.")
+@_archive_option
+@as_json_option
+@click.pass_context
+def prune_command(
+    context: click.Context,
+    /,
+    keep_days: float | None,
+    keep_versions: int | None,
+    max_size: str | None,
+    repack: bool,
+    level: int,
+    for_good: bool,
+    chosen: str | None,
+    as_json: bool,
+) -> int:
+    """Let archived files go by a policy. Without --apply it only shows what would go.
+
+    All limits hold at once. A record that a version needs stays, whichever other versions go.
+    """
+    from clew.archive import cached, pruning
+    from clew.archive.writing import writer
+    from clew.host import Host
+
+    policy = pruning.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
+    if policy == pruning.Policy() and not repack:
+        raise UsageError("say what to keep: --keep-days, --keep-versions, --max-size, or --repack")
+    folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
+    if not for_good:
+        from clew.archive.state import load
+
+        _tell_plan(context, pruning.plan(load(folder), policy, now_us), False, as_json)
+        return 0
+    if not folder.is_dir():
+        raise SourceUnreadable(f"{folder}: there is no archive")
+    with writer(folder, level=level) as open_writer:
+        decided = pruning.plan(open_writer.state, policy, now_us)
+        if decided.dropped or repack:
+            pruning.prune(open_writer, decided, repack)
+            cached.forget()
+        decided = decided._replace(left=open_writer.state.stored)
+    _tell_plan(context, decided, True, as_json)
+    return 0
+
+
+def _tell_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
+    from clew.render.tables import count, size
+
+    paths = [os.fsdecode(version.path) for version in decided.dropped]
+    if wants_json(context, as_json):
+        figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
+        print_json({"applied": done, "dropped": paths, **figures})
+        return
+    for path in paths:
+        click.echo(path)
+    said = f"{count(len(paths))} versions of files {'went' if done else 'would go'}"
+    say(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
+    if not done:
+        say("nothing was changed; --apply does it")
+
+
+def _bytes(text: str) -> int:
+    """A size as people write it."""
+    units = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+    number = text.strip().lower().rstrip("kmgtb")
+    unit = text.strip().lower()[len(number) :].strip()
+    try:
+        return int(float(number) * units[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise UsageError(f"{text!r} is no size; try 500MB or 20GB") from None

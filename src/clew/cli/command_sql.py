@@ -1,0 +1,95 @@
+"""clew sql: questions to the catalog, in SQL."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from clew.cli.cataloguing import folder_for
+from clew.cli.options import common, library, wants_json
+from clew.cli.output import print_line, print_table, say
+from clew.errors import SourceUnreadable, UsageError
+
+_SHOWN = 1000
+"""Rows of a table; JSON and CSV give all."""
+
+
+@click.command("sql")
+@click.argument("query", metavar="QUERY")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@common
+@click.pass_context
+def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[str, ...], as_json: bool) -> int:
+    """Ask the catalog in SQL; nothing can be changed. JSON prints one row a line.
+
+    Tables: sessions, messages, blocks, tool_calls, usage, usage_days, file_changes, todos, sources. Run `clew sync`
+    before: this command answers from the catalog as it is.
+    """
+    from clew.catalog import place
+
+    folder = folder_for(context, homes, library(context, homes).hosts)
+    db = place.open_reader(folder)
+    if db is None:
+        raise SourceUnreadable("there is no catalog yet; `clew sync` makes it")
+    db.set_authorizer(_only_reading)
+    try:
+        cursor = db.execute(query)
+        names = [column[0] for column in cursor.description or ()]
+        return _print(names, iter(cursor), as_csv, wants_json(context, as_json))
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise UsageError(f"{error}") from error
+    finally:
+        db.close()
+
+
+_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+_PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
+
+
+def _only_reading(action: int, first: str | None, second: str | None, *_: Any) -> int:
+    """Refuse everything but questions: the file is opened for reading, and no other can be attached."""
+    if action == sqlite3.SQLITE_FUNCTION and second == "load_extension":
+        return sqlite3.SQLITE_DENY
+    if action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS):
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+def _print(names: list[str], rows: Iterator[tuple[Any, ...]], as_csv: bool, as_json: bool) -> int:
+    if not (as_csv or as_json):
+        return 0 if _print_table(names, rows) else 1
+    is_empty = True
+    writer = csv.writer(sys.stdout)
+    if as_csv:
+        writer.writerow(names)
+    for row in rows:
+        is_empty = False
+        cells = [_plain(cell) for cell in row]
+        if as_csv:
+            writer.writerow(cells)
+        else:
+            print_line(dict(zip(names, cells, strict=True)))
+    return int(is_empty)
+
+
+def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> int:
+    from itertools import islice
+
+    from clew.render.tables import Column
+
+    cells = list(islice(rows, _SHOWN))
+    numbers = [all(isinstance(row[at], int | float) for row in cells) for at in range(len(names))]
+    columns = [Column(name, right=right, flexible=not right) for name, right in zip(names, numbers, strict=True)]
+    print_table(columns, [["" if cell is None else str(_plain(cell)) for cell in row] for row in cells])
+    if next(rows, None) is not None:
+        say(f"clew: only {_SHOWN} rows are shown; --csv and --json give all")
+    return len(cells)
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value

@@ -1,0 +1,133 @@
+"""clew tail: the end of a session, and what comes."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+import click
+
+from clew.cli.cataloguing import find
+from clew.cli.options import common, library, wants_json
+from clew.cli.output import print_line, say
+from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.errors import SourceUnreadable
+from clew.library import StoredSession
+from clew.model.json import JSON
+from clew.render.detail import DETAILS, Detail
+
+_PAUSE = 0.3
+"""Seconds between two looks at a session that is followed."""
+
+State = tuple[tuple[int, int], ...]
+
+
+@click.command("tail")
+@click.argument("reference", metavar="REF")
+@click.option("-f", "--follow", is_flag=True, help="Go on, and print messages as they come.")
+@click.option(
+    "-n",
+    "--lines",
+    "count",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many messages to begin with.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="With --follow: leave when nothing came for so long.",
+)
+@click.option("--detail", type=click.Choice(DETAILS), default="conversation", show_default=True, help="How much of it.")
+@redacting
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    reference: str,
+    follow: bool,
+    count: int,
+    patience: float | None,
+    detail: Detail,
+    homes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Print the last messages of a session of any agent, and with -f what is written to it from then on.
+
+    JSON prints one message a line.
+    """
+    as_json = wants_json(context, as_json)
+    session = find(context, homes, library(context, homes), reference)
+    session = redaction(context, DATA if as_json else TEXT).session(session)
+    state = _state(session)
+    messages = _messages(session)
+    _print(session, messages[-count:] if count else [], as_json, detail)
+    if follow:
+        for came in _growing(session, state, len(messages), patience):
+            _print(session, came, as_json, detail)
+
+
+def _messages(session: StoredSession) -> list[dict[str, JSON]]:
+    return [unit.value for unit in session.units() if unit.is_message]
+
+
+def _growing(
+    session: StoredSession, state: State, printed: int, patience: float | None
+) -> Iterator[list[dict[str, JSON]]]:
+    """Messages as they come, some at a time."""
+    quiet = time.monotonic()
+    while True:
+        time.sleep(_PAUSE)
+        now = _state(session)
+        if now == state:
+            if patience is not None and time.monotonic() - quiet >= patience:
+                return
+            continue
+        state, quiet = now, time.monotonic()
+        try:
+            session.forget()
+            messages = _messages(session)
+        except SourceUnreadable as error:
+            say(f"clew: {error}")
+            continue
+        if len(messages) < printed:
+            say("clew: the session was written anew; what follows is from its end on")
+        elif len(messages) > printed:
+            yield messages[printed:]
+        printed = len(messages)
+
+
+def _state(session: StoredSession) -> State:
+    """What the session's files look like from outside."""
+    folder = session.path.parent
+    state = []
+    for path in (session.path, *(folder / name for name in session.source.parts)):
+        try:
+            found = path.stat()
+            state.append((found.st_mtime_ns, found.st_size))
+        except OSError:
+            state.append((0, -1))
+    return tuple(state)
+
+
+def _print(session: StoredSession, messages: list[dict[str, JSON]], as_json: bool, detail: Detail) -> None:
+    if as_json:
+        for message in messages:
+            print_line(message)
+    else:
+        from clew.render.outline import session_notes
+        from clew.render.terminal import show
+
+        header = session.session_object
+        pieces = show(header, iter(messages), shutil.get_terminal_size().columns, False, detail)
+        # The head was there before.
+        for piece in islice(pieces, 1 + len(list(session_notes(header))), None):
+            click.echo(piece, nl=False)
+    sys.stdout.flush()

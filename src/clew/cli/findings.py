@@ -1,0 +1,86 @@
+"""What `clew redact scan` says: where each secret lies, and never what it is."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from clew.cli.output import print_json, print_table, say
+from clew.cli.redacting import Redaction
+from clew.errors import UsageError
+from clew.library import StoredSession
+from clew.model.json import JSON
+
+
+class Report:
+    """The findings of all sessions; printed at the end, because a table wants to know its widths."""
+
+    def __init__(self, masking: Redaction, *, as_json: bool, reveal: bool) -> None:
+        if reveal and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+            raise UsageError("--reveal prints to a terminal only, and asks there first")
+        self._masking, self._as_json, self._reveal = masking, as_json, reveal
+        self.count = 0
+        self._rows: list[dict[str, JSON]] = []
+        self._values: dict[str, str] = {}
+
+    def add(self, session: StoredSession) -> None:
+        """Look through one session."""
+        if not self._masking.is_on:
+            return
+        redactor = self._masking.learned(session)
+        for unit in session.units():
+            for text, finding in redactor.findings(unit.value):
+                value = text[finding.start : finding.end]
+                marker = redactor.marker(value, finding.rule)
+                self._rows.append(
+                    {
+                        "session": session.id,
+                        "agent": session.agent.id,
+                        "message": unit.value["index"] if unit.is_message else None,
+                        "line": unit.line,
+                        "path": str(session.path),
+                        "rule": redactor.values.get(value, finding.rule),
+                        "kind": finding.kind,
+                        "confidence": finding.confidence,
+                        "masked": marker,
+                    }
+                )
+                if self._reveal:
+                    self._values[marker] = value
+        self.count = len(self._rows)
+
+    def finish(self) -> None:
+        """Print what was found."""
+        if self._as_json:
+            print_json({"rules": self._masking.version, "findings": self._rows})
+        elif self._rows:
+            self._print()
+        else:
+            say("nothing found")
+
+    def _print(self) -> None:
+        from clew.render.safe import one_line
+        from clew.render.tables import Column
+
+        shown = self._may_reveal()
+        columns = [Column("where"), Column("line", right=True), Column("kind"), Column("found", flexible=True)]
+        print_table(
+            columns,
+            [
+                [
+                    f"{row['agent']}:{row['session']}" + (f"#{row['message']}" if row["message"] is not None else ""),
+                    str(row["line"]),
+                    row["kind"],
+                    one_line(self._values[row["masked"]]) if shown else row["masked"],
+                ]
+                for row in self._rows
+            ],
+        )
+
+    def _may_reveal(self) -> bool:
+        """True when somebody at the terminal has typed yes."""
+        if not self._reveal:
+            return False
+        click.echo(f"Print {len(self._rows)} findings in clear? Type yes: ", nl=False, err=True)
+        return sys.stdin.readline().strip() == "yes"

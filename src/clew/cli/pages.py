@@ -1,0 +1,170 @@
+"""HTML pages of sessions: one to a file, many to a folder on all cores, or a site with an index."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+from urllib.parse import quote
+
+from clew.agents.base import session_object, shown_messages, skim
+from clew.cli.output import opened, say
+from clew.cli.redacting import Redaction
+from clew.derive.session import project_of
+from clew.errors import SourceUnreadable, WouldLose
+from clew.export.document import write_document
+from clew.export.html import write_html, write_text
+from clew.export.organise import free_name
+from clew.io.parallel import spread
+from clew.library import Library, StoredSession
+from clew.model.json import JSON
+from clew.render.branching import Forks
+from clew.render.detail import Detail
+from clew.render.outline import clock, session_title
+from clew.render.page.fragments import Nested
+from clew.render.page.index import Entry, index
+from clew.render.page.session import inside
+
+INDEX = "index.html"
+_LEAST = 50_000
+DEEPEST = 4
+"""Sub-agents of sub-agents that are shown inside a page."""
+
+
+class Style(NamedTuple):
+    """What pages hold."""
+
+    detail: Detail
+    carry: bool
+    """The unified document goes along."""
+    timestamp: str
+
+
+class Pages:
+    """Writes pages of sessions of a library."""
+
+    def __init__(self, shelf: Library, masking: Redaction, style: Style) -> None:
+        self._shelf, self._masking, self._style = shelf, masking, style
+        self._index: str | None = None
+
+    def one(self, session: StoredSession, out: IO[bytes]) -> None:
+        """A page that holds the sub-agents of the session too."""
+        self._write(session, out, {}, self._nested(session, 1))
+
+    def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
+        """A page for each session, with links between them; returns how many could not be read."""
+        taken = {"index"}
+        names = [free_name(f"{session.agent.id}-{session.id}", taken) + ".html" for session in sessions]
+        for name in [*names, INDEX] if with_index else names:
+            if (folder / name).exists() and not force:
+                raise WouldLose(f"{folder / name} exists; --force replaces it")
+        self._index = INDEX if with_index else None
+        links = {session.id: quote(name) for session, name in zip(sessions, names, strict=True)}
+
+        def work(share: list[int]) -> JSON:
+            return [self._page(sessions[number], folder / names[number], links) for number in share]
+
+        shares = shared_out([session.source.size for session in sessions], os.cpu_count() or 1)
+        rows = [row for done in spread(work, shares) for row in done]
+        self._count(rows)
+        entries = [Entry(**row["entry"]) for row in rows if row is not None]
+        if with_index:
+            with opened(folder / INDEX, None, True) as out:
+                write_text(index(entries), out)
+        return len(sessions) - len(entries)
+
+    def _page(self, session: StoredSession, target: Path, links: dict[str, str]) -> JSON:
+        before = Counter(self._masking.masked)
+        try:
+            with opened(target, None, True, durable=False) as out:
+                entry = self._write(session, out, links, None)
+        except SourceUnreadable as error:
+            say(f"clew: {error}")
+            return None
+        entry["address"] = quote(target.name)
+        masked = self._masking.masked - before
+        return {"entry": entry, "masked": dict(masked), "process": os.getpid()}
+
+    def _count(self, rows: Sequence[JSON]) -> None:
+        """Add what other processes masked."""
+        for row in rows:
+            if row is not None and row["process"] != os.getpid():
+                self._masking.masked.update(row["masked"])
+
+    def _write(
+        self, session: StoredSession, out: IO[bytes], links: dict[str, str], nested: Nested | None
+    ) -> dict[str, JSON]:
+        before = self._masking.masked.total()
+        session = self._masking.session(session)
+        agent, source, style = session.agent, session.source, self._style
+        facts = skim(agent, source, tree=True, counts=False)
+        header = session_object(agent, source, facts)
+
+        def document(packed: IO[bytes]) -> object:
+            return write_document(agent, source, packed, timestamp=style.timestamp)
+
+        def remark() -> str:
+            count = self._masking.masked.total() - before
+            return f"Redacted: {count} values are masked." if count else ""
+
+        table = write_html(
+            header,
+            shown_messages(agent, source, facts),
+            out,
+            detail=style.detail,
+            agent=agent.title,
+            forks=Forks.of_tree(facts.tree),
+            links=links,
+            nested=nested,
+            index=self._index,
+            document=document if style.carry else None,
+            remark=remark,
+        )
+        return _entry(header, agent.title) | {"messages": table.messages, "prompts": len(table.prompts)}
+
+    def _nested(self, session: StoredSession, depth: int) -> Nested | None:
+        """Gives the sub-agents of a session, as deep as it is sensible."""
+        if depth > DEEPEST:
+            return None
+        find = self._shelf.subagents(session)
+
+        def nested(identity: str, prefix: str) -> Iterator[str] | None:
+            source = find(identity)
+            if source is None or source.path == session.path:
+                return None
+            child = StoredSession(session.agent, source)
+            deeper = self._nested(child, depth + 1)
+            shown = self._masking.session(child)
+            facts = skim(shown.agent, source, tree=False, counts=False)
+            header = session_object(shown.agent, source, facts)
+            return inside(header, shown_messages(shown.agent, source, facts), prefix, deeper, self._style.detail)
+
+        return nested
+
+
+def shared_out(sizes: Sequence[int], workers: int) -> list[list[int]]:
+    """Places of work in shares that are done at about the same time: the largest first, to who has least to do."""
+    shares: list[tuple[int, list[int]]] = [(0, []) for _ in range(workers)]
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+        least = min(range(workers), key=lambda number: shares[number][0])
+        load, share = shares[least]
+        share.append(place)
+        # Even an empty session costs something.
+        shares[least] = load + sizes[place] + _LEAST, share
+    return [share for _, share in shares if share]
+
+
+def _entry(header: dict[str, JSON], agent: str) -> dict[str, JSON]:
+    workspace = header.get("workspace") or ""
+    return {
+        "address": "",
+        "id": header["id"],
+        "title": session_title(header),
+        "agent": agent,
+        "project": project_of(workspace) or "",
+        "workspace": workspace,
+        "time": clock(header.get("started_at")) or "",
+        "parent": header.get("parent_session_id"),
+    }

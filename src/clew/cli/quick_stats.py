@@ -1,0 +1,60 @@
+"""Statistics as JSON, answered before click is loaded. Everything but the plainest request is left to the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.host import Host
+
+
+def answered(words: list[str]) -> int | None:
+    """The exit code of a request that was answered; None where it takes more than this."""
+    options = _options(words)
+    if options is None or sys.stdout.isatty():
+        return None
+    homes, by = options
+    from clew.catalog.answer import fresh_stats
+    from clew.catalog.place import catalog_folder
+    from clew.catalog.stats import BY, Choice, report
+
+    if by not in BY or not all(map(os.path.isdir, homes)):
+        return None
+    stats = fresh_stats(catalog_folder(homes), Choice())
+    if stats is None:
+        if not homes or by == "tool":
+            return None
+        from clew.catalog.answer import counted_stats
+        from clew.sources.local import in_homes
+
+        stats, unreadable = counted_stats(in_homes(_hosts(homes)), Choice(), by=by)
+        if unreadable:
+            return None
+    found = report(stats, by)
+    sys.stdout.write(json.dumps(found) + "\n")
+    return 0 if found["rows"] else 1
+
+
+def _hosts(homes: list[str]) -> list[Host]:
+    from pathlib import Path
+
+    from clew.sources.beside import host_at
+
+    return [host_at(Path(home)) for home in homes]
+
+
+def _options(words: list[str]) -> tuple[list[str], str] | None:
+    """The homes and what rows stand for; None where a word is not known here, or is not spelled plainly."""
+    homes: list[str] = []
+    by, plain, rest = "day", [], iter(words)
+    for word in rest:
+        if word == "--home":
+            homes.append(next(rest, ""))
+        elif word == "--by":
+            by = next(rest, "")
+        else:
+            plain.append(word)
+    return (homes, by) if sorted(plain) == ["--json", "stats"] else None

@@ -1,0 +1,199 @@
+"""What is masked in what a command gives out: the options that say so, and the word on stderr of what was.
+
+Text for people is masked unless they say otherwise; what programs read is whole unless somebody asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clew.cli.output import say
+from clew.io.compress import open_source
+from clew.library import StoredSession
+from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.redact.tree import Redactor, Setting
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAMES = ("none", "secrets", "pii", "paths", "all")
+"""The profiles, spelled here so that the help does without the rules."""
+TEXT = "secrets"
+"""The profile for text that people read, unless they name one."""
+DATA = "none"
+"""The profile for what programs read, unless somebody names one."""
+_CHOICE = "clew.redact"
+_SUSPECT = re.compile(r"(?i)\S{16}|pass|pwd|secret|token|key|auth|cred|bearer|login|pin\b")
+"""What a short text must hold to hold a secret."""
+
+
+def redacting(function: F) -> F:
+    """--redact, --redact-plain and --rules; no command needs to take them."""
+    options = (
+        click.option(
+            "--redact",
+            type=click.Choice(NAMES),
+            expose_value=False,
+            callback=_note,
+            help="What to mask: secrets, pii (and secrets), paths (and secrets), all. Default: secrets in text, "
+            "none in JSON and native files.",
+        ),
+        click.option(
+            "--redact-plain",
+            is_flag=True,
+            expose_value=False,
+            callback=_note,
+            help="Mask with [REDACTED] alone, without rule and tag.",
+        ),
+        click.option(
+            "--rules",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            metavar="FILE",
+            expose_value=False,
+            callback=_note,
+            help="Rules of your own, in place of redaction.toml in your configuration folder.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _note(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        context.meta.setdefault(_CHOICE, {})[parameter.name] = value
+
+
+def _as_it_is(text: str, _path: str | None = None) -> str:
+    return text
+
+
+class Redaction:
+    """The masking of one run."""
+
+    def __init__(self, default: str, redact: str | None = None, plain: bool = False, rules: Path | None = None) -> None:
+        self.profile, self.was_asked = redact or default, redact is not None
+        self._plain, self._rules = plain, rules
+        self.masked: Counter[str] = Counter()
+
+    @property
+    def is_on(self) -> bool:
+        """False where everything goes out as it is."""
+        return self.profile != "none"
+
+    @cached_property
+    def setting(self) -> Setting:
+        """What is masked, and how; the rules are loaded when the first text is looked at."""
+        from clew.redact.setting import chosen
+
+        return chosen(self.profile, plain=self._plain, rules=self._rules)
+
+    @property
+    def version(self) -> str:
+        """That of the rules."""
+        return self.redactor(counted=False).version
+
+    def redactor(self, counted: bool = True) -> Redactor:
+        """One for the parts of one session; all that are counted count together."""
+        from clew.redact.tree import Redactor
+
+        return Redactor(self.setting, self.masked if counted else None)
+
+    def session(self, session: StoredSession) -> StoredSession:
+        """The session as it may be seen."""
+        return session.redacted(self.redactor()) if self.is_on else session
+
+    def learned(self, session: StoredSession) -> Redactor:
+        """One that has seen a whole session."""
+        from clew.agents.redacted import learn
+
+        redactor = self.redactor()
+        learn(session.agent, session.source, redactor)
+        return redactor
+
+    def records(self, session: StoredSession) -> Callable[[bytes], bytes]:
+        """Masks native records of a session."""
+        if not self.is_on:
+            return lambda raw: raw
+        from clew.redact.native import mask
+
+        redactor = self.learned(session)
+        return lambda raw: mask(raw, redactor)
+
+    def texts(self, session: StoredSession) -> Callable[[str, str | None], str]:
+        """Masks texts that come from a session, each given with the path of its file."""
+        if not self.is_on:
+            return _as_it_is
+        return self.learned(session).text
+
+    def files(self, session: StoredSession) -> Callable[[Path], Iterable[bytes]] | None:
+        """Masks native files of a session; None where they go out as they are."""
+        if not self.is_on:
+            return None
+        from clew.redact.native import mask_file
+
+        redactor = self.learned(session)
+        return lambda path: mask_file(partial(open_source, path), redactor)
+
+    def pieces(self, path: Path) -> Iterable[bytes]:
+        """A file that belongs to no session."""
+        if not self.is_on:
+            with open_source(path) as stream:
+                yield from stream
+            return
+        from clew.redact.native import mask_file
+
+        yield from mask_file(partial(open_source, path), self.redactor(), str(path))
+
+    def file(self, session: StoredSession, body: bytes, path: str) -> bytes:
+        """The content of a file that a session tells of."""
+        from io import BytesIO
+
+        from clew.redact.native import mask_file
+
+        return b"".join(mask_file(lambda: BytesIO(body), self.learned(session), path))
+
+    def values(self, values: Iterable[dict[str, JSON]]) -> Iterable[dict[str, JSON]]:
+        """The records of a session, one after the other; what is found in one is masked in all."""
+        if not self.is_on:
+            return values
+        kept, redactor = list(values), self.redactor()
+        redactor.learn(kept)
+        return map(redactor.value, kept)
+
+    def rows(self, rows: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+        """What a list says of sessions. Where no title can hold a secret, not even the rules are loaded for it."""
+        titles = (str(row.get("title")) for row in rows)
+        if self.profile == TEXT and not self._rules and not any(map(_SUSPECT.search, titles)):
+            return rows
+        masked: list[dict[str, JSON]] = self.value(rows)
+        return masked
+
+    def value(self, value: JSON) -> JSON:
+        """A value that stands alone."""
+        return self.redactor().once(value) if self.is_on else value
+
+    def words(self) -> str:
+        """How many values were masked, by rule; never which."""
+        return ", ".join(f"{count} {rule}" for rule, count in sorted(self.masked.items()))
+
+    def report(self) -> None:
+        """Say what was masked."""
+        if self.masked:
+            say(f"clew: masked {self.words()}" + ("" if self.was_asked else "; --redact none leaves it"))
+
+
+def redaction(context: click.Context, default: str) -> Redaction:
+    """The masking that was asked for, or the default of what the command gives out."""
+    choice: dict[str, Any] = context.meta.get(_CHOICE, {})
+    found = Redaction(default, choice.get("redact"), "redact_plain" in choice, choice.get("rules"))
+    context.call_on_close(found.report)
+    return found

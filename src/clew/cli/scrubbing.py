@@ -1,0 +1,102 @@
+"""What `clew redact scrub` does, session by session, and what it says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clew.catalog.place import DATABASE
+from clew.cli.output import print_json, say
+from clew.cli.redacting import Redaction
+from clew.errors import Busy
+from clew.host import data_dir
+from clew.library import Library, StoredSession
+from clew.migrate.scrub import carry_out, files_of, leftovers, plan
+from clew.model.json import JSON
+
+
+class Scrub:
+    """The cleaning of some sessions."""
+
+    def __init__(self, shelf: Library, masking: Redaction, *, write: bool) -> None:
+        self._shelf, self._masking, self._write = shelf, masking, write
+        self._kept = data_dir() / "rescue" / f"scrub-{shelf.hosts[0].now():%Y%m%dT%H%M%S%f}"
+        self.rows: list[dict[str, JSON]] = []
+        self._values: set[str] = set()
+        self._folders: dict[Path, None] = {}
+        self._cleaned: set[Path] = set()
+
+    def session(self, session: StoredSession) -> None:
+        """Plan one session, and clean it where that was asked for."""
+        if not self._masking.is_on:
+            return
+        redactor = self._masking.redactor(counted=False)
+        steps = plan(session.source, redactor)
+        if not steps:
+            return
+        copies: list[Path] = []
+        if self._write:
+            copies = carry_out(session.source, steps, redactor, self._kept / f"{session.agent.id}-{session.id}")
+        self._values |= redactor.values.keys()
+        self._cleaned |= set(files_of(session.source)) if self._write else set()
+        for host in self._shelf.hosts:
+            self._folders |= dict.fromkeys(root.parent for root in session.agent.roots(host))
+        self.rows.append(
+            {
+                "session": session.id,
+                "agent": session.agent.id,
+                "files": [{"path": str(step.path), "records": step.changes} for step in steps],
+                "masked": dict(sorted(redactor.masked.items())),
+                "backups": [str(copy) for copy in copies],
+            }
+        )
+
+    def finish(self, *, as_json: bool, catalog: Path) -> None:
+        """Say what was done, and where the same values still lie. The catalog is made to forget them."""
+        if self._write and self.rows and (catalog / DATABASE).exists():
+            _purge(self._shelf, catalog)
+        left = sorted({str(path) for path in leftovers(self._values, self._folders)} - self._files())
+        if as_json:
+            print_json({"written": self._write, "sessions": self.rows, "left": left})
+            return
+        for row in self.rows:
+            found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())
+            click.echo(f"{row['agent']}:{row['session']}  {found}")
+            for file in row["files"]:
+                click.echo(f"  {file['path']}  {file['records']} records")
+        self._say_rest(left)
+
+    def _files(self) -> set[str]:
+        """The files that a run without --write would clean."""
+        return set() if self._write else {file["path"] for row in self.rows for file in row["files"]}
+
+    def _say_rest(self, left: list[str]) -> None:
+        for path in left:
+            say(f"clew: not removed from {path}")
+        if not self.rows:
+            say("nothing found")
+        elif not self._write:
+            say("nothing was changed; --write does it")
+        else:
+            say(f"clew: the files as they were, secrets and all, are kept below {self._kept}; remove it in time")
+
+
+def _purge(shelf: Library, catalog: Path) -> None:
+    """Take what was cleaned out of a catalog: its rows, its text index, and the pages that it no longer uses."""
+    from clew.catalog.mending import index_anew
+    from clew.catalog.place import open_writer
+    from clew.catalog.sync import sync
+
+    try:
+        sync(shelf.hosts, catalog, full=True)
+        index_anew(catalog)
+        rows = open_writer(catalog)
+    except Busy:
+        say(f"clew: not removed from {catalog}: another sync is at work; `clew sync --full` does it")
+        return
+    try:
+        rows.execute("VACUUM")
+        rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        rows.close()

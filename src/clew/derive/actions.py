@@ -1,0 +1,180 @@
+"""What a tool call does, in words of no agent: a command, changes to files, a file written, a list of tasks.
+
+The shape of the input decides, not the tool's name, so that every agent's tools are covered; what has no shape that is
+known stays as it is, argument by argument.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from clew.derive.todos import as_todos
+from clew.model import Todo
+from clew.model.json import JSON
+
+PATHS = ("file_path", "path", "filePath", "notebook_path", "filename", "absolute_path")
+_COMMANDS = ("command", "cmd")
+_FOLDERS = ("cwd", "workdir", "working_directory", "dir_path", "directory")
+_PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("old", "new"))
+_CONTENT = ("content", "file_text")
+_PATCHES = ("input", "patch")
+_TODOS = ("todos", "plan")
+_PATCH_HEAD = "*** Begin Patch"
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+_EXIT = re.compile(r"(?:Process exited with code|Exit [Cc]ode:?) (-?\d{1,10})\b")
+_EXIT_HEAD, _EXIT_TAIL = 400, 200
+
+
+class Change(NamedTuple):
+    """A change to a file as signed lines: " " for what stays, "-" for what went, "+" for what came."""
+
+    path: str | None
+    lines: str
+
+
+class Action(msgspec.Struct, frozen=True, gc=False):
+    """What a call asks for; `rest` are the arguments that the other fields do not tell."""
+
+    command: str | None = None
+    folder: str | None = None
+    changes: tuple[Change, ...] = ()
+    path: str | None = None
+    content: str | None = None
+    todos: list[Todo] | None = None
+    note: str | None = None
+    rest: dict[str, JSON] = {}
+    other: JSON = None
+    """The input of a call whose arguments are no object."""
+
+
+def action(arguments: JSON) -> Action:
+    """What a call with this input asks for."""
+    if isinstance(arguments, str):
+        changes = tuple(patched(arguments)) if arguments.lstrip().startswith(_PATCH_HEAD) else ()
+        return Action(changes=changes, other=None if changes else arguments)
+    if not isinstance(arguments, dict):
+        return Action(other=arguments)
+    # Switches that are off say nothing.
+    rest = {key: value for key, value in arguments.items() if value is not None and value is not False}
+    note = rest.pop("description") if isinstance(rest.get("description"), str) else None
+    command, folder = _command(rest)
+    changes = tuple(_changes(rest)) if command is None else ()
+    content = _content(rest) if command is None and not changes else None
+    todos = _todos(rest)
+    path = None if command is not None or changes else _take(rest, PATHS)
+    return Action(command, folder, changes, path, content, todos, note, rest)
+
+
+def exit_code(output: JSON) -> int | None:
+    """The exit code that the output of a command tells, at its beginning or its end."""
+    if isinstance(output, list) and output and isinstance(output[0], dict):
+        output = output[0].get("text")
+    if not isinstance(output, str):
+        return None
+    for part in (output[:_EXIT_HEAD], output[-_EXIT_TAIL:]):
+        # A look for a few letters is cheaper than one for a pattern, and nearly always enough.
+        found = _EXIT.search(part) if "xit" in part else None
+        if found is not None:
+            return int(found[1])
+    return None
+
+
+def difference(old: str, new: str) -> str:
+    """Old and new text line by line: what both begin and end with as context, the rest as removed and added.
+
+    Linear in time, where the shortest difference is not.
+    """
+    before, after = _lines(old), _lines(new)
+    shorter = min(len(before), len(after))
+    head = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    tail = next((at for at in range(shorter - head) if before[-1 - at] != after[-1 - at]), shorter - head)
+    lines = [f" {line}" for line in before[:head]]
+    lines += [f"-{line}" for line in before[head : len(before) - tail]]
+    lines += [f"+{line}" for line in after[head : len(after) - tail]]
+    lines += [f" {line}" for line in before[len(before) - tail :]]
+    return "\n".join(lines)
+
+
+def patched(patch: str) -> Iterator[Change]:
+    """The changes of a patch, file by file; a file that is deleted has no lines."""
+    heads = list(_PATCHED.finditer(patch))
+    if not heads:
+        yield Change(None, patch)
+    for number, head in enumerate(heads):
+        end = heads[number + 1].start() if number + 1 < len(heads) else len(patch)
+        lines = patch[head.end() : end].strip("\n").removesuffix("*** End Patch").strip("\n")
+        yield Change(head[1].strip(), lines)
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _command(rest: dict[str, JSON]) -> tuple[str | None, str | None]:
+    if any(key in rest for key in PATHS):
+        # An editor's command is one word about a file, not a line for a shell.
+        return None, None
+    for key in _COMMANDS:
+        command = rest.get(key)
+        if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+            # ["bash", "-lc", script] is a script; anything else is a program and its arguments.
+            is_script = len(command) == 3 and command[1] in ("-c", "-lc")
+            command = command[2] if is_script else " ".join(command)
+        if isinstance(command, str):
+            del rest[key]
+            return command, _take(rest, _FOLDERS)
+    return None, None
+
+
+def _changes(rest: dict[str, JSON]) -> Iterator[Change]:
+    edits = rest.get("edits")
+    pairs = [_pair(edit) for edit in edits] if isinstance(edits, list) else []
+    if isinstance(edits, list) and pairs and None not in pairs:
+        del rest["edits"]
+        path = _take(rest, PATHS)
+        for edit, (old, new) in zip(edits, filter(None, pairs), strict=True):
+            yield Change(path, difference(edit[old], edit[new]))
+        return
+    pair = _pair(rest)
+    if pair is not None:
+        old, new = pair
+        yield Change(_take(rest, PATHS), difference(rest.pop(old), rest.pop(new)))
+        return
+    for key in _PATCHES:
+        text = rest.get(key)
+        if isinstance(text, str) and text.startswith(_PATCH_HEAD):
+            yield from patched(rest.pop(key))
+
+
+def _pair(value: JSON) -> tuple[str, str] | None:
+    """The names under which an input gives the old text and the new one; None where it gives none."""
+    if isinstance(value, dict):
+        for old, new in _PAIRS:
+            if isinstance(value.get(old), str) and isinstance(value.get(new), str):
+                return old, new
+    return None
+
+
+def _content(rest: dict[str, JSON]) -> str | None:
+    if not any(isinstance(rest.get(key), str) for key in PATHS):
+        return None
+    return _take(rest, _CONTENT)
+
+
+def _todos(rest: dict[str, JSON]) -> list[Todo] | None:
+    for key in _TODOS:
+        if isinstance(rest.get(key), list) and all(isinstance(item, dict) for item in rest[key]):
+            return as_todos(rest.pop(key))
+    return None
+
+
+def _take(rest: dict[str, JSON], names: tuple[str, ...]) -> str | None:
+    for name in names:
+        if isinstance(rest.get(name), str):
+            value: str = rest.pop(name)
+            return value
+    return None

@@ -1,0 +1,90 @@
+"""Messages with the results of their tool calls, as they come: a result goes to its call, wherever it stands.
+
+Only messages whose calls still wait are held, and no more than a few: a result that takes longer stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from clew.model.json import JSON
+
+WINDOW = 32
+"""So many messages wait for results at most."""
+MAX_LATE = 10_000
+"""So many calls without a result are remembered."""
+
+
+class Answer(NamedTuple):
+    """A result, and the message it came in."""
+
+    message: dict[str, JSON]
+    block: dict[str, JSON]
+
+
+class Joined(msgspec.Struct):
+    """A message; results by the place of their call, and the places of results that went to calls."""
+
+    message: dict[str, JSON]
+    answers: dict[int, Answer] = {}
+    moved: set[int] = set()
+    late: dict[int, int] = {}
+    """By the place of a result that came late: the index of the message with its call."""
+    waiting: int = 0
+
+
+def joined(messages: Iterable[dict[str, JSON]]) -> Iterator[Joined]:
+    """Every message, in order, once its calls have their results."""
+    joiner = _Joiner()
+    queue: deque[Joined] = deque()
+    for message in messages:
+        queue.append(joiner.take(message))
+        while queue and (not queue[0].waiting or len(queue) > WINDOW):
+            yield joiner.leave(queue.popleft())
+    yield from queue
+
+
+class _Joiner:
+    """The calls that wait."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, tuple[Joined, int]] = {}
+        self._late: dict[str, int] = {}
+
+    def take(self, message: dict[str, JSON]) -> Joined:
+        entry = Joined(message)
+        for place, block in enumerate(message["content"]):
+            kind = block["type"]
+            if kind == "tool_use":
+                key = block.get("tool_id")
+                if key is not None and key not in self._waiting:
+                    self._waiting[key] = entry, place
+                    entry.waiting += 1
+            elif kind == "tool_result":
+                self._answer(entry, place, block)
+        return entry
+
+    def _answer(self, entry: Joined, place: int, block: dict[str, JSON]) -> None:
+        key = block.get("tool_id") or ""
+        asked = self._waiting.pop(key, None)
+        if asked is not None:
+            call, at = asked
+            call.answers[at] = Answer(entry.message, block)
+            call.waiting -= 1
+            entry.moved.add(place)
+        elif key in self._late:
+            entry.late[place] = self._late.pop(key)
+
+    def leave(self, entry: Joined) -> Joined:
+        """A message goes though its calls may still wait."""
+        if entry.waiting:
+            for key in [key for key, (call, _) in self._waiting.items() if call is entry]:
+                del self._waiting[key]
+                self._late[key] = entry.message["index"]
+            while len(self._late) > MAX_LATE:
+                del self._late[next(iter(self._late))]
+        return entry

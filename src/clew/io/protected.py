@@ -1,0 +1,25 @@
+"""Files that programs run or trust without asking: only a person who was told so may have them put back."""
+
+from __future__ import annotations
+
+import re
+
+_PROTECTED_FOLDERS = frozenset({".git", ".hg", ".svn", ".ssh", ".gnupg", ".husky", ".aws", ".kube", ".docker"})
+_SETTINGS_FOLDERS = frozenset(
+    {".claude", ".codex", ".gemini", ".sage", ".cursor", ".vscode", ".idea", ".github", ".devcontainer", ".zed"}
+)
+_PROTECTED_NAMES = re.compile(
+    r"\.(?:bash|zsh|k|c|tc)?(?:rc|shrc|env|profile|login|logout)|\.bash_\w+|\.zsh\w+|\.profile|\.envrc|\.netrc|\.npmrc"
+    r"|\.pypirc|\.gitconfig|\.gitmodules|\.gitattributes|\.mcp\.json|\.claude\.json|\.pre-commit-config\.yaml"
+    r"|config\.fish|authorized_keys|\.vimrc|\.emacs|init\.el|\.tmux\.conf|\.inputrc|\.xprofile|\.xinitrc",
+    re.IGNORECASE,
+)
+
+
+def is_protected(path: str) -> bool:
+    """True for what programs run or trust without asking: hooks, settings, keys, what shells read."""
+    parts = path.split("/")
+    folders = {part.casefold() for part in parts[:-1]}
+    if folders & _PROTECTED_FOLDERS or folders & _SETTINGS_FOLDERS:
+        return True
+    return _PROTECTED_NAMES.fullmatch(parts[-1]) is not None

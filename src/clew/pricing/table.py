@@ -1,0 +1,196 @@
+"""The table of prices, and the cost of one call."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from clew.datadir import config_path
+from clew.errors import UsageError
+from clew.pricing.names import plain_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+OVERRIDE = "prices.json"
+"""The user's own prices, in the folder for settings."""
+_NANO = 1000
+"""Trillionths of a dollar in a nano-dollar."""
+_KINDS = ("input", "output", "cache_read", "cache_creation_5m", "cache_creation_1h")
+_PER_MILLION = 1_000_000
+
+
+class Rates(NamedTuple):
+    """Trillionths of a dollar for one token of each kind."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_creation_5m: int
+    cache_creation_1h: int
+
+
+class Price(NamedTuple):
+    """What a model costs, and what it costs when the input of a call is longer than `limit`."""
+
+    rates: Rates
+    limit: int | None = None
+    above: Rates | None = None
+
+
+class PriceTable:
+    """Prices by model. A model without a price has none: its cost is unknown, never zero."""
+
+    def __init__(self, date: str, models: Mapping[str, dict[str, Any]], own: Mapping[str, dict[str, Any]]) -> None:
+        self.date = date
+        self._models, self._own = models, own
+        self._found: dict[str, Price | None] = {}
+        # hashlib takes longer to load than all else here.
+        mark = crc32(json.dumps([date, len(models), own], sort_keys=True).encode())
+        self.version = f"{date} {mark:08x}"
+        """Another version may give other costs."""
+
+    def price(self, model: str) -> Price | None:
+        """The price of a model as an agent names it; None where there is none.
+
+        The user's prices come first, by the name as it is and then by its plain name; then the table's likewise.
+        """
+        if model not in self._found:
+            plain = plain_name(model)
+            names = [(self._own, model), (self._own, plain), (self._models, model), (self._models, plain)]
+            facts = next((table[name] for table, name in names if name in table), None)
+            self._found[model] = _price(facts) if facts is not None else None
+        return self._found[model]
+
+    def cost(
+        self,
+        model: str,
+        input: int = 0,
+        output: int = 0,
+        cache_read: int = 0,
+        cache_creation_5m: int = 0,
+        cache_creation_1h: int = 0,
+    ) -> int | None:
+        """What one call cost in nano-dollars, rounded half up once; None for a model without a price.
+
+        Output includes reasoning. All input counts towards the limit of a tier, cached or not.
+        """
+        price = self.price(model)
+        if price is None:
+            return None
+        rates = price.rates
+        if price.above is not None and price.limit is not None:
+            given = input + cache_read + cache_creation_5m + cache_creation_1h
+            rates = price.above if given > price.limit else rates
+        exact = (
+            input * rates.input
+            + output * rates.output
+            + cache_read * rates.cache_read
+            + cache_creation_5m * rates.cache_creation_5m
+            + cache_creation_1h * rates.cache_creation_1h
+        )
+        return (exact + _NANO // 2) // _NANO
+
+    def costs(self, model: str, columns: Sequence[Sequence[int]], sums: Sequence[int | None]) -> int | None:
+        """What many calls of one model cost, each rounded by itself; a count below zero is unknown, and costs nothing.
+
+        The columns are those of `cost`, in its order; `sums` are theirs.
+        """
+        price = self.price(model)
+        if price is None:
+            return None
+        if price.above is None and not any(rate % _NANO for rate in price.rates):
+            # Nothing is rounded, so the sum of the costs is the cost of the sums.
+            return sum((total or 0) * (rate // _NANO) for total, rate in zip(sums, price.rates, strict=True))
+        return sum(self.cost(model, *[max(0, count) for count in counts]) or 0 for counts in zip(*columns, strict=True))
+
+
+def _price(facts: Mapping[str, Any]) -> Price:
+    rates = _rates(facts, None)
+    above = facts.get("above")
+    if above is None:
+        return Price(rates)
+    return Price(rates, above["tokens"], _rates(above, rates))
+
+
+def _rates(facts: Mapping[str, Any], base: Rates | None) -> Rates:
+    """Rates from what is told. What is not: cached input costs what input does, an hour in the cache twice the input
+    where five minutes cost more than input, and a tier what the one below it costs."""
+    given = facts.get("input", base.input if base else 0)
+    short = facts.get("cache_creation_5m", base.cache_creation_5m if base else given)
+    long = facts.get("cache_creation_1h", 2 * given if short > given else short)
+    output = facts.get("output", base.output if base else 0)
+    return Rates(given, output, facts.get("cache_read", base.cache_read if base else given), short, long)
+
+
+def prices(env: Mapping[str, str] | None = None) -> PriceTable:
+    """The package's table with the user's own prices over it."""
+    env = os.environ if env is None else env
+    place = override_path(env)
+    state = _state(place)
+    if (place, state) not in _tables:
+        _tables.clear()
+        _tables[place, state] = _load(place if state is not None else None)
+    return _tables[place, state]
+
+
+_tables: dict[tuple[str, int | None], PriceTable] = {}
+"""The table that was read last: it is the same until the user's file changes."""
+
+
+def _load(place: str | None) -> PriceTable:
+    with open(f"{__file__.removesuffix('table.py')}prices.json", "rb") as file:
+        table = json.loads(file.read())
+    return PriceTable(table["date"], table["models"], _own(place) if place is not None else {})
+
+
+def _state(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - pathlib is not light
+    except OSError:
+        return None
+
+
+def override_path(env: Mapping[str, str]) -> str:
+    """Where the user's own prices are looked for; `CLEW_PRICES` names another file."""
+    if env.get("CLEW_PRICES"):
+        return env["CLEW_PRICES"]
+    return f"{config_path(env)}/{OVERRIDE}"
+
+
+def _own(path: str) -> dict[str, dict[str, Any]]:
+    """The user's prices: dollars for a million tokens, by model and kind."""
+    try:
+        # A price is read as it is spelled, so that no float comes between.
+        with open(path, encoding="utf-8") as file:
+            given = json.loads(file.read(), parse_float=_exact, parse_int=_exact)
+        return {name: _checked(facts) for name, facts in given.items()}
+    except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
+        raise UsageError(f"{path}: no prices: {error}") from error
+
+
+def _checked(facts: Mapping[str, Any]) -> dict[str, Any]:
+    known = {*_KINDS, "above"}
+    unknown = set(facts) - known
+    if unknown:
+        raise ValueError(f"unknown {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
+    checked: dict[str, Any] = {kind: facts[kind] for kind in _KINDS if kind in facts}
+    if "input" not in checked or "output" not in checked:
+        raise ValueError("a price needs input and output")
+    if "above" in facts:
+        above = dict(facts["above"])
+        checked["above"] = {"tokens": above.pop("tokens") // _PER_MILLION, **above}
+    return checked
+
+
+def _exact(text: str) -> int:
+    """Dollars for a million tokens are millionths of a dollar for one: a million trillionths."""
+    from decimal import Decimal
+
+    exact = Decimal(text) * _PER_MILLION
+    if exact < 0 or exact != exact.to_integral_value():
+        raise ValueError(f"{text} is no price")
+    return int(exact)

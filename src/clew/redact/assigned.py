@@ -1,0 +1,51 @@
+"""`NAME=value` in all its spellings: shell, .env, JSON, YAML, TOML, INI, code, with quotes of any depth."""
+
+from __future__ import annotations
+
+import re
+
+from clew.redact import names, reading
+from clew.redact.searching import Hit
+
+_Q = r"[\"'`\\]"
+_MARK = r"[0-9A-Z!@#%^&*+/?~$()=-]"
+SIGNS = (
+    rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,4}}"
+    rf"(?:{_Q}{{0,6}}(?:[a-z_.]{{4,30}}{_MARK}|[a-z_.]{{0,3}}{_MARK}[^\s]{{3}})|[\"'\\]{{1,6}}[a-z]{{5,40}}[\"'\\])",
+    r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS|SECRET|TOKEN|KEY)=[a-z]{5}|_PAT[\"']?[ \t]?[=:][ \t]?[\"']?[A-Za-z0-9]{8}",
+)
+
+_NAMED = re.compile(rb"([A-Za-z0-9_.\-]{1,80})([\"'`\]\\)]{0,6})([ \t]{0,8})(:=|=>|[:=])([ \t]{0,4})")
+_NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+_LONGEST_NAME = 48
+
+
+def read_assigned(text: bytes, place: int) -> tuple[tuple[Hit, ...], int]:
+    """What is assigned to the name around this place, and where to look on."""
+    match = _NAMED.match(text, place)
+    if match is None:
+        return (), place + 4
+    before = text[max(0, place - _LONGEST_NAME) : place]
+    begin = place - (len(before) - len(before.rstrip(_NAME_LETTERS)))
+    name = text[begin : match.end(1)]
+    meaning = "" if text[begin - 2 : begin] == b"${" else names.meaning(name)
+    parameter = text[begin - 1 : begin] in (b"?", b"&")
+    value = reading.read(text, match.end(), parameter=parameter) if meaning else None
+    if value is None or (text[value.start] == 0x3D and not value.quoted):
+        return (), match.end()
+    # `NAME=word` in a shell or an .env can be nothing but a value.
+    capital = match[4] == b"=" and not match[3] and not match[5] and name.upper() == name
+    word = text[value.start : value.end]
+    if meaning == "password":
+        found = reading.is_password(word, value.quoted, capital)
+    else:
+        found = reading.is_secret(word, value.quoted) or (capital and _is_plain(word))
+    if not found:
+        return (), match.end()
+    rule = "assigned_password" if meaning == "password" else "assigned_secret"
+    return (Hit(value.start, value.end, rule, 0.85),), value.end
+
+
+def _is_plain(word: bytes) -> bool:
+    """A word or a few, given to a name in capitals."""
+    return len(word) >= 8 and reading.is_password(word, quoted=False, capital=True)

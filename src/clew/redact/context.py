@@ -1,0 +1,337 @@
+"""Secrets that only their surroundings give away: a header, a flag, an address, a tag, a sentence.
+
+Each reader has a sign, which the one pass over a text looks for, and a function that reads what stands there. All that
+repeats in a sign is bounded: no text can make the search look far ahead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from clew.redact import names, reading
+from clew.redact.searching import Hit
+from clew.redact.values import chance, is_filler, is_printable, unbase64
+
+_PASSWORD = r"(?i:password|passphrase|passcode|passwd|pwd)"
+_SAID = r"(?:(?i:is|was|to|are|will be|should be|set to)[ \t:]{1,3})?"
+
+
+class Reader(NamedTuple):
+    """How one kind of surroundings is recognised and read."""
+
+    starts: bytes
+    sign: str
+    read: Callable[[bytes, int], tuple[Hit, ...]]
+
+
+def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Hit, ...]:
+    return (Hit(start, end, rule, confidence),)
+
+
+# --- A scheme and what it carries: Bearer, Basic, or any after Authorization
+
+_SCHEMED = re.compile(rb"(?i)(bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}([A-Za-z0-9_.~+/=:-]{4,8000})")
+_AUTHORIZED = re.compile(
+    rb"(?i)authorization[\"'\\]{0,4}[ \t]{0,2}[:=][ \t]{0,2}[\"'\\]{0,4}"
+    rb"([A-Za-z-]{2,16}[ \t]{1,2})?([A-Za-z0-9_.~+/=:-]{6,8000})"
+)
+
+
+def read_scheme(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`Bearer x`, `Basic x`."""
+    match = _SCHEMED.match(text, place)
+    if match is None:
+        return ()
+    start, end, value = match.start(2), match.end(2), match[2]
+    if match[1].lower() == b"basic":
+        plain = unbase64(value)
+        pair = plain is not None and len(value) >= 8 and b":" in plain and is_printable(plain)
+        return _one(start, end, "basic_auth", 0.95) if pair else ()
+    value = value.rstrip(b".:")
+    if _is_bearer(value):
+        return _one(start, start + len(value), "bearer_token", 0.9)
+    return ()
+
+
+def _is_bearer(value: bytes) -> bool:
+    if is_filler(value) or len(value) < 6 or b"://" in value:
+        return False
+    return any(48 <= char <= 57 for char in value) or chance(value) >= 12
+
+
+def read_authorization(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`Authorization: x`, with a scheme of any name or none."""
+    match = _AUTHORIZED.match(text, place)
+    if match is None:
+        return ()
+    if match[1] and match[1].strip().lower() in {b"bearer", b"basic"}:
+        return read_scheme(text, match.start(1))
+    if is_filler(match[2]) or chance(match[2]) < 10:
+        return ()
+    return _one(match.start(2), match.end(2), "authorization", 0.9)
+
+
+# --- Addresses: user and password before the host, keys among the parameters
+
+_USERINFO = re.compile(rb"://([^\s/?#\"'<>@:]{0,64}):([^\s/\"'<>@]{1,128})@")
+_TOKEN_USER = re.compile(rb"://([A-Za-z0-9_-]{20,200})@")
+_PARAMETER = re.compile(rb"[?&]([A-Za-z0-9_-]{2,30})=([A-Za-z0-9_.%~+/=-]{16,4000})")
+_USUAL = frozenset(
+    b"password passwd pass pwd secret postgres root admin guest user username test example changeme token pw"
+    b" mypassword p x foo bar baz bar:baz user1 pass1 hunter".split()
+)
+
+
+def read_address(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`scheme://user:password@host`."""
+    match = _USERINFO.match(text, place)
+    if match is None:
+        match = _TOKEN_USER.match(text, place)
+        if match is None or is_filler(match[1]) or chance(match[1]) < 16:
+            return ()
+        return _one(match.start(1), match.end(1), "url_token", 0.9)
+    value = match[2]
+    if value.lower() in _USUAL or value.lower() == match[1].lower() or _is_reference(value) or len(value) < 3:
+        return ()
+    return _one(match.start(2), match.end(2), "url_password", 0.9)
+
+
+def _is_reference(value: bytes) -> bool:
+    return value[:1] in b"$<{[%*" or is_filler(value) or b"(" in value or b"{" in value
+
+
+def read_parameter(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`?key=x&sig=x`."""
+    match = _PARAMETER.match(text, place)
+    if match is None or is_filler(match[2]) or chance(match[2]) < 16:
+        return ()
+    return _one(match.start(2), match.end(2), "url_parameter", 0.8)
+
+
+# --- Private keys in their armour
+
+_PEM_HEAD = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\\>|]|[A-Z][A-Za-z-]{2,20}: )*")
+_PEM_LONGEST = 16_384
+
+
+def read_pem(text: bytes, place: int) -> tuple[Hit, ...]:
+    """From the first line of the armour to the last; where the last is missing, as far as the key goes."""
+    head = _PEM_HEAD.match(text, place)
+    if head is None:
+        return ()
+    limit = head.end() + _PEM_LONGEST
+    dashes = text.find(b"-----", head.end(), limit)
+    if dashes >= 0 and text.startswith(b"-----END", dashes):
+        close = text.find(b"-----", dashes + 8, dashes + 60)
+        end = close + 5 if close >= 0 else dashes + 8
+        body = text[head.end() : dashes]
+    else:
+        match = _PEM_BODY.match(text, head.end(), limit if dashes < 0 else dashes)
+        end = match.end() if match else head.end()
+        body = text[head.end() : end]
+    if len(set(body)) < 16 or len(body) < 32:
+        return ()
+    return _one(place, end, "private_key", 0.99)
+
+
+# --- Cookies
+
+_COOKIES = re.compile(rb"(?i)cookie[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}([^\n\r\"'\\]{1,2000})")
+_PAIR = re.compile(rb"([A-Za-z0-9_.-]{1,60})=([^\s;,\"']{8,4096})")
+_SESSION = re.compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|secret|access")
+
+
+def read_cookie(text: bytes, place: int) -> tuple[Hit, ...]:
+    """The values that keep somebody logged in."""
+    match = _COOKIES.match(text, place)
+    if match is None:
+        return ()
+    hits = []
+    for pair in _PAIR.finditer(match[1]):
+        enough = 10 if _SESSION.search(pair[1]) else 20
+        if chance(pair[2]) >= enough and not _is_reference(pair[2]):
+            begin = match.start(1)
+            hits.append(Hit(begin + pair.start(2), begin + pair.end(2), "cookie", 0.85))
+    return tuple(hits)
+
+
+# --- Arguments of programs
+
+_USER = re.compile(
+    rb"[ \t](?:-u|--user|--proxy-user)(?:[ \t]{1,2}|=)?[\"']?([A-Za-z0-9_.@+-]{1,64}):([^\s\"'`\\]{3,200})"
+)
+_FLAGGED = re.compile(
+    rb"[ \t]--?[A-Za-z-]{0,20}(?:password|passwd|passphrase|token|secret|api-?key|pass|pw)[ \t]{1,2}(?=[^\s\-|<>&;$])"
+)
+_GIVEN = re.compile(
+    rb"(?:sshpass[ \t]{1,3}-p[ \t]{0,2}|redis-cli[^\n|;]{0,60}[ \t]-a[ \t]|[ \t]-p)(?:[\"']([^\"'\n]{4,200})"
+    rb"|([^\s\"']{4,200}))"
+)
+_TAKES_P = re.compile(rb"(?:mysql|mariadb|mysqldump|mysqladmin|7z|7za|zip|unzip|rar|unrar)[ \t][^\n|;&]*\Z")
+
+
+# Brackets: a piece of a regular expression rather than a password.
+_EXPRESSION = re.compile(rb"[\[\](){}|]")
+
+
+def read_user(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`curl -u user:password`."""
+    match = _USER.match(text, place)
+    if match is None or _is_reference(match[2]) or match[2].lower() in _USUAL or _EXPRESSION.search(match[2]):
+        return ()
+    if match[1].isdigit() or match[2].isdigit() or match[2].startswith(b"//"):
+        return ()
+    return _one(match.start(2), match.end(2), "cli_password", 0.85)
+
+
+def read_flag(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`--password x`."""
+    match = _FLAGGED.match(text, place)
+    value = reading.read(text, match.end()) if match else None
+    if value is None:
+        return ()
+    word = text[value.start : value.end]
+    if len(word) < 6 or (not reading.is_secret(word, value.quoted) and not _is_given(word)):
+        return ()
+    return _one(value.start, value.end, "cli_secret", 0.8)
+
+
+def _is_given(word: bytes) -> bool:
+    digits = any(48 <= char <= 57 for char in word)
+    return digits and reading.is_password(word, quoted=False, capital=False) and not word.isdigit()
+
+
+def read_given(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`sshpass -p x`, `mysql -px`."""
+    match = _GIVEN.match(text, place)
+    if match is None:
+        return ()
+    group = 1 if match[1] else 2
+    value = match[group]
+    if match[0].lstrip().startswith(b"-p") and not _TAKES_P.search(text[max(0, place - 100) : place]):
+        return ()
+    if _is_reference(value) or value.startswith(b"-") or _EXPRESSION.search(value):
+        return ()
+    return _one(match.start(group), match.end(group), "cli_password", 0.85)
+
+
+# --- Sentences, tags, manifests
+
+_SPOKEN = re.compile(_PASSWORD.encode() + rb"[ \t]{1,3}" + _SAID.encode() + rb"([\"'`*]{0,4})([^\s\"'`]{6,200})")
+_KEY_SPOKEN = re.compile(
+    rb"(?i:token|secret|key)[ \t]{1,2}(?i:is|was)[ \t:]{1,3}[\"'`*]{0,4}([A-Za-z0-9_.+/=~-]{12,1000})"
+)
+_TAGGED = re.compile(rb"<([A-Za-z0-9:_.-]{3,60})(?:\s[^<>]{0,60})?>([^<\s][^<\n]{3,4000})</")
+_ENTRY = re.compile(
+    rb"(?m)^[ \t]*[\"']?[A-Za-z0-9_.-]{1,80}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,16000}={0,2})[\"']?,?[ \t\r]*$"
+)
+_MANIFEST_LONGEST = 2048
+_DOCKER = re.compile(rb"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"([A-Za-z0-9+/]{12,2000}={0,2})")
+
+
+def read_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`the password is x`, and `password x` of a .netrc."""
+    match = _SPOKEN.match(text, place)
+    if match is None:
+        return ()
+    value = match[2].rstrip(b".,;:)*")
+    letters, digits = value.upper() != value.lower(), any(48 <= char <= 57 for char in value)
+    if not (letters and digits) or len(value) < 6 or reading.stands_for_another(value) or reading.is_code(value):
+        return ()
+    return _one(match.start(2), match.start(2) + len(value), "spoken_password", 0.8)
+
+
+def read_key_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`the key is x`."""
+    match = _KEY_SPOKEN.match(text, place)
+    if match is None:
+        return ()
+    value = match[1].rstrip(b".")
+    if not reading.is_secret(value, quoted=False) or chance(value) < 12:
+        return ()
+    return _one(match.start(1), match.start(1) + len(value), "spoken_secret", 0.7)
+
+
+def read_tag(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`<password>x</password>`."""
+    match = _TAGGED.match(text, place)
+    if match is None:
+        return ()
+    value = match[2].rstrip()
+    if not names.meaning(match[1]) or value.isdigit():
+        return ()
+    if not (reading.is_secret(value, True) or reading.is_password(value, True, False)) or value.startswith(
+        (b"{", b"$", b"&lt;")
+    ):
+        return ()
+    return _one(match.start(2), match.start(2) + len(value), "xml_secret", 0.85)
+
+
+def read_manifest(text: bytes, place: int) -> tuple[Hit, ...]:
+    """The values of a Kubernetes Secret, which are base64 of what they hide."""
+    end = text.find(b"\n---", place, place + _MANIFEST_LONGEST)
+    hits = []
+    for match in _ENTRY.finditer(text, place, place + _MANIFEST_LONGEST if end < 0 else end):
+        plain = unbase64(match[1])
+        if plain is not None and len(match[1]) % 4 == 0 and len(plain) >= 4 and is_printable(plain):
+            hits.append(Hit(match.start(1), match.end(1), "kubernetes_secret", 0.9))
+    return tuple(hits)
+
+
+def read_docker(text: bytes, place: int) -> tuple[Hit, ...]:
+    """The login of a registry in Docker's settings."""
+    match = _DOCKER.match(text, place)
+    plain = unbase64(match[1]) if match else None
+    if match is None or plain is None or b":" not in plain:
+        return ()
+    return _one(match.start(1), match.end(1), "docker_auth", 0.95)
+
+
+READERS = (
+    Reader(b"b", r"\b(?i:bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{6}", read_scheme),
+    Reader(
+        b"a",
+        r"(?i:authorization)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t]{0,2}[\"'\\]{0,4}"
+        r"(?:[A-Za-z-]{2,16}[ \t]{1,2})?[A-Za-z0-9_.~+/=-]{8}",
+        read_authorization,
+    ),
+    Reader(b":", r"://[^\s/?#\"'<>@:]{0,64}:[^\s/\"'<>@]{1,128}@|://[A-Za-z0-9_-]{20,100}@", read_address),
+    Reader(
+        b"?&",
+        r"[?&](?i:key|sig|signature|auth|code|sid|x-amz-signature|x-amz-security-token"
+        r"|x-goog-signature)=[A-Za-z0-9_.%~+/-]{16}",
+        read_parameter,
+    ),
+    Reader(b"-", r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY", read_pem),
+    Reader(b"c", r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]{1,40}=", read_cookie),
+    Reader(
+        b" \t",
+        r"[ \t](?:-u|--user|--proxy-user)(?:[ \t]{1,2}|=)?[\"']?[A-Za-z0-9_.@+-]{1,64}:[^\s\"']{3}",
+        read_user,
+    ),
+    Reader(
+        b" \t",
+        r"[ \t]--?[A-Za-z-]{0,20}(?:password|passwd|passphrase|token|secret|api-?key|pass"
+        r"|pw)[ \t]{1,2}[\"']?[^\s\-\"'|<>&;$]{6}",
+        read_flag,
+    ),
+    Reader(b"sr \t", r"sshpass[ \t]{1,3}-p[ \t]{0,2}[^\s]{4}|redis-cli[^\n|;]{0,60}[ \t]-a[ \t][^\s-]{4}", read_given),
+    Reader(b" \t", r"[ \t]-p[A-Za-z0-9!@#%^*+_'\"][^\s/:=]{4}", read_given),
+    Reader(b"p", _PASSWORD + r"[ \t]{1,3}" + _SAID + r"[\"'`*]{0,4}[A-Za-z!@#$%^&*_.-]{0,24}[0-9]", read_spoken),
+    Reader(
+        b"tsk",
+        r"(?i:token|secret|key)[ \t]{1,2}(?i:is|was)[ \t:]{1,3}[\"'`*]{0,4}[A-Za-z_-]{0,24}[0-9]",
+        read_key_spoken,
+    ),
+    Reader(
+        b"<",
+        r"<[A-Za-z0-9:_.-]{0,30}(?i:password|passwd|passphrase|secret|token|api-?key|privatekey)[A-Za-z0-9_.-]{0,12}"
+        r"(?:\s[^<>]{0,60})?>[^<\s][^<]{3}",
+        read_tag,
+    ),
+    Reader(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", read_manifest),
+    Reader(b'"', r"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"[A-Za-z0-9+/]{12}", read_docker),
+)

@@ -1,0 +1,91 @@
+"""Files that hold secrets by their very name: what was read from them is hidden, whatever it looks like."""
+
+from __future__ import annotations
+
+import re
+
+from clew.redact.searching import Hit
+
+_ENV = re.compile(
+    r"(?:^|/)(?:\.env(?:\.(?!example|sample|template|dist|schema)[\w.-]+)?|[\w.-]+\.env|\.envrc|\.dev\.vars"
+    r"|\.flaskenv)$"
+)
+_PAIRS = re.compile(
+    r"(?i)(?:^|/)(?:\.aws/credentials|\.?secrets?(?:\.[\w-]+)*\.(?:ya?ml|toml|ini|properties|conf|env)"
+    r"|credentials(?:\.(?:ya?ml|toml|ini|db))?"
+    r"|\.pypirc|\.npmrc|\.s3cfg|\.my\.cnf|\.boto|\.pgpass|\.git-credentials|\.htpasswd|\.netrc|_netrc"
+    r"|terraform\.tfvars|vault[\w-]*\.ya?ml)$"
+)
+_JSON = re.compile(
+    r"(?i)(?:^|/)(?:\.?credentials?(?:[._-][\w-]+)*\.json|secrets?(?:[._-][\w-]+)*\.json"
+    r"|client_secrets?[\w.-]*\.json|service[_-]?account[\w.-]*\.json"
+    r"|application_default_credentials\.json|auth\.json|\.docker/config\.json|token\.json|\.credentials\.json"
+    r"|oauth_creds\.json)$"
+)
+_WHOLE = re.compile(
+    r"(?:^|/)(?:\.ssh/(?:id_[\w-]+|identity)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|[\w.-]+\.(?:pem|key|p8|ppk"
+    r"|pfx|p12|jks|keystore))$"
+)
+
+# A line as tools show it: with a number before it, a sign of a difference, or bare.
+_LINE = rb"(?m)^[ \t]*(?:[0-9]+(?:\xe2\x86\x92|[:|\t])[ \t]*)?[+-]?[ \t]*"
+_ENV_LINE = re.compile(
+    _LINE + rb"(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_.-]*[ \t]*[=:][ \t]*(\"[^\"\n]*\"|'[^'\n]*'|[^\s#][^\n]*)"
+)
+_PAIR_LINE = re.compile(
+    _LINE
+    + rb"(?:-[ \t]+)?[\"']?[A-Za-z_/@][\w./@:-]*?[\"']?(?:[ \t]*=[ \t]*|:[ \t]+)"
+    + rb"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#{\[][^\n]*)"
+)
+_JSON_PAIR = re.compile(rb"\"([\w.@/:-]{1,100})\\{0,3}\"[ \t]*:[ \t\n]*\\{0,3}\"((?:[^\"\\\n]|\\[^\"\n]){1,16000})")
+_HARMLESS = re.compile(
+    rb"(?i)(?:true|false|yes|no|on|off|null|none|[0-9.]{1,6}|localhost|127\.0\.0\.1|0\.0\.0\.0|development"
+    rb"|production|staging|test|dev|prod"
+    rb"|debug|info|warn(?:ing)?|error|utf-?8|utc|json|text|default|us-[a-z]+-[0-9]|eu-[a-z]+-[0-9]"
+    rb"|service_account|authorized_user|[|>]-?)[\s,]*"
+)
+_PUBLIC = frozenset(
+    b"type project_id client_email auth_uri token_uri auth_provider_x509_cert_url client_x509_cert_url"
+    b" universe_domain redirect_uris"
+    b" token_type scope expiry_date expires_at region version name id email client_id".split()
+)
+
+
+def file_hits(text: bytes, path: str) -> list[Hit]:
+    """What must be hidden because of the file it comes from."""
+    plain = path.replace("\\", "/")
+    if plain.endswith(".pub"):
+        return []
+    if _WHOLE.search(plain):
+        body = text.strip()
+        start = text.find(body)
+        return (
+            [Hit(start, start + len(body), "key_file", 0.9)] if len(body) >= 32 and b"CERTIFICATE" not in body else []
+        )
+    if _ENV.search(plain):
+        return _values(_ENV_LINE, text, "env_file")
+    if _PAIRS.search(plain):
+        return _values(_PAIR_LINE, text, "credential_file")
+    if _JSON.search(plain):
+        return _members(text)
+    return []
+
+
+def _values(pattern: re.Pattern[bytes], text: bytes, rule: str) -> list[Hit]:
+    hits = []
+    for match in pattern.finditer(text):
+        value = match[1].rstrip()
+        start = match.start(1)
+        if value[:1] in b"\"'":
+            value, start = value[1:-1], start + 1
+        if len(value) >= 4 and not _HARMLESS.fullmatch(value) and not value.startswith((b"${", b"$(", b"[REDACTED")):
+            hits.append(Hit(start, start + len(value), rule, 0.8))
+    return hits
+
+
+def _members(text: bytes) -> list[Hit]:
+    return [
+        Hit(match.start(2), match.end(2), "credential_file", 0.8)
+        for match in _JSON_PAIR.finditer(text)
+        if match[1] not in _PUBLIC and len(match[2]) >= 4 and not _HARMLESS.fullmatch(match[2])
+    ]

@@ -1,0 +1,45 @@
+"""What a scan finds, and what it is asked to look for."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+from clew.errors import UsageError
+
+Kind = Literal["secret", "pii", "path"]
+Profile = Literal["none", "secrets", "pii", "paths", "all"]
+"""What is looked for.
+
+none      nothing
+secrets   keys, tokens, passwords, private keys
+pii       secrets, and cards, account, national and phone numbers, e-mail addresses
+paths     secrets, and what names the person's machine: user names in paths, host names, private addresses
+all       everything
+"""
+
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+_KINDS: dict[str, frozenset[str]] = {
+    "none": frozenset(),
+    "secrets": frozenset({"secret"}),
+    "pii": frozenset({"secret", "pii"}),
+    "paths": frozenset({"secret", "path"}),
+    "all": frozenset({"secret", "pii", "path"}),
+}
+
+
+class Finding(NamedTuple):
+    """A part of a text that must not be shown. Offsets count characters; `end` is the first that may stay."""
+
+    start: int
+    end: int
+    rule: str
+    kind: str
+    confidence: float
+
+
+def kinds_of(profile: str) -> frozenset[str]:
+    """The kinds a profile looks for."""
+    try:
+        return _KINDS[profile]
+    except KeyError:
+        raise UsageError(f"no redaction profile {profile!r}; there are {', '.join(PROFILES)}") from None

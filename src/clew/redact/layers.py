@@ -1,0 +1,122 @@
+"""Texts inside texts: \\u escapes, percent escapes and base64 are taken off; what is found below is hidden above."""
+
+from __future__ import annotations
+
+import base64
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import lru_cache
+from urllib.parse import unquote_to_bytes
+
+from clew.redact.searching import Find, Hit, finder
+from clew.redact.values import is_printable, unbase64
+
+Look = Callable[[bytes], list[Hit]]
+
+_ESCAPE = re.compile(rb"\\+u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\/")
+_LONG = 1 << 16
+_AROUND = 1024
+SIGNS = (r"\\u00[2-7][0-9A-Fa-f]", r"\\/", r"%(?:3[DdAa]|2[Bb6]|22|40|7[Bb])")
+_WORDS = (
+    b"PASSWORD password SECRET secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY= ACCESS_KEY Bearer"
+    b" PRIVATE+KEY AKIA"
+).split()
+_RUN = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+_PIECE = 512
+_LONGEST = 1 << 16
+
+
+def base64_signs() -> list[str]:
+    """How words that go before secrets look in base64, at each of the three places they can have in a group."""
+    signs = set()
+    for word in _WORDS:
+        raw = word.replace(b"+", b" ")
+        for shift in range(3):
+            encoded = base64.b64encode(b"\0" * shift + raw)
+            signs.add(encoded[(0, 2, 3)[shift] : (len(raw) + shift) // 3 * 4].decode())
+    return [re.escape(sign) for sign in sorted(signs) if len(sign) >= 5]
+
+
+def read_base64(text: bytes, place: int, look: Look) -> tuple[tuple[Hit, ...], int]:
+    """The run of base64 around a sign, as one secret if the text inside holds one."""
+    start = _start_of_run(text, place)
+    match = _RUN.match(text, start, start + 2 * _LONGEST)
+    if match is None or match.end() - start < 16:
+        return (), place + 5
+    run = match[0].rstrip(b"=")
+    inside = unbase64(run[: len(run) - len(run) % 4] if len(run) % 4 == 1 else run)
+    if inside is None or not is_printable(inside) or not look(inside):
+        return (), match.end()
+    return (Hit(start, match.end(), "base64_secret", 0.9),), match.end()
+
+
+def _start_of_run(text: bytes, place: int) -> int:
+    """How far the base64 reaches back, looked at piece by piece: most of it is short."""
+    start, lowest = place, max(0, place - _LONGEST)
+    while start > lowest:
+        piece = text[max(lowest, start - _PIECE) : start]
+        length = len(piece) - len(piece.rstrip(_ALPHABET))
+        start -= length
+        if length < len(piece):
+            break
+    return start
+
+
+def layered_hits(text: bytes, look: Look) -> list[Hit]:
+    """What is found under the escapes of a text, at its places in the text."""
+    if not (b"\\u00" in text or b"\\/" in text or b"%" in text):
+        return []
+    return [hit for start, end in _regions(text) for hit in _region_hits(text[start:end], start, look)]
+
+
+def _regions(text: bytes) -> list[tuple[int, int]]:
+    """The stretches around escapes: only there can something be hidden by one."""
+    regions: list[tuple[int, int]] = []
+    place, length, find = 0, len(text), _telling()
+    while True:
+        first, last = find(text, place, length)
+        if first < 0:
+            return regions
+        start, end = max(0, first - _AROUND), min(length, last + _AROUND)
+        if regions and start <= regions[-1][1]:
+            regions[-1] = (regions[-1][0], end)
+        else:
+            regions.append((start, end))
+        # The next sign is looked for at the end of the stretch, which it then makes longer.
+        place = max(last, end - _AROUND // 2)
+
+
+@lru_cache(maxsize=1)
+def _telling() -> Find:
+    return finder(SIGNS)
+
+
+def _region_hits(text: bytes, begin: int, look: Look) -> list[Hit]:
+    # Where each place was takes longer to work out than to look whether there is anything to place.
+    if len(text) > _LONG and not look(_stripped(text)):
+        return []
+    stripped, origin = _strip(text, _ESCAPE)
+    return [Hit(begin + origin(hit.start), begin + origin(hit.end), hit.rule, hit.confidence) for hit in look(stripped)]
+
+
+def _stripped(text: bytes) -> bytes:
+    plain = unquote_to_bytes(text.replace(b"\\/", b"/"))
+    return plain.decode("unicode_escape", "ignore").encode("utf-8", "replace") if b"\\u00" in plain else plain
+
+
+def _strip(text: bytes, escape: re.Pattern[bytes]) -> tuple[bytes, Callable[[int], int]]:
+    """The text without escapes of one kind, and where a place in it was before."""
+    pieces: list[bytes] = []
+    # After each escape: how long the stripped text is, and how much longer the original.
+    ends, shifts = [0], [0]
+    last = length = 0
+    for match in escape.finditer(text):
+        pieces += (text[last : match.start()], bytes([int(match[match.lastindex], 16)]) if match.lastindex else b"/")
+        length += match.start() - last + 1
+        last = match.end()
+        ends.append(length)
+        shifts.append(last - length)
+    pieces.append(text[last:])
+    return b"".join(pieces), lambda place: place + shifts[bisect_right(ends, place) - 1]

@@ -1,0 +1,218 @@
+"""The texts of a JSON value that are worth a look, each with what stands around it.
+
+Every string of the value is met, keys and nested JSON included; only ids, hashes, signatures and pictures are left
+out. Nothing here decides what is a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+from clew.model.json import JSON
+from clew.redact.commands import is_credential_file, read_by
+from clew.redact.jsontext import read
+from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
+
+SHORTEST = 5
+"""Shorter texts hide nothing, unless their key says so."""
+SHORTEST_KEY = 12
+LEAST_NUMBER, MOST_DIGITS = 10**11, 19
+"""Only numbers as long as those of cards are looked at, and never one that counts tokens."""
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_MOST_WORDS = 64
+_MOST_JOINED = 8192
+_EDGE = 4096
+"""So much of two neighbouring blocks is looked at together."""
+_MOST_CALLS = 10_000
+
+_OTHER_WORDS = PATH_KEYS | {
+    *COMMANDS,
+    *"description prompt name tool_name type pattern query cwd workdir title".split(),
+}
+"""Keys whose words do not come from the file that a call is about."""
+
+
+class Leaf(NamedTuple):
+    """A text to be looked at: `before` and `behind` stand around it, so that its name is seen with it."""
+
+    text: str
+    before: str = ""
+    behind: str = ""
+    path: str | None = None
+
+
+class Joint(NamedTuple):
+    """Texts that follow each other, and may hold one value together: of each a window, as text, start and stop."""
+
+    windows: tuple[tuple[str, int, int], ...]
+    between: str
+    is_seam: bool = False
+    """Only what lies across counts, and only where it is beyond doubt: the texts are whole by themselves."""
+
+
+class Leaves:
+    """Collects the texts of values, one value after the other; remembers which file a call was about."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, str] = {}
+        self.clean: set[str] = set()
+        """Texts that were looked at before, and held nothing."""
+        self.found: list[Leaf] = []
+        self.joints: list[Joint] = []
+        self.cut: list[str] = []
+        """Titles and the like, which may end in the middle of something."""
+        self.nested: list[str] = []
+        """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+        self._stack: list[tuple[JSON, str, str | None]] = []
+
+    def collect(self, value: JSON, path: str | None = None) -> None:
+        """Meet every text of a value, and forget those of the value before."""
+        self.found.clear()
+        self.joints.clear()
+        self.nested.clear()
+        self.cut.clear()
+        stack = self._stack
+        stack.append((value, "", path))
+        while stack:
+            item, key, path = stack.pop()
+            kind = type(item)
+            if kind is dict:
+                self._object(item, key, path)
+            elif kind is list:
+                self._list(item, key, path)
+            elif kind is str:
+                self._text(item, key, path)
+
+    def _object(self, value: dict[str, JSON], own: str, path: str | None) -> None:
+        clean, stack = self.clean, self._stack
+        counts = is_count(own)
+        body = name = None
+        if self._paths or not SPECIAL.isdisjoint(value):
+            path = self._path_of(value) or path
+            body = picture(value)
+            name = value.get("name", value.get("key")) if "value" in value else None
+        for key, item in value.items():
+            kind = type(item)
+            if kind is str:
+                if item not in clean and key != body:
+                    self._text(item, name if key == "value" and type(name) is str else key, path)
+            elif kind is dict or kind is list:
+                # A snapshot has files by their paths.
+                stack.append((item, key, key if "." in key and is_credential_file(key) else path))
+            elif kind is int and item >= LEAST_NUMBER and not counts:
+                self._number(item, key)
+            if len(key) >= SHORTEST_KEY and key not in clean:
+                self.found.append(Leaf(key))
+
+    def _number(self, number: int, key: str) -> None:
+        digits = str(number)
+        if len(digits) <= MOST_DIGITS and not is_count(key) and not is_left(key, digits):
+            self.found.append(Leaf(digits, f'"{key}": ' if key else ""))
+
+    def _text(self, text: str, key: str, path: str | None) -> None:
+        if is_left(key, text):
+            return
+        told = told_by(key)
+        if told.is_cut:
+            self.cut.append(text)
+        if len(text) > 1 and text[0] in '{["' and text[-1] in '}]" \n':
+            value = read(text)
+            if type(value) is dict or type(value) is list or (type(value) is str and value != text):
+                self.nested.append(text)
+                self._stack.append((value, key, path))
+                return
+        if path is not None and key in _OTHER_WORDS:
+            path = None
+        if key and (path is not None or told.names_secret):
+            quote = '"' if _PLAIN.fullmatch(text) is not None else ""
+            self.found.append(Leaf(text, f'"{key}": {quote}', quote, path))
+            if path is None:
+                return
+        if len(text) >= SHORTEST:
+            self.found.append(Leaf(text, path=path))
+
+    def _list(self, items: list[JSON], key: str, path: str | None) -> None:
+        kinds = set(map(type, items))
+        if str in kinds and len(items) > 1:
+            self._words(tuple(item for item in items if type(item) is str))
+        if dict in kinds and len(items) > 1:
+            self._edges(items)
+        for item in items:
+            kind = type(item)
+            if kind is str:
+                if item not in self.clean:
+                    self._text(item, key, path)
+            elif kind is dict or kind is list:
+                self._stack.append((item, key, path))
+            elif kind is int and item >= LEAST_NUMBER:
+                self._number(item, key)
+
+    def _words(self, texts: tuple[str, ...]) -> None:
+        """The words of a command, or the lines of a file, each a text of its own."""
+        is_block = any("-----BEGIN" in text for text in texts)
+        if is_block or (len(texts) <= _MOST_WORDS and sum(map(len, texts)) <= _MOST_JOINED):
+            windows = tuple((text, 0, len(text)) for text in texts)
+            self.joints.append(Joint(windows, "\n" if is_block else " "))
+
+    def _edges(self, blocks: list[JSON]) -> None:
+        """Two blocks of text that follow each other: a value may begin in one and end in the other."""
+        texts = [_block_text(block) for block in blocks]
+        for one, other in pairwise(texts):
+            if one and other and not one[-1].isspace() and not other[0].isspace():
+                windows = (one, max(len(one) - _EDGE, 0), len(one)), (other, 0, min(len(other), _EDGE))
+                self.joints.append(Joint(windows, "", is_seam=True))
+
+    def _path_of(self, value: dict[str, JSON]) -> str | None:
+        """The credential file that an object is about: it names it, or the call it answers did."""
+        for name in value.keys() & PATH_KEYS:
+            path = value[name]
+            if type(path) is str and is_credential_file(path):
+                self._note(value, path)
+                return path
+        for name in ARGUMENTS:
+            if name in value:
+                path = self._path_in(value[name])
+                if path is not None:
+                    self._note(value, path)
+                    return path
+        if not self._paths:
+            return None
+        return next((self._paths[call] for call in _calls(value) if call in self._paths), None)
+
+    def _note(self, value: dict[str, JSON], path: str) -> None:
+        for call in _calls(value):
+            self._paths[call] = path
+        while len(self._paths) > _MOST_CALLS:
+            del self._paths[next(iter(self._paths))]
+
+    def _path_in(self, arguments: JSON) -> str | None:
+        """The credential file that the arguments of a call name, be it within a command."""
+        if type(arguments) is str and arguments[:1] == "{":
+            arguments = read(arguments)
+        if type(arguments) is not dict:
+            return None
+        for name in arguments.keys() & PATH_KEYS:
+            path = arguments[name]
+            if type(path) is str and is_credential_file(path):
+                return path
+        return next((read_by(arguments[name]) for name in COMMANDS if name in arguments), None)
+
+
+def is_count(key: str) -> bool:
+    """True for the keys under which tokens are counted."""
+    return "oken" in key or key.endswith(("usage", "Usage"))
+
+
+def _block_text(block: JSON) -> str:
+    """The words of a block of text."""
+    if type(block) is not dict:
+        return ""
+    text = block.get("text", block.get("thinking"))
+    return text if type(text) is str else ""
+
+
+def _calls(value: dict[str, JSON]) -> list[str]:
+    """The ids under which an object is a call, or the result of one."""
+    return [call for name in CALL_IDS if type(call := value.get(name)) is str]

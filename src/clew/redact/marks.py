@@ -1,0 +1,36 @@
+"""The marker that stands in the place of what was hidden.
+
+`[REDACTED:rule:tag]`: the tag is a keyed digest, so that equal values look equal under one key, and nobody without the
+key can test a guess. `Marker(None)` gives the plain `[REDACTED]`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+
+PLAIN = "[REDACTED]"
+TAG_LENGTH = 8
+# A marker in a text is never looked into again: not in the plain form, not with rule and tag.
+MARKER = re.compile(r"\[REDACTED(?::[a-z0-9_.-]{1,64}:[a-z2-7]{8})?\]")
+MARKER_BYTES = re.compile(MARKER.pattern.encode())
+
+
+class Marker:
+    """Makes markers under one key; without a key, plain ones."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key
+
+    def __call__(self, value: str, rule: str) -> str:
+        """The marker for a value that a rule found."""
+        if self._key is None:
+            return PLAIN
+        return f"[REDACTED:{rule}:{self.tag(value)}]"
+
+    def tag(self, value: str) -> str:
+        """What equal values share."""
+        digest = hmac.new(self._key or b"", value.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+        return base64.b32encode(digest[:5]).decode("ascii").lower()

@@ -1,0 +1,164 @@
+"""What names a person: cards, accounts, national numbers, e-mail, telephones. Each is proved where it can be."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from clew.redact.searching import Find, Hit, finder, walk
+
+_EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
+_NUMBER = r"[0-9](?:[ -]?[0-9]){11,18}"
+_IBAN = r"\b[A-Z]{2}[0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)"
+_CORSICA = r"\b[1-478](?: ?[0-9]{2}){2} ?2[ABab](?: ?[0-9]{3}){2} ?[0-9]{2}"
+_SSN = r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b"
+_NINO = r"\b[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]\b"
+_E164 = r"\+[1-9][0-9](?:[ .()-]{0,2}[0-9]){6,13}"
+_PHONE_US = r"\([2-9][0-9]{2}\)[ -]?[2-9][0-9]{2}-[0-9]{4}|\b[2-9][0-9]{2}[-.][2-9][0-9]{2}[-.][0-9]{4}\b"
+_PHONE_FR = r"\b0[1-9](?:[ .-][0-9]{2}){4}\b"
+_SIGNS = (_EMAIL, _IBAN, _CORSICA, _NUMBER, _SSN, _NINO, _E164, _PHONE_US, _PHONE_FR)
+
+_EMAIL_FORM = re.compile(rb"[A-Za-z0-9._%+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})(?![A-Za-z0-9])")
+_NOBODY = re.compile(
+    rb"(?i)(?:^|[._+-])(?:no-?reply|donotreply)(?:$|[+])|^(?:git|root|hg|user|you|name|someone|example|test)$|\[bot\]"
+)
+_NO_PLACE = re.compile(
+    rb"(?i)(?:^|\.)(?:example\.(?:com|org|net|edu)|localhost|local|invalid|test|test\.com|internal|lan|example"
+    rb"|noreply\.github\.com"
+    rb"|anthropic\.com|gserviceaccount\.com)$"
+)
+_FILES = re.compile(
+    rb"(?i)\.(?:js|ts|py|git|md|json|jsx|tsx|css|html|png|jpe?g|svg|gif|txt|yml|yaml|toml|lock|map|rs|go|c|h|sh"
+    rb"|whl|mjs|cjs|rb|lua|java|kt|swift|php|pl|cpp|hpp|service|timer|target|socket)$"
+)
+_FRACTION = re.compile(rb"[0-9]\.$")
+_DATE = re.compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
+# Names of numbers that are no person's, though one in ten would pass for a card.
+_COUNTED = re.compile(
+    rb"(?i)(?:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
+    rb"|ref|reference|version|build|port"
+    rb"|line|index|count|channel|snowflake|key|epoch|seed|number_of|rev|revision)[\"']?[ \t]?[=:#]?[ \t]?[\"']?\Z"
+)
+# The length of an account number, by country.
+_COUNTRIES = {
+    row[:2]: int(row[2:])
+    for row in (
+        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 EG29 ES24 FI18 "
+        "FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LI21 LT20 LU20 "
+        "LV21 MC27 MD24 ME22 MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 QA29 RO24 RS22 SA24 SC31 SE24 SI19 SK24 "
+        "SM27 TN24 TR26 UA29 VA22 VG24 XK20"
+    ).split()
+}
+
+
+@lru_cache(maxsize=1)
+def _find() -> Find:
+    return finder(_SIGNS)
+
+
+def find_sign(text: bytes, start: int, end: int) -> tuple[int, int]:
+    """The first place that may name somebody."""
+    return _find()(text, start, end)
+
+
+def pii_hits(text: bytes) -> list[Hit]:
+    """Every personal number and address in some bytes."""
+    return walk(_find(), text, _look, wary=False)
+
+
+def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+    hit = _judge(text, start, end)
+    return ((hit,), end) if hit else ((), end)
+
+
+def _judge(text: bytes, start: int, end: int) -> Hit | None:
+    value = text[start:end]
+    if b"@" in value:
+        return _email(text, start)
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if _joins(before) or _joins(after) or _FRACTION.match(text[start - 2 : start]):
+        return None
+    rule = _rule(value)
+    if not rule or (value.isdigit() and _COUNTED.search(text[max(0, start - 24) : start])):
+        return None
+    return Hit(start, end, rule, 0.9)
+
+
+def _joins(char: bytes) -> bool:
+    """The neighbour belongs to the same word: a longer number, an id, a version."""
+    return char.isalnum() or char in (b"_", b"-", b"/")
+
+
+def _rule(value: bytes) -> str:
+    digits = bytes(char for char in value if 48 <= char <= 57)
+    if value[:1] == b"+":
+        return "phone" if 8 <= len(digits) <= 15 and not _DATE.match(value) else ""
+    if value[:2].isalpha():
+        return "iban" if is_iban(value) else "nino" if len(digits) == 6 else ""
+    if value[:1] == b"(" or len(digits) == 10:
+        return "phone"
+    if len(digits) == 9:
+        return "ssn" if is_ssn(digits) else ""
+    if is_nir(value):
+        return "nir"
+    return "card" if is_card(digits) else ""
+
+
+def is_card(digits: bytes) -> bool:
+    """A card number: the lengths and beginnings that schemes issue, and the Luhn digit."""
+    length, first = len(digits), digits[:2]
+    issued = (
+        (digits[:1] == b"4" and length == 16)
+        or (length == 16 and (b"51" <= first <= b"55" or b"2221" <= digits[:4] <= b"2720"))
+        or (length == 15 and first in {b"34", b"37"})
+        or (16 <= length <= 19 and (digits[:4] == b"6011" or first in {b"65", b"62"} or b"644" <= digits[:3] <= b"649"))
+        or (16 <= length <= 19 and b"3528" <= digits[:4] <= b"3589")
+        or (length == 14 and (first in {b"36", b"38", b"39"} or b"300" <= digits[:3] <= b"305"))
+    )
+    return issued and len(set(digits)) > 2 and luhn(digits)
+
+
+def luhn(digits: bytes) -> bool:
+    """The last digit answers for the others."""
+    total = 0
+    for place, char in enumerate(reversed(digits)):
+        digit = char - 48
+        total += digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
+    return total % 10 == 0
+
+
+def is_iban(value: bytes) -> bool:
+    """An account number: the country's length, and 97."""
+    plain = value.replace(b" ", b"").decode("ascii", "replace")
+    if _COUNTRIES.get(plain[:2]) != len(plain) or not "02" <= plain[2:4] <= "98":
+        return False
+    return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
+
+
+def is_nir(value: bytes) -> bool:
+    """A French social security number: a month, and 97."""
+    plain = value.replace(b" ", b"").upper().replace(b"2A", b"19").replace(b"2B", b"18")
+    if len(plain) != 15 or not plain.isdigit() or plain[:1] not in b"123478":
+        return False
+    month = int(plain[3:5])
+    return (1 <= month <= 12 or 20 <= month <= 42 or 50 <= month <= 99) and 97 - int(plain[:13]) % 97 == int(plain[13:])
+
+
+def is_ssn(digits: bytes) -> bool:
+    """A number that the United States have given out or may."""
+    return not (digits[:3] in {b"000", b"666"} or digits[:1] == b"9" or digits[3:5] == b"00" or digits[5:] == b"0000")
+
+
+def _email(text: bytes, start: int) -> Hit | None:
+    match = _EMAIL_FORM.match(text, start)
+    if match is None:
+        return None
+    user = match[0][: match[0].index(b"@")]
+    if (
+        _NO_PLACE.search(match[1])
+        or _NOBODY.search(user)
+        or _FILES.search(match[1])
+        or text[match.end() : match.end() + 1] == b":"
+    ):
+        return None
+    return Hit(match.start(), match.end(), "email", 0.9)

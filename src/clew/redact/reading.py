@@ -1,0 +1,125 @@
+"""Reading the value after a name, and judging whether it is a secret, a placeholder or a piece of code."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from clew.redact.values import chance, is_filler
+
+LONGEST = 4096
+_ENOUGH = 256
+_OPENING = re.compile(rb"(?:[bfruBFRU]{1,2}(?=[\"']))?(?:\\*[\"'`]|\xe2\x80[\x9c\x98])")
+_BARE = re.compile(rb"[^\s\"'`<>,;\\|]{1,4096}")
+_TEMPLATE = re.compile(
+    rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
+    rb"|%[A-Za-z_]+%|\[[A-Za-z _-]*\]"
+    rb"|(?:process\.|import\.meta\.)?env[.:\[]|ENV\[|os\.|@[A-Za-z]+\.|!Ref|!Sub|!GetAtt|ssm:|vault:|op://"
+    rb"|secret://|keyring:|env:"
+)
+_ELSEWHERE = re.compile(rb"(?i)(?:https?|wss?|file|s3|gs|ssh|git|arn|urn|data|sha[0-9]{1,3}|md5)[:-]|[A-Z]:\\")
+_PATH = re.compile(rb"[~.]{0,2}/[\w.-]+/")
+_CODE = re.compile(rb"[(\[{]|->|=>|::|&&|\|\||[A-Za-z_]\.[A-Za-z_][A-Za-z_]+(?:\.|$)|\?\.|\+\+")
+_NAME = re.compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
+_LETTERS = re.compile(rb"[A-Za-z]+")
+_SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
+# What code and forms say in the place of a password.
+_SAID = re.compile(
+    rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
+    rb"|false|number|object"
+    rb"|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean|unknown|value|valid"
+    rb"|change|enter|type"
+    rb"|field|form|label|error|success|fail|disabled|enabled|config|setting|manage|update|forgot|confirm|new"
+    rb"|old|current|show|hide"
+    rb"|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self|^this|hash|postgres|mysql|mongo|redis|local|guest"
+    rb"|example|external|internal"
+)
+
+
+class Value(NamedTuple):
+    """A value as it stands: from where to where, and whether in quotes."""
+
+    start: int
+    end: int
+    quoted: bool
+
+
+def read(text: bytes, place: int, *, parameter: bool = False) -> Value | None:
+    """The value that begins here."""
+    opening = _OPENING.match(text, place)
+    if opening is not None:
+        return _read_quoted(text, opening)
+    match = _BARE.match(text, place)
+    if match is None:
+        return None
+    end = match.end()
+    if parameter and (stop := text.find(b"&", place, end)) >= 0:
+        end = stop
+    return Value(place, _without_closers(text, place, end), False)
+
+
+def _read_quoted(text: bytes, opening: re.Match[bytes]) -> Value | None:
+    start, quote = opening.end(), opening[0][-1:]
+    if quote in b"\x9c\x98":
+        quote = b"\xe2\x80"
+    limit = min(len(text), start + LONGEST)
+    line = text.find(b"\n", start, limit)
+    end = text.find(quote, start, limit if line < 0 else line)
+    if end < 0:
+        end = limit if line < 0 else line
+    while end > start and text[end - 1] == 0x5C:
+        end -= 1
+    return Value(start, end, True) if end > start else None
+
+
+def _without_closers(text: bytes, start: int, end: int) -> int:
+    """Brackets that were opened before the value do not belong to it."""
+    for opener, closer in ((b"(", 0x29), (b"[", 0x5D), (b"{", 0x7D)):
+        while end > start and text[end - 1] == closer and opener not in text[start:end]:
+            end -= 1
+    return end
+
+
+def stands_for_another(value: bytes) -> bool:
+    """A placeholder, a template, or a reference to where the secret is."""
+    if is_filler(value) or _TEMPLATE.match(value) or _ELSEWHERE.match(value):
+        return True
+    return bool(_PATH.match(value)) and chance(value) < 12
+
+
+def is_secret(value: bytes, quoted: bool) -> bool:
+    """A key or token: chance, not words, not code. A long one is judged by its beginning."""
+    value = value[:_ENOUGH]
+    if len(value) < 8 or b" " in value or value.isdigit() or stands_for_another(value):
+        return False
+    if not quoted and _CODE.search(value) and chance(value) < 24:
+        return False
+    enough = 10 if len(value) >= 16 else 8
+    return chance(value) >= enough or _is_strong(value)
+
+
+def _is_strong(value: bytes) -> bool:
+    """A password as people make them, with letters, digits and a sign or two, or as programs do, with many signs."""
+    if not any(48 <= char <= 57 for char in value) or not _LETTERS.search(value):
+        return False
+    signs = len(_SYMBOL.findall(value))
+    return signs >= 5 or (signs > 0 and not _CODE.search(value))
+
+
+def is_password(value: bytes, quoted: bool, capital: bool) -> bool:
+    """A password: nearly anything, but a word only where it can be nothing else."""
+    value = value[:_ENOUGH]
+    if len(value) < 4 or b" " in value or stands_for_another(value):
+        return False
+    if _LETTERS.fullmatch(value):
+        return (quoted or capital) and len(value) >= 5 and not _SAID.search(value)
+    if not quoted and (_CODE.search(value) or (_NAME.fullmatch(value) and _SAID.search(value))):
+        return chance(value) >= 24
+    if value.isdigit():
+        return len(value) >= 6 and (quoted or capital)
+    return not (_NAME.fullmatch(value) and _SAID.search(value)) or chance(value) >= 12
+
+
+def is_code(value: bytes) -> bool:
+    """A piece of a program rather than a value."""
+    return bool(_CODE.search(value))

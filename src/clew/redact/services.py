@@ -1,0 +1,150 @@
+"""The rules of `services.toml`, compiled: a cheap sign of each for the pass over a text, the precise form for a hit."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import resources
+from typing import NamedTuple
+
+from clew.redact import values
+from clew.redact.searching import Hit
+
+# How much of a token must follow its beginning before it is looked at.
+_TAIL = 12
+_BEFORE, _AFTER = 120, 300
+# Where a line was broken in the middle of a token: by a terminal, a mail program, a string put together.
+_CUT = re.compile(rb"(?<=[A-Za-z0-9_-])[\"']?[ \t]*[+\\]?[\r\n]+[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
+_BROKEN = re.compile(rb"[A-Za-z0-9_.+/-]{4,256}[\"']?[ \t]*[+\\]?[\r\n]")
+_LINES = 3
+_CHECKS: dict[str, Callable[[bytes], bool]] = {
+    "random": values.is_random,
+    "crc": values.is_random,
+    "mixed": values.is_mixed,
+    "mixed_upper": values.is_mixed_upper,
+    "spread": values.is_spread,
+    "jwt": values.is_jwt,
+    "none": bool,
+}
+
+
+class Rule(NamedTuple):
+    """A key or token with a form of its own."""
+
+    id: str
+    service: str
+    at: tuple[str, ...] = ()
+    then: str = ""
+    pattern: str = ""
+    shape: str = ""
+    check: str = "random"
+    weak: bool = False
+
+
+class Form(NamedTuple):
+    """A rule, compiled. `signs` are searched in the one pass; `precise` must match where a sign was found."""
+
+    rule: Rule
+    signs: tuple[str, ...]
+    precise: re.Pattern[bytes]
+    sign: re.Pattern[bytes] | None
+
+
+@lru_cache(maxsize=1)
+def builtin() -> tuple[str, tuple[Rule, ...]]:
+    """The version of the built-in rules, and the rules."""
+    table = tomllib.loads(resources.files("clew.redact").joinpath("services.toml").read_text("utf-8"))
+    return table["version"], tuple(_rule(row) for row in table["rule"])
+
+
+def _rule(row: dict[str, object]) -> Rule:
+    at = row.get("at", ())
+    fields = {**row, "at": (at,) if isinstance(at, str) else tuple(at)}  # type: ignore[arg-type]
+    return Rule(**fields)  # type: ignore[arg-type]
+
+
+def form(rule: Rule) -> Form:
+    """The compiled form of a rule."""
+    left, right = (
+        (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])") if rule.weak else ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])")
+    )
+    if rule.pattern:
+        precise = re.compile(f"{left}(?:{rule.pattern}){right}".encode())
+        return Form(rule, (rule.shape,), precise, re.compile(rule.shape.encode()))
+    begins = "|".join(re.escape(text) for text in sorted(rule.at, key=len, reverse=True))
+    precise = re.compile(f"{left}(?P<begin>{begins})(?:{rule.then}){right}".encode())
+    return Form(rule, (), precise, None)
+
+
+class Services:
+    """All forms, found by how they begin."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        forms = [form(rule) for rule in rules]
+        self._shaped = [each for each in forms if each.sign]
+        self._shape = re.compile("|".join(rule.shape for rule in rules if rule.shape).encode() or b"(?!)")
+        self._begun: dict[bytes, list[Form]] = {}
+        for each in forms:
+            for key in {text[:2].encode() for text in each.rule.at}:
+                self._begun.setdefault(key, []).append(each)
+        self.signs = _signs(rules)
+
+    def at(self, text: bytes, place: int) -> Hit | None:
+        """The token that begins here."""
+        for each in self._begun.get(text[place : place + 2], ()):
+            match = each.precise.match(text, place)
+            if match is not None and (hit := _judge(each.rule, match)):
+                return hit
+        return None
+
+    def split(self, text: bytes, place: int) -> Hit | None:
+        """The token that begins here and goes on in the next line or two."""
+        if not _BROKEN.match(text, place) or text[place : place + 2] not in self._begun:
+            return None
+        cuts: list[tuple[int, int]] = []
+        joined = text[place : place + _AFTER]
+        while len(cuts) < _LINES and (cut := _CUT.search(joined, cuts[-1][0] if cuts else 0)):
+            cuts.append(cut.span())
+            joined = joined[: cut.start()] + joined[cut.end() :]
+            # Something must stand before the token, or nothing: it is judged as it stands in the text.
+            hit = self.at(text[max(0, place - 1) : place] + joined, min(1, place))
+            if hit is not None and hit.end - min(1, place) > cut.start():
+                added = sum(end - start for start, end in cuts)
+                return Hit(place + hit.start - min(1, place), place + hit.end - min(1, place) + added, hit.rule, 0.7)
+        return None
+
+    def around(self, text: bytes, place: int) -> Hit | None:
+        """The token that has its telling part here."""
+        if not self._shape.match(text, place):
+            return None
+        for each in self._shaped:
+            if each.sign is not None and each.sign.match(text, place):
+                for match in each.precise.finditer(text, max(0, place - _BEFORE), place + _AFTER):
+                    if match.start() <= place < match.end() and (hit := _judge(each.rule, match)):
+                        return hit
+        return None
+
+
+def _judge(rule: Rule, match: re.Match[bytes]) -> Hit | None:
+    groups = match.re.groupindex
+    shown = match.end("show") if "show" in groups else match.start()
+    told = shown if "show" in groups else match.end("begin") if "begin" in groups else match.start()
+    value = match[0][told - match.start() :]
+    proof = match[0] if rule.check == "jwt" else value
+    if not _CHECKS[rule.check](proof):
+        return None
+    sure = rule.check == "jwt" or (rule.check == "crc" and values.has_crc(value))
+    return Hit(shown, match.end(), rule.id, 0.99 if sure else 0.8 if rule.weak else 0.95)
+
+
+def _signs(rules: tuple[Rule, ...]) -> list[str]:
+    """Expressions for the one pass. What begins with a common word needs a digit soon after."""
+    strong = sorted({re.escape(text) for rule in rules if not rule.weak for text in rule.at})
+    weak = sorted({re.escape(text) for rule in rules if rule.weak for text in rule.at})
+    return [
+        rf"(?:\b|_)(?:{'|'.join(strong)})[A-Za-z0-9_.+/%\s\^#$\"'\\-]{{{_TAIL}}}",
+        rf"\b(?:{'|'.join(weak)})[A-Za-z0-9_.+/-]{{{_TAIL}}}",
+        *[rule.shape for rule in rules if rule.shape],
+    ]

@@ -1,0 +1,75 @@
+"""What a person has set: the key of the markers, and rules of their own. The one part here that touches files."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from clew.errors import SourceUnreadable
+from clew.host import config_dir, data_dir
+from clew.redact.finding import kinds_of
+from clew.redact.marks import Marker
+from clew.redact.tree import Setting
+from clew.redact.user import load_rules
+
+KEY_FILE = "redaction.key"
+"""In clew's data folder: what the tags of all markers of this person are made with."""
+RULES_FILE = "redaction.toml"
+"""In clew's configuration folder: rules and allow-lists of the person's own."""
+_LENGTH = 32
+
+
+def chosen(profile: str, *, plain: bool = False, rules: Path | None = None) -> Setting:
+    """What is masked and how: by the rules of a file, which is else the one in the person's configuration."""
+    kinds_of(profile)
+    own = config_dir() / RULES_FILE
+    file = rules or (own if own.is_file() else None)
+    return Setting(profile, Marker() if plain else OwnMarker(data_dir()), load_rules(file) if file else None)
+
+
+class OwnMarker:
+    """Marks under the person's own key, which is read, or made, when something is marked for the first time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._marker: Marker | None = None
+
+    def __call__(self, value: str, rule: str) -> str:
+        """The marker for a value that a rule found."""
+        if self._marker is None:
+            self._marker = Marker(marker_key(self._folder))
+        return self._marker(value, rule)
+
+
+def marker_key(folder: Path) -> bytes:
+    """The key in a folder, for its owner alone; made on first use, once, whoever else makes one at the same time."""
+    path = folder / KEY_FILE
+    if not path.exists():
+        _make(path)
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror or error}; --redact-plain masks without a key") from error
+    if len(key) < _LENGTH:
+        raise SourceUnreadable(f"{path}: is no key; remove it, and a new one is made")
+    return key
+
+
+def _make(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which nobody else may read
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror or error}; --redact-plain masks without a key") from error
+    try:
+        with open(descriptor, "wb") as handle:
+            handle.write(secrets.token_bytes(_LENGTH))
+            handle.flush()
+            os.fsync(handle.fileno())
+        with suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        Path(name).unlink()

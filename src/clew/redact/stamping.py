@@ -1,0 +1,47 @@
+"""The word in a unified document that something in it was masked: it is not the original, and must not pass for it."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from clew.errors import InvalidDocument
+from clew.io.codec import dumps
+from clew.io.jsonstream import Scanner
+from clew.model.json import JSON
+
+OWN = "clew"
+"""The key in a document's extensions that is no agent's."""
+_BEGINNING = b'{"schema_version":'
+
+
+def stamp_of(extensions: dict[str, JSON]) -> JSON:
+    """What a document says of its redaction; None where it says nothing."""
+    own = extensions.get(OWN)
+    return own.get("redacted") if isinstance(own, dict) else None
+
+
+def stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
+    """The text of a document with the stamp in its extensions; any other text as it is."""
+    if not text.startswith(_BEGINNING):
+        return text
+    try:
+        return _stamped(text, stamp)
+    except InvalidDocument:
+        return text
+
+
+def _stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
+    scanner = Scanner(BytesIO(text))
+    for key in scanner.members():
+        scanner.key_done()
+        if key == "extensions" and scanner.peek() == b"{":
+            start = scanner.offset
+            own = scanner.value()
+            masked = own.get(OWN) if isinstance(own.get(OWN), dict) else {}
+            new = dumps({OWN: {**masked, "redacted": stamp}})[1:-1]
+            if OWN in own:
+                return text[:start] + dumps({**own, OWN: {**masked, "redacted": stamp}}) + text[scanner.offset :]
+            return text[: start + 1] + new + (b"," if own else b"") + text[start + 1 :]
+        scanner.skip()
+    end = text.rindex(b"}")
+    return text[:end] + b',"extensions":' + dumps({OWN: {"redacted": stamp}}) + text[end:]

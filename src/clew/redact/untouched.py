@@ -1,0 +1,93 @@
+"""Parts of records that hold no words: ids, hashes, signatures, pictures. They are left as they are.
+
+A key alone proves nothing: what stands under it must also look like what the key says.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from clew.model.json import JSON
+
+PATH_KEYS = frozenset(
+    "file_path filePath path absolute_path notebook_path notebookPath filename file target_file".split()
+)
+"""Keys under which calls, results and snapshots name the file they are about."""
+CUT_KEYS = frozenset("title customTitle aiTitle summary firstPrompt lastPrompt first_prompt display preview".split())
+"""Keys under which agents and clew keep the beginning of a longer text."""
+CALL_IDS = ("tool_use_id", "tool_id", "call_id", "callId", "toolCallId", "tool_call_id", "id")
+ARGUMENTS = ("input", "arguments", "args", "parameters", "action")
+COMMANDS = ("command", "cmd")
+
+_HEX = r"[0-9A-Fa-f]"
+_UUID = rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_MADE_BY = "toolu srvtoolu msg req call fc resp rs ws item chatcmpl agent thread turn".split()
+_ID = re.compile(
+    rf"(?:\w{{1,20}}[-_])?{_UUID}|{_HEX}{{6,128}}(?:@v\d+)?|\d{{1,20}}|[a-z]\d+"
+    rf"|(?:{'|'.join(_MADE_BY)})[-_][\w-]{{2,120}}"
+)
+_ID_KEY = re.compile(
+    r"(?:^|[_a-z\d])(?:[Ii][Dd]s?|[Uu][Uu][Ii][Dd]s?|[Hh]ash|[Ss]ha\d*|[Dd]igest|[Cc]hecksum|[Cc]ommit)$"
+)
+_SEALED_KEYS = frozenset("signature thoughtSignature thought_signature encrypted_content encryptedContent".split())
+_SEALED = re.compile(r"[A-Za-z0-9+/_-]{100,}={0,2}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?")
+_DATA_URL = re.compile(r"data:(?:image|audio|video|font)/[\w.+-]+;base64,[A-Za-z0-9+/=_-]*")
+_PICTURE = ("image/", "audio/", "video/", "font/", "application/pdf")
+_MEDIA_KEYS = ("media_type", "mimeType", "mime_type", "mediaType")
+SPECIAL = PATH_KEYS | {*ARGUMENTS, *_MEDIA_KEYS, "value"}
+"""An object without any of these keys is plain."""
+_BODIES = ("data", "image", "document", "base64")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_\s-]*")
+_NAMES_SECRET = re.compile(
+    r"(?i)pass|pwd|secret|token|key|auth|cred|cookie|bearer|private|session|signature|sas|dsn|ssn|card|iban|pin$|otp|cvv"
+)
+
+
+class Key(NamedTuple):
+    """What a key says of the text under it."""
+
+    holds_id: bool
+    is_sealed: bool
+    holds_time: bool
+    names_secret: bool
+    is_cut: bool
+
+
+@lru_cache(maxsize=4096)
+def told_by(key: str) -> Key:
+    """What a key says; asked for every text, so it is worked out once."""
+    return Key(
+        _ID_KEY.search(key) is not None,
+        key in _SEALED_KEYS,
+        key.endswith(("time", "stamp", "_at", "Time", "At", "date", "Date")),
+        _NAMES_SECRET.search(key) is not None,
+        key in CUT_KEYS,
+    )
+
+
+def is_left(key: str, text: str) -> bool:
+    """True for an id, a hash, a time, a signature, encrypted reasoning or a picture's address."""
+    told = told_by(key)
+    if told.holds_id and _ID.fullmatch(text) is not None:
+        return True
+    if told.is_sealed and _SEALED.fullmatch(text) is not None:
+        return True
+    if told.holds_time and len(text) < 36 and _TIME.fullmatch(text) is not None:
+        return True
+    return text.startswith("data:") and _DATA_URL.fullmatch(text) is not None
+
+
+def picture(value: dict[str, JSON]) -> str | None:
+    """The key that holds the bytes of a picture, of sound or of a PDF; None where there is none."""
+    for name in _MEDIA_KEYS:
+        kind = value.get(name)
+        if isinstance(kind, str) and kind.startswith(_PICTURE):
+            return next((body for body in _BODIES if _is_base64(value.get(body))), None)
+    return None
+
+
+def _is_base64(value: JSON) -> bool:
+    return isinstance(value, str) and _BASE64.fullmatch(value) is not None

@@ -1,0 +1,145 @@
+"""A user's own rules and exceptions, from a TOML file.
+
+    [[rule]]
+    id = "staff_number"
+    pattern = 'EMP-[0-9]{6}'
+    kind = "pii"              # secret (the default), pii or path
+
+    [allow]
+    values = ["a value that is no secret"]
+    patterns = ['test-[a-z]+']   # must fit the whole of what was found
+    rules = ["host_name"]        # built-in rules that are not wanted
+
+Expressions are re2's: linear in time on every text. One that does not compile, fits nothing at all, or compiles to a
+machine larger than a limit is refused with its line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+from clew.errors import UsageError
+from clew.redact.engine import Engine
+from clew.redact.finding import Kind
+from clew.redact.rules import Allowed, Rules, UserRule
+from clew.redact.searching import compile_bytes
+from clew.redact.services import Services, builtin
+
+# Instructions of the compiled expression, and bytes it may take: so a search keeps its speed on hostile texts.
+LARGEST = 2_000
+_MEMORY = 4 << 20
+_MOST = 200
+_ID = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+_TABLES, _RULE, _ALLOW = {"rule", "allow"}, {"id", "pattern", "kind"}, {"values", "patterns", "rules"}
+
+
+def load_rules(path: Path) -> Rules:
+    """The built-in rules with those of a file. Raises UsageError with the file, the line and what is wrong there."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    return parse_rules(text, str(path))
+
+
+def parse_rules(text: str, name: str = "rules") -> Rules:
+    """The same for text at hand."""
+    source = _Source(text, name)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name}: {error}") from error
+    source.only(table, _TABLES, "")
+    rows = source.list_of(table.get("rule", []), dict, "rule")
+    if len(rows) > _MOST:
+        raise UsageError(f"{name}: {len(rows)} rules; at most {_MOST}")
+    user = [_rule(source, row) for row in rows]
+    version, rules = builtin()
+    added = hashlib.sha256(text.encode()).hexdigest()[:8] if user or table.get("allow") else ""
+    return Rules(f"{version}+{added}" if added else version, Engine(Services(rules)), user, _allowed(source, table))
+
+
+class _Source:
+    """The file, to name the line of what is refused."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._lines, self._name = text.splitlines(), name
+
+    def refuse(self, sought: str, why: str) -> UsageError:
+        """The error for the line that holds a text."""
+        for number, line in enumerate(self._lines, 1):
+            if sought and sought in line:
+                return UsageError(f"{self._name}:{number}: {why}")
+        return UsageError(f"{self._name}: {why}")
+
+    def only(self, table: dict[str, Any], allowed: set[str], where: str) -> None:
+        for key in table:
+            if key not in allowed:
+                raise self.refuse(key, f"unknown key {key!r}{where}; there are {', '.join(sorted(allowed))}")
+
+    def list_of(self, value: object, kind: type, name: str) -> list[Any]:
+        if not isinstance(value, list) or not all(isinstance(each, kind) for each in value):
+            raise self.refuse(name, f"{name!r} must be a list of {'tables' if kind is dict else 'texts'}")
+        return value
+
+    def compile(self, pattern: object, what: str) -> Any:
+        """A compiled expression, or the refusal."""
+        import re2
+
+        if not isinstance(pattern, str) or not pattern:
+            raise self.refuse(what, f"{what}: no pattern")
+        sought = pattern.splitlines()[0]
+        try:
+            compiled = compile_bytes(_in_utf8(pattern), memory=_MEMORY)
+        except re2.error as error:
+            raise self.refuse(sought, f"{what}: the expression is refused: {_said(error)}") from error
+        if compiled.programsize > LARGEST:
+            raise self.refuse(
+                sought, f"{what}: the expression is too costly ({compiled.programsize} steps; at most {LARGEST})"
+            )
+        if compiled.fullmatch(b""):
+            raise self.refuse(sought, f"{what}: the expression fits a text of no length")
+        return compiled
+
+
+def _in_utf8(pattern: str) -> str:
+    """The expression over bytes: letters beyond ASCII stand as their bytes."""
+    return "".join(
+        char if char.isascii() else f"(?:{char.encode('utf-8', 'replace').decode('latin-1')})" for char in pattern
+    )
+
+
+def _said(error: Exception) -> str:
+    said = error.args[0] if error.args else error
+    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+
+
+def _rule(source: _Source, row: dict[str, Any]) -> UserRule:
+    identifier = row.get("id")
+    if not isinstance(identifier, str) or not _ID.fullmatch(identifier):
+        raise source.refuse(
+            str(identifier), f"a rule needs an id of small letters, digits and _.- (not {identifier!r})"
+        )
+    source.only(row, _RULE, f" in rule {identifier!r}")
+    kind = row.get("kind", "secret")
+    if kind not in get_args(Kind):
+        raise source.refuse(str(kind), f"rule {identifier!r}: no kind {kind!r}; there are {', '.join(get_args(Kind))}")
+    if not row.get("pattern"):
+        raise source.refuse(identifier, f"rule {identifier!r}: no pattern")
+    return UserRule(identifier, kind, source.compile(row.get("pattern"), f"rule {identifier!r}"))
+
+
+def _allowed(source: _Source, table: dict[str, Any]) -> Allowed:
+    allow = table.get("allow", {})
+    if not isinstance(allow, dict):
+        raise source.refuse("allow", "'allow' must be a table")
+    source.only(allow, _ALLOW, " in [allow]")
+    values = source.list_of(allow.get("values", []), str, "values")
+    patterns = source.list_of(allow.get("patterns", []), str, "patterns")
+    rules = source.list_of(allow.get("rules", []), str, "rules")
+    compiled = tuple(source.compile(pattern, "allow") for pattern in patterns)
+    return Allowed(frozenset(value.encode() for value in values), compiled, frozenset(rules))

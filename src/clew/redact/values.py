@@ -1,0 +1,113 @@
+"""Is this text a secret? What placeholders, names, code and words look like, and what chance looks like."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from functools import lru_cache
+
+from clew.redact.searching import Find, finder
+
+_FILLER = (
+    r"(?i)your[_-]|[_-]your|^your|votre[_-]|^my[_-]|example|placeholder|change_?-?me|replace_?-?(?:me|with)|insert_?-?(?:your|here)"
+    r"|dummy|redacted|xxxxx|\*\*\*\*|\.\.\.|\xe2\x80\xa6|_here$|-here$|^todo$|^tbd$|^fixme|^sample|^fake|notreal|not-a-real"
+    r"|deadbeef|cafebabe|01234567|12345678|abcdefgh|aaaaaa|^test[_-]?(?:key|token|secret)"
+)
+_RUN = re.compile(rb"(.)\1{5}")
+_WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}")
+_TURN = re.compile(rb"[a-z][A-Z]")
+_PART = re.compile(rb"[^A-Za-z0-9]+")
+_CONSONANTS = re.compile(rb"[bcdfghjklmnpqrstvwxz]{6}")
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+_PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
+_ENOUGH = 256
+_B62 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def is_filler(value: bytes) -> bool:
+    """A placeholder: what stands in a text where a secret would."""
+    value = value[:_ENOUGH]
+    if len(set(value)) < min(5, len(value)) or _RUN.search(value):
+        return True
+    return _filler()(value, 0, len(value))[0] >= 0
+
+
+@lru_cache(maxsize=1)
+def _filler() -> Find:
+    return finder([_FILLER])
+
+
+def chance(value: bytes) -> int:
+    """How many characters of a value belong to no word, name or number; of a long one, the beginning."""
+    value = value[:_ENOUGH]
+    return sum(len(part) for part in _PART.split(value) if not _is_word(part))
+
+
+def _is_word(part: bytes) -> bool:
+    if not _WORD.fullmatch(part):
+        return False
+    # Letters alone can be chance too: no language has six consonants in a row, no name so many humps.
+    if len(part) < 12:
+        return True
+    return not _CONSONANTS.search(part.lower()) and len(_TURN.findall(part)) * 6 < len(part)
+
+
+def is_random(value: bytes) -> bool:
+    """For a key with a telling beginning: what follows is not made of words."""
+    if is_filler(value):
+        return False
+    return len(set(value)) >= min(8, len(value) // 2) and chance(value) >= min(12, len(value) // 2)
+
+
+def is_spread(value: bytes) -> bool:
+    """For a beginning and a length that say all: many characters, and no placeholder."""
+    return len(set(value)) >= min(8, len(value) // 2) and not is_filler(value)
+
+
+def is_mixed(value: bytes) -> bool:
+    """For a beginning that says little: digits, small letters and capitals, none of them rare."""
+    digits = sum(48 <= char <= 57 for char in value)
+    capitals = sum(65 <= char <= 90 for char in value)
+    small = sum(97 <= char <= 122 for char in value)
+    return is_random(value) and min(digits, capitals, small) >= 2
+
+
+def is_mixed_upper(value: bytes) -> bool:
+    """The same for keys of capitals and digits."""
+    digits = sum(48 <= char <= 57 for char in value)
+    return is_random(value) and 3 <= digits <= len(value) - 3
+
+
+def has_crc(value: bytes) -> bool:
+    """The last six characters are the CRC-32 of the thirty before, in base 62: GitHub's and npm's tokens."""
+    body, tail, crc = value[-36:-6], value[-6:], 0
+    for char in tail:
+        digit = _B62.find(char)
+        if digit < 0:
+            return False
+        crc = crc * 62 + digit
+    return zlib.crc32(body) == crc
+
+
+def is_jwt(value: bytes) -> bool:
+    """The first part is the base64 of a JSON object with an algorithm."""
+    header = unbase64(value.split(b".", 1)[0])
+    return header is not None and header.startswith(b"{") and b'"alg"' in header
+
+
+def unbase64(value: bytes) -> bytes | None:
+    """The bytes behind a base64 text of either alphabet, with or without padding; None if it is none."""
+    plain = value.rstrip(b"=").translate(_STANDARD)
+    if len(plain) % 4 == 1:
+        return None
+    try:
+        return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def is_printable(value: bytes) -> bool:
+    """Text: nearly all of it printable ASCII."""
+    return len(value.translate(None, _PRINTABLE)) * 20 <= len(value)

@@ -1,0 +1,73 @@
+"""Which branch each message of a forked session belongs to, from the document's graph and the messages as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clew.graph.tree import Tree
+from clew.model import ForkPoint
+from clew.model.json import JSON
+from clew.render.detail import CONVERSATION
+from clew.render.parts import Branch, Fork
+
+
+class Forks:
+    """The forks of a session by the message they follow, and the branches it went on with."""
+
+    def __init__(self, points: Iterable[ForkPoint], active: Iterable[str]) -> None:
+        path = set(active)
+        self._forks: dict[int, list[Branch]] = {}
+        self.roots: dict[int, bool] = {}
+        for point in points:
+            branches = [Branch(branch.index, branch.uuid in path) for branch in point.branches]
+            self._forks.setdefault(point.index, []).extend(branches)
+            self.roots.update((branch.index, branch.is_active) for branch in branches)
+
+    def __bool__(self) -> bool:
+        return bool(self._forks)
+
+    def __len__(self) -> int:
+        return len(self._forks)
+
+    def fork(self, index: int) -> Fork | None:
+        """The fork that follows a message."""
+        branches = self._forks.get(index)
+        return Fork(index, tuple(branches), CONVERSATION) if branches else None
+
+    @staticmethod
+    def of_tree(tree: Tree) -> Forks:
+        """The forks of a session that was scanned."""
+        points = [tree.fork_point(fork) for fork in tree.forks]
+        if not points:
+            return Forks((), ())
+        return Forks(points, (uuid for part in tree.links.chunks(tree.path) for uuid in part))
+
+    @staticmethod
+    def of_graph(graph: JSON) -> Forks:
+        """The forks as a unified document states them; None where it has no graph."""
+        if not isinstance(graph, dict) or not graph.get("fork_points"):
+            return Forks((), ())
+        import msgspec
+
+        return Forks(msgspec.convert(graph["fork_points"], Sequence[ForkPoint]), graph.get("active_path") or ())
+
+
+class Branching:
+    """A walk over the messages of a forked session."""
+
+    def __init__(self, forks: Forks) -> None:
+        self.forks = forks
+        self._places: dict[str, tuple[int | None, bool]] = {}
+        self.place: tuple[int | None, bool] = (None, False)
+        """Of the message seen last: the first message of its branch, and whether that branch was left."""
+
+    def see(self, message: dict[str, JSON]) -> None:
+        """Find the place of the next message. One whose parent is no message goes on where the one before it is."""
+        above = self._places.get(message.get("parent_uuid") or "", self.place)
+        is_active = self.forks.roots.get(message["index"])
+        if is_active is None:
+            self.place = above
+        else:
+            self.place = message["index"], above[1] or not is_active
+        if message.get("uuid") is not None:
+            self._places[message["uuid"]] = self.place

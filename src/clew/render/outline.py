@@ -1,0 +1,306 @@
+"""From the messages of the unified document to the parts that every face shows, one message at a time.
+
+Held are only messages whose calls wait for their results, the task list as it stands, and in a session with forks the
+branch of each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import msgspec
+
+from clew.derive.actions import exit_code
+from clew.derive.commands import parse_command
+from clew.derive.joining import Answer, Joined, joined
+from clew.derive.reminders import split_reminders, strip_reminders
+from clew.model import Todo
+from clew.model.json import JSON
+from clew.model.time import parse_time
+from clew.render.branching import Branching, Forks
+from clew.render.detail import DETAILS, FULL, Detail, Voice, level_of, result_level, voice
+from clew.render.parts import (
+    Call,
+    Code,
+    Continued,
+    Divider,
+    Injected,
+    Note,
+    Output,
+    Part,
+    Picture,
+    Piece,
+    Prose,
+    Result,
+    Section,
+    Subagent,
+    Thought,
+)
+from clew.render.pieces import call_pieces, json_code
+from clew.render.safe import one_line
+from clew.render.tables import size
+
+_MARKS: dict[Voice, str] = {
+    "injected": "injected by the agent",
+    "summary": "summary of what came before",
+    "aside": "sub-agent",
+}
+_REMINDER = "<system-reminder>"
+
+
+def parts(
+    session: dict[str, JSON],
+    messages: Iterable[dict[str, JSON]],
+    *,
+    detail: Detail = "full",
+    reminders: bool = True,
+    forks: Forks | None = None,
+) -> Iterator[Part]:
+    """What a level of detail shows of the messages. Reminders that the agent put into text show only in full."""
+    return chain.from_iterable(by_section(session, messages, detail=detail, reminders=reminders, forks=forks))
+
+
+def by_section(
+    session: dict[str, JSON],
+    messages: Iterable[dict[str, JSON]],
+    *,
+    detail: Detail = "full",
+    reminders: bool = True,
+    forks: Forks | None = None,
+) -> Iterator[list[Part]]:
+    """The same, the parts of each message or reply together: what shows first of a reply may come late in it."""
+    outline = _Outline(session, detail, reminders and detail == "full", forks)
+    waiting: list[Part] = []
+    for entry in joined(messages):
+        shown = outline.message(entry)
+        if not shown:
+            continue
+        if waiting and type(shown[0]) is Continued:
+            waiting += shown
+            continue
+        if waiting:
+            yield _levelled(waiting)
+        waiting = shown
+        if outline.reply is None:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield _levelled(waiting)
+
+
+def _levelled(shown: list[Part]) -> list[Part]:
+    """The parts of a reply, whose section shows from the first level on that shows any of them."""
+    first = shown[0]
+    level = min([part.level for part in shown])
+    if type(first) is Section and level < first.level:
+        shown[0] = msgspec.structs.replace(first, level=level)
+    return shown
+
+
+def session_title(session: dict[str, JSON]) -> str:
+    """What a session is called, on one line: its title, else its id."""
+    return one_line(session.get("title") or "") or "Session " + one_line(session["id"])
+
+
+def session_notes(session: dict[str, JSON]) -> Iterator[Note]:
+    """Links to the sessions around this one that no tool call shows."""
+    if session.get("parent_session_id"):
+        yield Note("Sub-agent of session", session["parent_session_id"])
+    for link in session.get("subagents") or ():
+        if link.get("tool_id") is None:
+            yield subagent_note(_subagent(link))
+
+
+def subagent_note(subagent: Subagent) -> Note:
+    """Where a sub-agent's messages are, in words."""
+    if subagent.session:
+        return Note("Sub-agent in session", subagent.session)
+    if subagent.root:
+        return Note("Sub-agent in this file, from message", subagent.root)
+    return Note("Sub-agent", subagent.agent)
+
+
+def clock(timestamp: JSON) -> str | None:
+    """A message's time to the minute, in UTC; as it is where it cannot be read."""
+    if type(timestamp) is str and len(timestamp) in (20, 24) and timestamp[-1] == "Z" and timestamp[10] == "T":
+        # The usual spelling need not be taken apart.
+        day, time = timestamp[:10], timestamp[11:16]
+        if day.replace("-", "").isdecimal() and time.replace(":", "").isdecimal():
+            return f"{day} {time}"
+    stamp = parse_time(timestamp)
+    if stamp is not None:
+        return stamp.strftime("%Y-%m-%d %H:%M")
+    return timestamp if isinstance(timestamp, str) else None
+
+
+class _Outline:
+    """What must be known of earlier messages to show the next one."""
+
+    def __init__(self, session: dict[str, JSON], detail: Detail, reminders: bool, forks: Forks | None) -> None:
+        self.deepest = DETAILS.index(detail)
+        self.reminders = reminders
+        self.in_subagent = session.get("is_agent_session") is True
+        self.links = {link["tool_id"]: link for link in session.get("subagents") or () if link.get("tool_id")}
+        self.branching = Branching(forks) if forks else None
+        self.reply: str | None = None
+        self.model: str | None = None
+        self.todos: list[Todo] = []
+
+    def message(self, entry: Joined) -> list[Part]:
+        message = entry.message
+        speaker = voice(message, in_subagent=self.in_subagent)
+        shown: list[Part] = []
+        if self.branching is not None:
+            self.branching.see(message)
+        for place, block in enumerate(message["content"]):
+            level = level_of(block, speaker)
+            if level <= self.deepest and place not in entry.moved:
+                self._block(shown, block, speaker, level, entry, place)
+        if not shown:
+            return self._fork(message, shown)
+        level = min(part.level for part in shown)
+        if speaker == "boundary":
+            self.reply = None
+            shown = [Divider(message["index"], clock(message.get("timestamp")), level)]
+        else:
+            shown.insert(0, self._section(message, speaker, level))
+        return self._fork(message, shown)
+
+    def _fork(self, message: dict[str, JSON], shown: list[Part]) -> list[Part]:
+        if self.branching is not None:
+            fork = self.branching.forks.fork(message["index"])
+            if fork is not None and fork.level <= self.deepest:
+                shown.append(fork)
+        return shown
+
+    def _section(self, message: dict[str, JSON], speaker: Voice, level: int) -> Part:
+        metadata = message.get("metadata") or {}
+        index: int = message["index"]
+        reply = metadata.get("message_id") if message["role"] == "assistant" else None
+        if reply is not None and reply == self.reply:
+            return Continued(index, level)
+        self.reply = reply
+        who = "tool" if speaker == "result" else message["role"]
+        marks: tuple[str, ...] = (_MARKS[speaker],) if speaker in _MARKS else ()
+        model = (metadata.get("model") or {}).get("name")
+        if model and model != self.model:
+            self.model = model
+            marks += (model,)
+        time = clock(message.get("timestamp"))
+        if self.branching is None:
+            return Section(index, who, time, marks, speaker, level)
+        branch, is_left = self.branching.place
+        marks += ("left branch",) if is_left else ()
+        return Section(index, who, time, marks, speaker, level, branch, is_left)
+
+    def _block(
+        self, shown: list[Part], block: dict[str, JSON], speaker: Voice, level: int, entry: Joined, place: int
+    ) -> None:
+        kind = block["type"]
+        if kind == "tool_use":
+            shown.append(self._call(block, level, entry.answers.get(place)))
+        elif kind == "tool_result":
+            shown.append(self._result(entry.message["index"], block, level, entry.late.get(place)))
+        elif kind == "thinking":
+            shown.append(Thought(block.get("thinking") or "", level))
+        elif kind == "text":
+            self._text(shown, block.get("text") or "", speaker, level)
+        else:
+            shown.extend(_attachment(block, level))
+
+    def _text(self, shown: list[Part], text: str, speaker: Voice, level: int) -> None:
+        if _REMINDER not in text:
+            self._words(shown, text, speaker, level)
+            return
+        for passage in split_reminders(text):
+            if not passage.is_reminder:
+                self._words(shown, passage.text, speaker, level)
+            elif self.reminders:
+                shown.append(Injected(passage.text.strip("\n"), "Reminder injected by the agent"))
+
+    def _words(self, shown: list[Part], text: str, speaker: Voice, level: int) -> None:
+        words = text.strip("\n")
+        if not words or words.isspace():
+            return
+        if speaker != "injected":
+            shown.append(Prose(words, level))
+            return
+        command = parse_command(words)
+        if command is not None:
+            shown.append(Note("Command", f"{command.name} {command.args or ''}".strip(), level))
+        else:
+            # What the agent injects is seldom prose: tags, listings, logs.
+            shown.append(Injected(words, "Injected by the agent", level))
+
+    def _call(self, block: dict[str, JSON], level: int, answer: Answer | None) -> Call:
+        name = block.get("tool_name") or "unnamed tool"
+        note, pieces, todos = call_pieces(block.get("input"), self.todos)
+        if todos is not None:
+            self.todos = todos
+        result = None
+        if answer is not None and result_level(answer.block) <= self.deepest:
+            result = self._result(answer.message["index"], answer.block, result_level(answer.block), None)
+        link = self.links.get(block.get("tool_id"))
+        return Call(name, note, pieces, result, _subagent(link) if link is not None else None, level)
+
+    def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
+        output = block.get("output")
+        is_error = block.get("is_error") is True
+        pieces = tuple(self._output(output))
+        return Result(index, block.get("tool_name") or "tool", is_error, pieces, exit_code(output), call, level)
+
+    def _output(self, output: JSON) -> Iterator[Piece]:
+        if output is None or output == "" or output == []:
+            yield Note("no output")
+        elif isinstance(output, str):
+            yield Output(self._printed(output))
+        elif isinstance(output, list):
+            for item in output:
+                yield from self._nested(item)
+        else:
+            yield json_code(output)
+
+    def _nested(self, item: JSON) -> Iterator[Piece]:
+        kind = item.get("type") if isinstance(item, dict) else None
+        if kind == "text" and isinstance(item.get("text"), str):
+            yield Output(self._printed(item["text"]))
+        elif kind in ("image", "document", "unknown"):
+            yield from _attachment(item, FULL)
+        else:
+            yield json_code(item)
+
+    def _printed(self, text: str) -> str:
+        return text if self.reminders or _REMINDER not in text else strip_reminders(text)
+
+
+def _attachment(block: dict[str, JSON], level: int) -> Iterator[Code | Picture | Note]:
+    kind = block["type"]
+    if kind not in ("image", "document"):
+        value = block.get("value", block)
+        name = value.get("type") if isinstance(value, dict) else None
+        yield Note("Block of an unknown kind", name if isinstance(name, str) else None, level)
+        yield json_code(value, level)
+        return
+    content, encoding = block.get(kind), block.get("encoding")
+    words = [word for word in (kind, block.get("title"), block.get("media_type")) if isinstance(word, str)]
+    if not isinstance(content, str):
+        yield Note(", ".join(words), None, level)
+    elif encoding == "url":
+        yield Note(", ".join(words), content, level)
+    elif encoding == "text":
+        yield Note(", ".join(words), None, level)
+        yield Code(content, level=level)
+    elif kind == "image" and isinstance(block.get("media_type"), str):
+        yield Picture(block["media_type"], content, level)
+    else:
+        yield Note(", ".join([*words, size(decoded_size(content))]), None, level)
+
+
+def decoded_size(base64: str) -> int:
+    """How many bytes a base64 text stands for."""
+    return len(base64) * 3 // 4 - base64[-2:].count("=")
+
+
+def _subagent(link: dict[str, JSON]) -> Subagent:
+    return Subagent(link.get("session_id"), link.get("agent_id"), link.get("root_uuid"))

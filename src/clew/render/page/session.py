@@ -1,0 +1,125 @@
+"""One session as a page that needs nothing but itself, in pieces as the messages come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from clew.derive.session import project_of
+from clew.model.json import JSON
+from clew.render.branching import Forks
+from clew.render.detail import PROMPTS, Detail
+from clew.render.outline import by_section, clock, session_notes, session_title
+from clew.render.page.escape import attribute, line
+from clew.render.page.fragments import Fragments, Nested
+from clew.render.page.frame import banner, branches, contents, count, head, tail, toolbar
+from clew.render.parts import Fork, Part, Prose, Section
+
+WORDS = 90
+"""Characters of a prompt in the table of contents."""
+
+
+def page(
+    session: dict[str, JSON],
+    messages: Iterable[dict[str, JSON]],
+    *,
+    detail: Detail = "full",
+    agent: str | None = None,
+    forks: Forks | None = None,
+    links: Mapping[str, str] | None = None,
+    nested: Nested | None = None,
+    index: str | None = None,
+    carried: Iterable[str] = (),
+    remark: Callable[[], str] = str,
+    table: Contents | None = None,
+) -> Iterator[str]:
+    """The page. `detail` is the deepest level it holds; the reader may choose any above.
+
+    `index` is the address of a list of all pages, `links` are those of other sessions by their ids, `nested` gives
+    sub-agents to be shown inside, and `carried` is a text in pieces that stands at the end of the page, to be read by
+    programs. `remark` is asked at the end for what else there is to say; `table` is filled on the way.
+    """
+    title = session_title(session)
+    yield head(title, "session")
+    yield banner(title, _facts(session, agent), _notes(session, links or {}, index))
+    yield toolbar(detail)
+    yield '<main id="talk" tabindex="-1">\n'
+    table = table or Contents()
+    fragments = Fragments(links=links, nested=nested)
+    for shown in by_section(session, messages, detail=detail, forks=forks):
+        table.see(shown)
+        yield from fragments.write(shown)
+    yield fragments.end()
+    if not table.messages:
+        yield '<p class="none">This session has no messages to show.</p>\n'
+    yield "</main>\n" + contents(table.prompts, branches(table.forks, table.labels))
+    yield from carried
+    counts = f"{count(table.messages, 'message')}, {count(len(table.prompts), 'prompt')}."
+    yield tail(" ".join(filter(None, (counts, remark(), "Written by clew."))))
+
+
+def inside(
+    session: dict[str, JSON], messages: Iterable[dict[str, JSON]], prefix: str, nested: Nested | None, detail: Detail
+) -> Iterator[str]:
+    """The messages of a session that stands inside another's page."""
+    fragments = Fragments(prefix, nested=nested)
+    for shown in by_section(session, messages, detail=detail):
+        yield from fragments.write(shown)
+    yield fragments.end()
+
+
+class Contents:
+    """Collects the table of contents while the parts go by."""
+
+    def __init__(self) -> None:
+        self.prompts: list[tuple[int, str]] = []
+        self.messages = 0
+        self.forks: list[tuple[int | None, Fork]] = []
+        """Each with the branch it lies on."""
+        self.labels: dict[int, str] = {}
+        """The first words of the messages that branches begin with."""
+        self._branch: int | None = None
+
+    def see(self, shown: Sequence[Part]) -> None:
+        """Look at the parts of the next section; the first words of a prompt are its name."""
+        first = shown[0]
+        if type(first) is Section:
+            self._section(first, shown)
+        self.forks += [(self._branch, part) for part in shown if type(part) is Fork]
+
+    def _section(self, first: Section, shown: Sequence[Part]) -> None:
+        self._branch = first.branch
+        self.messages += 1
+        if first.branch == first.index:
+            self.labels[first.index] = _words(shown)
+        if first.voice == "prompt" and first.level == PROMPTS:
+            self.prompts.append((first.index, _words(shown)))
+
+
+def _words(shown: Sequence[Part]) -> str:
+    said = next((part.text for part in shown if type(part) is Prose), "(no words)")
+    words = " ".join(said[: WORDS * 4].split())
+    return words if len(words) <= WORDS else words[: WORDS - 1] + "…"
+
+
+def _facts(session: dict[str, JSON], agent: str | None) -> list[tuple[str, str]]:
+    began, ended = clock(session.get("started_at")), clock(session.get("ended_at"))
+    workspace = session.get("workspace") or ""
+    host = (session.get("source") or {}).get("host")
+    return [
+        ("Agent", agent or ""),
+        ("Project", project_of(workspace) or ""),
+        ("Folder", workspace),
+        ("Time", f"{began} to {ended[11:] if began[:10] == ended[:10] else ended} UTC" if began and ended else ""),
+        ("Host", host if isinstance(host, str) else ""),
+        ("Session", session["id"]),
+    ]
+
+
+def _notes(session: dict[str, JSON], links: Mapping[str, str], index: str | None) -> Iterator[str]:
+    if index is not None:
+        yield f'<p class="note"><a href="{attribute(index)}">All sessions</a></p>\n'
+    for note in session_notes(session):
+        value = line(note.value or "")
+        if note.value is not None and note.value in links:
+            value = f'<a href="{attribute(links[note.value])}">{value}</a>'
+        yield f'<p class="note">{line(note.text)} {value}</p>\n'

@@ -1,0 +1,97 @@
+"""The pieces of a tool call: what it does, each thing in the form that suits it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from clew.derive.actions import Action, action
+from clew.derive.todos import compare_todos
+from clew.model import Todo
+from clew.model.json import JSON
+from clew.render.detail import FULL
+from clew.render.parts import Code, Command, Diff, Fields, Piece, Task, Tasks
+
+SHORT = 200
+"""An argument that is no longer, and stands on one line, is a field; any other gets room of its own."""
+
+_LANGUAGES = {
+    "bash": "sh", "c": "c", "cc": "cpp", "cpp": "cpp", "cs": "csharp", "css": "css", "el": "elisp", "go": "go",
+    "h": "c", "html": "html", "java": "java", "js": "javascript", "json": "json", "jsx": "jsx", "kt": "kotlin",
+    "lua": "lua", "md": "markdown", "php": "php", "py": "python", "rb": "ruby", "rs": "rust", "sh": "sh",
+    "sql": "sql", "swift": "swift", "toml": "toml", "ts": "typescript", "tsx": "tsx", "xml": "xml",
+    "yaml": "yaml", "yml": "yaml",
+}  # fmt: skip
+_DONE = "completed"
+
+
+def call_pieces(arguments: JSON, before: list[Todo]) -> tuple[str | None, tuple[Piece, ...], list[Todo] | None]:
+    """What a call says of itself, its pieces, and its task list, if it has one; `before` is the list as it stood."""
+    asked = action(arguments)
+    return asked.note, tuple(_pieces(asked, before)), asked.todos
+
+
+def _pieces(asked: Action, before: list[Todo]) -> Iterator[Piece]:
+    if asked.command is not None:
+        yield Command(asked.command, asked.folder)
+    for change in asked.changes:
+        yield Diff(change.lines, change.path)
+    if asked.content is not None:
+        yield Code(asked.content, language_of(asked.path), asked.path)
+    if asked.todos is not None:
+        yield tasks(before, asked.todos)
+    path = asked.path if asked.content is None else None
+    if asked.rest or path is not None:
+        yield from _arguments(path, asked.rest)
+    if asked.other is not None:
+        yield Code(asked.other) if isinstance(asked.other, str) else json_code(asked.other)
+
+
+def _arguments(path: str | None, rest: dict[str, JSON]) -> Iterator[Piece]:
+    pairs: list[tuple[str, str]] = [("file", path)] if path is not None else []
+    larger: list[Piece] = []
+    for key, value in rest.items():
+        if isinstance(value, str):
+            if len(value) <= SHORT and "\n" not in value:
+                pairs.append((key, value))
+            else:
+                larger.append(Code(value, title=key))
+        elif isinstance(value, (bool, int, float)):
+            pairs.append((key, str(value).lower() if isinstance(value, bool) else str(value)))
+        else:
+            larger.append(json_code(value, title=key))
+    if pairs:
+        yield Fields(tuple(pairs))
+    yield from larger
+
+
+def tasks(before: list[Todo], after: list[Todo]) -> Tasks:
+    """A task list, with what became of each item; those that are gone stand at its end."""
+    changes = compare_todos(before, after)
+    became = {id(change.after): change for change in changes if change.after is not None}
+    shown = []
+    for todo in after:
+        change = became.get(id(todo))
+        shown.append(Task(_text(todo), _status(todo), change.kind if change is not None else None))
+    gone = [Task(_text(one.before), _status(one.before), one.kind) for one in changes if one.before and not one.after]
+    done = sum(task.status == _DONE for task in shown)
+    return Tasks((*shown, *gone), done, len(shown))
+
+
+def _text(todo: Todo) -> str:
+    return todo.content if isinstance(todo.content, str) else "(no words)"
+
+
+def _status(todo: Todo) -> str:
+    return todo.status if isinstance(todo.status, str) else "pending"
+
+
+def json_code(value: JSON, level: int = FULL, title: str | None = None) -> Code:
+    """A value as indented JSON."""
+    return Code(json.dumps(value, indent=2, ensure_ascii=False, default=str), "json", title, level)
+
+
+def language_of(path: str | None) -> str:
+    """The language of a file, by its name."""
+    return _LANGUAGES.get(PurePosixPath(path or "").suffix.removeprefix(".").lower(), "")

@@ -1,0 +1,105 @@
+"""Messages for who only looks at them are those of the general way, less what no face shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.agents.base import shown_messages
+from clew.agents.claude_code import ClaudeCode
+from clew.demo import write_demo
+from tests.render.pages import page
+from tests.unit.samples import claude_line
+
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "claude-code"
+RESULT = {"type": "tool_result", "tool_use_id": "a"}
+SHOWN = ("is_sidechain", "is_meta", "message_id", "is_compact_summary", "origin", "logical_parent_uuid")
+
+
+def both(path: Path) -> tuple[list[Any], list[Any]]:
+    agent = ClaudeCode()
+    source = agent.locate(path)
+    facts = agent.scan(source)
+    general = [unit.value for unit in agent.read(source, facts) if unit.is_message]
+    return general, list(shown_messages(agent, source, facts))
+
+
+def core(value: Any) -> Any:
+    """A message as faces see it."""
+    if isinstance(value, list):
+        return [core(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    plain = {name: item if name in ("input", "value") else core(item) for name, item in value.items()}
+    for name in ("extensions", "signature", "citations", "cache_control", "caller"):
+        plain.pop(name, None)
+    if "role" in plain:
+        metadata = value.get("metadata") or {}
+        plain["metadata"] = {name: metadata[name] for name in SHOWN if name in metadata}
+        plain["model"] = (metadata.get("model") or {}).get("name")
+    return plain
+
+
+def agree(path: Path) -> int:
+    general, shown = both(path)
+    assert core(general) == core(shown), path
+    assert page(general) == page(shown), path
+    return len(general)
+
+
+def test_they_agree_on_the_demo(tmp_path: Path) -> None:
+    write_demo(tmp_path)
+    assert sum(agree(path) for path in tmp_path.rglob("projects/**/*.jsonl")) > 80
+
+
+def test_they_agree_on_real_sessions() -> None:
+    if not CORPUS.is_dir():
+        pytest.skip("no corpus beside the project")
+    found = [path for path in sorted(CORPUS.rglob("*.jsonl")) if path.stat().st_size < 2_000_000]
+    assert sum(agree(path) for path in found) > 100
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"timestamp": "soon"},
+        {"timestamp": 3},
+        {"isMeta": "yes"},
+        {"isSidechain": None},
+        {"message": {"role": "user", "content": None}},
+        {"message": {"role": "user", "content": [1]}},
+        {"message": {"role": "user", "content": [{"type": "text"}]}},
+        {"message": {"role": "user", "content": [{"type": "thinking", "thinking": "x", "signature": 4}]}},
+        {"message": {"role": "user", "content": [{"type": "tool_use", "id": "a", "name": "T"}]}},
+        {"message": {"role": "user", "content": [{"type": "tool_use", "id": 3, "name": "T", "input": {}}]}},
+        {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}},
+        {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": {"x": 1}}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [{"type": "text"}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": "x", "is_error": 1}]}},
+        {"message": {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "x"}}]}},
+        {"message": "words"},
+        {"type": "system", "content": "note"},
+        {"type": "never-heard-of"},
+        {"type": None},
+        {"uuid": 5},
+        {"origin": "human"},
+        {"origin": {"kind": 1}},
+        {"isCompactSummary": True},
+    ],
+)  # fmt: skip
+def test_they_agree_on_odd_lines(tmp_path: Path, change: dict[str, Any]) -> None:
+    lines = [claude_line("user", f"u{n}", None) | (change if n == 2 else {}) for n in (1, 2, 3)]
+    path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
+    agree(path)
+
+
+@pytest.mark.parametrize("odd", [b"", b"{", b"\xff", b"null", b"\x00\x00", b'{"type":"user"}{"type":"user"}'])
+def test_they_agree_on_damaged_lines(tmp_path: Path, odd: bytes) -> None:
+    line = json.dumps(claude_line("user", "u1", None), separators=(",", ":")).encode()
+    path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
+    path.write_bytes(line + b"\n" + odd + b"\n" + line[:-1] + b',"x":"\xff"}\n' + line[:40])
+    agree(path)

@@ -1,0 +1,101 @@
+"""Verify reads everything: no bit of an archive can change unseen."""
+
+from pathlib import Path
+
+from clew.archive.checking import verify
+from clew.archive.layout import manifest_path, manifests, packs
+from clew.archive.writing import writer
+from clew.errors import ClewError
+from tests.archive.worlds import World, lines
+
+
+def small(world: World) -> list[Path]:
+    world.write(1, lines(*range(3)))
+    world.capture()
+    world.write(2, lines(7, 8))
+    world.write(1, lines(9))
+    world.capture()
+    return [path for path in world.archive.rglob("*") if path.is_file() and path.stat().st_size]
+
+
+def finds(folder: Path) -> bool:
+    try:
+        return bool(verify(folder).problems)
+    except ClewError:
+        return True
+
+
+def test_a_whole_archive_has_no_problems(world: World) -> None:
+    small(world)
+    proof = verify(world.archive)
+    assert (proof.versions, proof.problems) == (3, [])
+
+
+def test_every_flipped_byte_is_found(world: World) -> None:
+    for path in small(world):
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
+            assert finds(world.archive), f"{path.name}: byte {at}"
+        path.write_bytes(whole)
+    assert verify(world.archive).problems == []
+
+
+def test_a_flipped_byte_in_a_dictionary_is_found(world: World) -> None:
+    world.write(1, lines(*range(2000)))
+    world.capture()
+    (pack,) = packs(world.archive).values()
+    whole = pack.read_bytes()
+    for at in range(0, len(whole), 997):
+        pack.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert finds(world.archive), at
+
+
+def test_every_missing_file_is_found(world: World) -> None:
+    for path in small(world):
+        if path == manifest_path(world.archive, max(manifests(world.archive))):
+            continue  # without its last manifest an archive is what it was before that capture
+        whole = path.read_bytes()
+        path.unlink()
+        assert finds(world.archive), path.name
+        path.write_bytes(whole)
+
+
+def test_what_is_cut_off_is_found(world: World) -> None:
+    for path in small(world):
+        whole = path.read_bytes()
+        for size in (0, 1, len(whole) // 2, len(whole) - 1):
+            path.write_bytes(whole[:size])
+            assert finds(world.archive), f"{path.name}: {size}"
+        path.write_bytes(whole)
+
+
+def test_what_a_killed_capture_left_is_no_problem_and_goes(world: World) -> None:
+    small(world)
+    pack = packs(world.archive)[1]
+    whole = pack.read_bytes()
+    pack.write_bytes(whole + b"half a block")
+    unnamed = pack.with_name("00000009.pack")
+    unnamed.write_bytes(b"never named")
+    half = manifest_path(world.archive, 3).with_name(".00000003.manifest.0.tmp")
+    half.write_bytes(b"half")
+    assert verify(world.archive).problems == []
+    world.write(3, lines(11))
+    world.capture()
+    assert not unnamed.exists()
+    assert not half.exists()
+    assert pack.read_bytes()[: len(whole)] == whole
+    assert verify(world.archive).problems == []
+
+
+def test_a_damaged_archive_is_not_written_to(world: World) -> None:
+    small(world)
+    path = manifests(world.archive)[1]
+    path.write_bytes(path.read_bytes()[:-1])
+    before = {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()}
+    try:
+        with writer(world.archive):
+            raise AssertionError("it was opened")
+    except ClewError as error:
+        assert "damaged" in str(error)
+    assert {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()} == before

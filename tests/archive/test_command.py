@@ -1,0 +1,221 @@
+"""`clew archive` and what it keeps, on the command line; sessions that are gone are read like any other."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.archive.cached import archived_hosts
+from clew.archive.layout import manifests
+from clew.archive.writing import writer
+from clew.demo import write_demo
+from clew.host import Host
+from clew.sources.mirror import Mirror
+from tests.archive.worlds import World, lines
+from tests.cli.running import LATEST, clew
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A demo home that may be changed, and a folder of clew's own for it."""
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
+    monkeypatch.delenv("CLEW_ARCHIVE_DIR", raising=False)
+    write_demo(tmp_path / "home")
+    return tmp_path / "home"
+
+
+def rows(*words: str | Path) -> list[dict[str, Any]]:
+    """What `clew list` says, without the place of the files."""
+    listed = [{**row, "path": None} for row in clew(*words, "list", "--json").json]
+    return sorted(listed, key=lambda row: row["id"])
+
+
+def test_a_home_is_archived_listed_verified_and_restored(home: Path, tmp_path: Path) -> None:
+    taken = clew("--home", home, "archive", "--json")
+    assert (taken.code, taken.json["new"], taken.json["problems"]) == (0, taken.json["files"], [])
+    assert clew("--home", home, "archive").err.endswith("files: nothing new\n")
+    listed = clew("archive", "list", "--json").json
+    assert len(listed) == len(rows("--home", home))
+    assert not any(row["gone"] for row in listed)
+    assert clew("archive", "list").out.splitlines()[0].split() == ["id", "agent", "last", "files", "versions", "size"]
+    assert clew("archive", "list", "--captures", "--json").json[0]["files"] == taken.json["files"]
+    assert clew("archive", "verify").code == 0
+    assert clew("archive", "restore", "--to", tmp_path / "out").code == 0
+    restored = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(restored) == taken.json["files"]
+    for path in restored:
+        was = home / path.relative_to(tmp_path / "out")
+        assert path.read_bytes() == was.read_bytes()
+        assert path.stat().st_mtime_ns == was.stat().st_mtime_ns
+
+
+def test_sessions_that_are_gone_are_read_from_the_archive(home: Path) -> None:
+    before = rows("--home", home)
+    shown = clew("--home", home, "show", LATEST).out
+    document = clew("--home", home, "export", LATEST).json
+    clew("--home", home, "archive")
+    assert clew("--source", "archive", "list").code == 1
+    shutil.rmtree(home)
+    assert rows("--source", "archive") == before
+    assert clew("--source", "archive", "show", LATEST).out == shown
+    exported = clew("--source", "archive", "export", LATEST).json
+    assert exported["session"]["source"]["path"] == document["session"]["source"]["path"]
+    assert exported["messages"] == document["messages"]
+    assert clew("--source", "archive", "verify").code == 0
+    assert all(row["gone"] for row in clew("archive", "list", "--json").json)
+
+
+def test_a_live_session_is_not_read_twice(home: Path) -> None:
+    clew("--home", home, "archive")
+    before = rows("--home", home)
+    next(home.rglob(f"{LATEST}.jsonl")).unlink()
+    assert [row["id"] for row in rows("--source", "archive")] == [LATEST]
+    assert rows("--home", home, "--source", "archive") == before
+    clew("archive", "restore", LATEST, "--to", home)
+    assert clew("--source", "archive", "list").code == 1
+    assert not list((home.parent / "own").rglob(f"{LATEST}.jsonl")), "what came back is no longer in the cache"
+
+
+def test_files_at_a_message_come_from_archived_copies(home: Path) -> None:
+    before = clew("--home", home, "files", LATEST, "--json").raw
+    clew("--home", home, "archive")
+    shutil.rmtree(home)
+    assert clew("--source", "archive", "files", LATEST, "--json").raw == before
+
+
+def test_filters_choose_what_is_archived(home: Path) -> None:
+    taken = clew("--home", home, "archive", "--agent", "codex", "--json").json
+    assert taken["files"]
+    assert {row["agent"] for row in clew("archive", "list", "--json").json} == {"codex"}
+    clew("--home", home, "archive", "--project", "moon")
+    assert {row["agent"] for row in clew("archive", "list", "--json").json} == {"codex", "claude-code"}
+
+
+def test_an_archive_may_be_elsewhere(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clew("--home", home, "archive", "--archive", tmp_path / "disk")
+    assert clew("archive", "verify", "--archive", tmp_path / "disk").code == 0
+    assert clew("archive", "--archive", tmp_path / "disk", "list").code == 0
+    assert clew("archive", "list").code == 3
+    monkeypatch.setenv("CLEW_ARCHIVE_DIR", str(tmp_path / "disk"))
+    assert clew("archive", "list").code == 0
+
+
+def test_prune_shows_before_it_does(home: Path) -> None:
+    clew("--home", home, "archive")
+    assert clew("archive", "prune").code == 2
+    assert clew("archive", "prune", "--max-size", "lots").code == 2
+    shown = clew("archive", "prune", "--max-size", "10kB", "--json").json
+    assert shown["applied"] is False
+    assert shown["dropped"]
+    assert len(clew("archive", "list", "--json").json) == len(rows("--home", home))
+    done = clew("archive", "prune", "--max-size", "10kB", "--apply", "--json").json
+    assert (done["applied"], done["dropped"]) == (True, shown["dropped"])
+    assert done["left"] < 11_000
+    assert clew("archive", "verify").code == 0
+
+
+def test_busy_is_exit_code_5(home: Path, tmp_path: Path) -> None:
+    with writer(tmp_path / "own" / "archive"):
+        ran = clew("--home", home, "archive")
+    assert ran.code == 5
+    assert "holds the lock" in ran.err
+
+
+def test_damage_is_exit_code_1_and_stops_a_restore(home: Path, tmp_path: Path) -> None:
+    clew("--home", home, "archive")
+    pack = tmp_path / "own" / "archive" / "packs" / "00000001.pack"
+    whole = pack.read_bytes()
+    pack.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    assert clew("archive", "verify").code == 1
+    assert clew("archive", "verify", "--json").json["problems"]
+    assert clew("archive", "restore", "--to", tmp_path / "out").code == 3
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_no_archive_is_one_line(home: Path) -> None:
+    for words in (["list"], ["verify"], ["restore", "--to", "x"], ["prune", "--repack", "--apply"]):
+        ran = clew("archive", *words)
+        assert (ran.code, len(ran.err.splitlines())) == (3, 1)
+
+
+def test_an_archive_of_a_newer_clew_is_left_alone(world: World) -> None:
+    import msgspec
+
+    from clew.archive.layout import read_manifest, spell_manifest
+
+    world.write(1, lines(1))
+    world.capture()
+    (path,) = manifests(world.archive).values()
+    path.write_bytes(spell_manifest(msgspec.structs.replace(read_manifest(path)[0], format=2)))
+    ran = clew("archive", "list", "--archive", world.archive)
+    assert (ran.code, "newer" in ran.err) == (4, True)
+    assert clew("--home", world.home, "archive", "--archive", world.archive).code == 4
+
+
+def test_sessions_of_another_machine_keep_their_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
+    mirror = Mirror(tmp_path / "mirror", "box")
+    world = World(tmp_path / "world")
+    write_demo(mirror.place("/home/ada"))
+    world.host = mirror.host("/home/ada", {"CODEX_HOME": "/home/ada/.codex"})
+    world.capture(agents=("claude-code", "codex"))
+    shutil.rmtree(mirror.folder)
+    (host,), problems = archived_hosts(world.archive)
+    assert problems == []
+    assert (host.kind, host.name) == ("remote", "box")
+    assert host.origin(host.home).path == "/home/ada"
+    assert host.env["CODEX_HOME"] == str(host.home / ".codex")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_watch_keeps_what_comes(world: World) -> None:
+    path = world.write(1, lines(1))
+    command = [sys.executable, "-c", "from clew.cli import main; main()", "--home", str(world.home), "archive"]
+    command += ["--watch", "--every", "0.1", "--archive", str(world.archive)]
+    watching = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        _await(lambda: bool(manifests(world.archive)))
+        with path.open("ab") as out:
+            out.write(lines(2))
+        _await(lambda: world.contents()[path.name] == [lines(1, 2)])
+        path.unlink()
+        world.write(2, lines(3))
+        _await(lambda: len(world.contents()) == 2)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        said = watching.communicate(timeout=60)[1]
+    assert watching.returncode == 130
+    assert "1 grown" in said
+    assert "Traceback" not in said
+    assert world.contents()[path.name] == [lines(1, 2)]
+
+
+def _await(condition: Any) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come")
+
+
+def test_the_home_of_this_user_is_read_with_its_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path)
+    configured = tmp_path / "elsewhere"
+    (configured / "projects" / "-p").mkdir(parents=True)
+    (configured / "projects" / "-p" / world.session(5).name).write_bytes(lines(5))
+    world.host = Host(world.home, {"CLAUDE_CONFIG_DIR": str(configured)})
+    world.capture()
+    shutil.rmtree(configured)
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("CLEW_ARCHIVE_DIR", str(world.archive))
+    (row,) = clew("--source", "archive", "list", "--json").json
+    assert row["id"] == world.session(5).stem
+    assert row["source"]["path"] == os.fspath(configured / "projects" / "-p" / world.session(5).name)

@@ -1,0 +1,196 @@
+"""What is pruned goes for good; what some version needs stays."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clew.archive.checking import verify
+from clew.archive.layout import packs
+from clew.archive.pruning import DAY_US, Plan, Policy, plan, prune
+from clew.archive.reading import Reader
+from clew.archive.state import State, load
+from clew.archive.writing import writer
+from clew.errors import Busy
+from tests.archive.worlds import World, lines
+
+NOW_US = 1_800_000_000_000_000
+
+
+def pruned(world: World, policy: Policy, repack: bool = False) -> Plan:
+    with writer(world.archive) as open_writer:
+        decided = plan(open_writer.state, policy, NOW_US)
+        prune(open_writer, decided, repack)
+        return decided
+
+
+def aged(world: World, number: int, days: float, content: bytes) -> Path:
+    path = world.write(number, content)
+    stamp = (NOW_US - round(days * DAY_US)) * 1000
+    os.utime(path, ns=(stamp, stamp))
+    return path
+
+
+def test_sessions_go_by_age_with_all_their_files(world: World) -> None:
+    old = aged(world, 1, 40, lines(1))
+    backup = world.home / ".claude" / "file-history" / old.stem / "0123456789abcdef@v1"
+    backup.parent.mkdir(parents=True)
+    backup.write_bytes(b"before")
+    os.utime(backup, ns=(1, 1))
+    young = aged(world, 2, 2, lines(2))
+    world.capture()
+    decided = pruned(world, Policy(keep_days=30))
+    assert len(decided.dropped) == 2
+    assert world.contents() == {young.name: [lines(2)]}
+    assert verify(world.archive).problems == []
+
+
+def test_a_young_file_keeps_its_old_session(world: World) -> None:
+    old = aged(world, 1, 40, lines(1))
+    backup = world.home / ".claude" / "file-history" / old.stem / "0123456789abcdef@v1"
+    backup.parent.mkdir(parents=True)
+    backup.write_bytes(b"before")
+    os.utime(backup, ns=(NOW_US * 1000, NOW_US * 1000))
+    world.capture()
+    assert not pruned(world, Policy(keep_days=30)).dropped
+
+
+def test_only_so_many_versions_stay(world: World) -> None:
+    for number in range(5):
+        world.write(1, lines(number))
+        world.capture()
+    pruned(world, Policy(keep_versions=2))
+    assert world.contents() == {world.session(1).name: [lines(3), lines(4)]}
+
+
+def test_the_oldest_go_until_it_fits(world: World) -> None:
+    for number in range(10):
+        aged(world, number, 10 - number, os.urandom(5000).hex().encode())
+        world.capture()
+    decided = pruned(world, Policy(max_size=world.stored() // 2))
+    assert 4 <= len(decided.dropped) <= 6
+    assert world.stored() <= decided.size * 0.55
+    assert set(world.contents()) == {world.session(number).name for number in range(len(decided.dropped), 10)}
+
+
+def test_what_went_is_on_the_disk_no_more(world: World) -> None:
+    secret, kept = os.urandom(600).hex().encode(), os.urandom(600).hex().encode()
+    aged(world, 1, 40, kept + b"\n" + secret + b"\n")
+    aged(world, 2, 1, kept + b"\n")
+    world.capture()
+    pruned(world, Policy(keep_days=30))
+    assert world.contents() == {world.session(2).name: [kept + b"\n"]}
+    state = load(world.archive)
+    reader = Reader(world.archive, state)
+    assert not any(secret in reader.unpack(block).body for block in state.blocks)
+    reader.close()
+
+
+def test_a_plan_changes_nothing(world: World) -> None:
+    aged(world, 1, 40, lines(1))
+    world.capture()
+    before = {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()}
+    assert plan(load(world.archive), Policy(keep_days=1), NOW_US).dropped
+    assert {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()} == before
+
+
+def test_a_prune_waits_for_nobody_and_disturbs_no_capture(world: World) -> None:
+    world.write(1, lines(1))
+    world.capture()
+    with writer(world.archive), pytest.raises(Busy), writer(world.archive, wait=0):
+        pass
+
+
+def test_a_reader_goes_on_after_blocks_moved(world: World) -> None:
+    for number in range(4):
+        aged(world, number, 40 * (number == 0), os.urandom(3000).hex().encode())
+        world.capture()
+    reader = Reader(world.archive)
+    kept = [version for version in reader.state.newest() if b"00000000-" not in version.path]
+    pruned(world, Policy(keep_days=30))
+    assert len(packs(world.archive)) == 1
+    assert [reader.content(version) for version in kept] == [world.session(at).read_bytes() for at in (1, 2, 3)]
+    reader.close()
+
+
+def test_small_blocks_become_one_when_they_are_packed_anew(world: World) -> None:
+    for number in range(20):
+        world.write(number, lines(number))
+        world.capture()
+    before = world.contents()
+    assert len(load(world.archive).blocks) == 20
+    decided = pruned(world, Policy(), repack=True)
+    assert len(load(world.archive).blocks) == 1
+    assert world.stored() < decided.size / 4
+    assert world.contents() == before
+    world.write(30, lines(30))
+    world.capture()
+    assert verify(world.archive).problems == []
+
+
+def test_a_pruned_record_that_comes_again_is_kept_again(world: World) -> None:
+    aged(world, 1, 40, lines(1))
+    world.capture()
+    pruned(world, Policy(keep_days=30))
+    assert world.contents() == {}
+    world.session(1).unlink()
+    world.write(2, lines(1))
+    world.capture()
+    assert world.contents() == {world.session(2).name: [lines(1)]}
+
+
+_STEP = st.tuples(st.integers(0, 3), st.lists(st.integers(0, 12), min_size=1, max_size=6), st.booleans())
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(_STEP, min_size=1, max_size=6), st.integers(1, 3))
+def test_S10_no_chunk_that_is_needed_goes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, list[int], bool]], keep: int
+) -> None:
+    world = World(tmp_path_factory.mktemp("prune"))
+    for number, records, again in steps:
+        if again and world.session(number).exists():
+            with world.session(number).open("ab") as out:
+                out.write(lines(*records))
+        else:
+            world.write(number, lines(*records))
+        world.capture()
+    before = world.contents()
+    pruned(world, Policy(keep_versions=keep))
+    assert world.contents() == {name: versions[-keep:] for name, versions in before.items()}
+    assert verify(world.archive).problems == []
+
+
+def test_captures_and_prunes_beside_each_other(world: World) -> None:
+    problems: list[BaseException] = []
+
+    def capture() -> None:
+        try:
+            for number in range(15):
+                with world.session(1).open("ab") as out:
+                    out.write(lines(number))
+                while True:
+                    try:
+                        world.capture()
+                        break
+                    except Busy:
+                        continue
+        except BaseException as error:
+            problems.append(error)
+
+    thread = threading.Thread(target=capture)
+    thread.start()
+    while thread.is_alive():
+        try:
+            if isinstance(load(world.archive), State):
+                pruned(world, Policy(keep_versions=1), repack=True)
+        except Exception as error:
+            assert "lock" in str(error) or "no archive" in str(error), error
+    thread.join()
+    assert not problems
+    world.capture()
+    assert world.contents() == {world.session(1).name: [world.session(1).read_bytes()]}
+    assert verify(world.archive).problems == []

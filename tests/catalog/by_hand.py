@@ -1,0 +1,106 @@
+"""A catalog made by hand, without sources: what search is given, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.catalog import place
+from clew.catalog.schema import SPAN
+from clew.catalog.search import Found, Request, Searcher
+from clew.catalog.text import TextWriter
+from clew.catalog.texts import Packer
+
+HEAP = 16 << 20
+
+
+class Said(NamedTuple):
+    """One block, in a message of its own."""
+
+    text: str
+    kind: str = "prompt"
+    session: int = 1
+    when: int = 0
+    shard: int = 0
+
+
+def write_catalog(folder: Path, blocks: Iterable[Said | str], pending: Iterable[Said | str] = ()) -> Path:
+    """A catalog over these blocks; those that are pending wait for the index."""
+    db = place.open_writer(folder)
+    indexed = [_said(block) for block in blocks]
+    waiting = [_said(block) for block in pending]
+    rows = [(number, block) for number, block in enumerate([*indexed, *waiting], 1)]
+    for session in sorted({block.session for _, block in rows}):
+        names = (
+            session,
+            1,
+            f"key{session}",
+            "claude-code",
+            f"session-{session}",
+            "",
+            0,
+            f"Title {session}",
+            "tidepool",
+        )
+        db.execute(_insert(db, "session"), _padded(db, "session", names))
+        db.execute(_insert(db, "source"), _padded(db, "source", (session, f"/{session}", "claude-code", "live")))
+    for name in sorted({block.kind for _, block in rows}):
+        db.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (name,))
+    words = dict(db.execute("SELECT text, id FROM word").fetchall())
+    for number, block in rows:
+        key = block.session * SPAN + number
+        db.execute(_insert(db, "message"), _padded(db, "message", (key, 1, b"%d" % number, "", b"", block.when)))
+        db.execute(_insert(db, "block"), _padded(db, "block", (key, key, 0, 0, words[block.kind])))
+    _index(folder, rows[: len(indexed)])
+    packer = Packer(lambda *chunk: db.execute("INSERT INTO text VALUES (?, ?, ?)", chunk))
+    for number, block in sorted(rows[: len(indexed)], key=lambda row: (row[1].session, row[0])):
+        packer.add(block.session * SPAN + number, block.text)
+    packer.flush()
+    for number, block in rows[len(indexed) :]:
+        db.execute("INSERT INTO pending VALUES (?, ?)", (block.session * SPAN + number, block.text))
+    db.close()
+    return folder
+
+
+def _said(block: Said | str) -> Said:
+    return Said(block) if isinstance(block, str) else block
+
+
+def _index(folder: Path, rows: list[tuple[int, Said]]) -> None:
+    for shard in sorted({block.shard for _, block in rows} | {0}):
+        writer = TextWriter(place.shard_folder(folder, shard), HEAP)
+        for number, block in rows:
+            if block.shard == shard:
+                writer.add(block.session * SPAN + number, block.session, block.kind, block.when, block.text)
+        writer.commit()
+        writer.close()
+
+
+def _columns(db: object, table: str) -> list[tuple[str, str]]:
+    return [(row[1], row[2]) for row in db.execute(f"PRAGMA table_info({table})")]  # type: ignore[attr-defined]
+
+
+def _insert(db: object, table: str) -> str:
+    return f"INSERT INTO {table} VALUES ({', '.join('?' for _ in _columns(db, table))})"
+
+
+def _padded(db: object, table: str, values: tuple[object, ...]) -> tuple[object, ...]:
+    """The values, with something empty in all columns that are left."""
+    rest = _columns(db, table)[len(values) :]
+    empty = {"INTEGER": 0, "BLOB": b"", "TEXT": ""}
+    return *values, *("{}" if name == "header" else empty.get(kind, "") for name, kind in rest)
+
+
+def find(folder: Path, query: str, **options: object) -> Found:
+    """Search, without redaction."""
+    searcher = Searcher(folder, str)
+    try:
+        return searcher.search(Request(query, **options)).read()  # type: ignore[arg-type]
+    finally:
+        searcher.close()
+
+
+def numbers(found: Found) -> set[int | None]:
+    """The messages that were found."""
+    return {hit.message for hit in found.hits}

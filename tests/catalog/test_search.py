@@ -1,0 +1,346 @@
+"""Searching a catalog: what is found, how much of it, in what order, and how it is shown."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clew.catalog import place
+from clew.catalog.scanning import literals_of
+from clew.catalog.schema import SPAN
+from clew.catalog.search import PLACES, Request, Searcher
+from clew.catalog.snippets import WIDTH
+from clew.catalog.text import TextWriter
+from clew.catalog.texts import Packer, TextStore
+from clew.errors import UsageError
+from tests.catalog.by_hand import HEAP, Said, find, numbers, write_catalog
+from tests.catalog.test_query import random_queries
+
+TEXTS = [
+    Said("The parser reads src/clew/io/records.py, line by line", "prompt"),
+    Said("def get_user_name(self): return os.path.join(root)", "input"),
+    Said("const fullName = getUserName(user)", "output"),
+    Said("Où est le café ? Straße, naïve", "answer", session=2),
+    Said("数据库连接失败 connection refused", "output", session=2),
+    Said("I think the parser is wrong about user names", "thinking", session=2),
+    Said("Parser mended", "title", session=2),
+    Said("/home/ada/src/tidepool/predict.py", "file", session=2),
+]
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_catalog(tmp_path_factory.mktemp("search") / "c", TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("parser", {1, 6, 7}),
+        ("PARSER reads", {1}),
+        ('"parser reads"', {1}),
+        ('"reads parser"', set()),
+        ("parser -wrong", {1, 7}),
+        ("parser NOT (wrong OR mended)", {1}),
+        ("refused OR mended", {5, 7}),
+        ("NOT (parser OR user OR src)", {4, 5}),
+        ("get_user_name", {2, 3}),
+        ("user_name", {2, 3}),
+        ("name", {2, 3}),
+        ("getUserName", {3}),
+        ("fullname", {3}),
+        ("os.path.join", {2}),
+        ("path", {2}),
+        ("src/clew/io/records.py", {1}),
+        ("records.py", {1}),
+        ("clew/io", {1}),
+        ("predict", {8}),
+        ("cafe", {4}),
+        ("CAFÉ", {4}),
+        ("ou strasse naive", {4}),
+        ("数据库", {5}),
+        ("连接失败", {5}),
+        ("据连", set()),
+        ("数 败", {5}),
+        ("pars*", {1, 6, 7}),
+        ("get_us*", {2, 3}),
+        ('"user na"*', {2, 3, 6}),
+        ("zebra", set()),
+    ],
+)
+def test_what_is_found(catalog: Path, query: str, expected: set[int]) -> None:
+    found = find(catalog, query)
+    assert numbers(found) == expected
+    assert found.total == len(expected)
+
+
+@pytest.mark.parametrize(("name", "kinds"), PLACES.items())
+def test_where_is_said_with_in(catalog: Path, name: str, kinds: tuple[str, ...]) -> None:
+    found = find(catalog, "NOT zebra", places=(name,))
+    assert {hit.kind for hit in found.hits} == set(kinds)
+    both = find(catalog, "NOT zebra", places=(name, "titles"))
+    assert {hit.kind for hit in both.hits} == {*kinds, "title"}
+
+
+def test_where_must_be_known(catalog: Path) -> None:
+    with pytest.raises(UsageError, match="choose from prompts"):
+        find(catalog, "x", places=("sideways",))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("er rea", {1}),
+        ("ET_USER", {2}),
+        ("UserN", {3}),
+        ("(self):", {2}),
+        ("连接", {5}),
+        ("é ?", {4}),
+        ("?", {4}),
+        ("zz", set()),
+    ],
+)
+def test_pieces_of_text_are_found(catalog: Path, text: str, expected: set[int]) -> None:
+    assert numbers(find(catalog, text, mode="substring")) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"get\w+ame", {2, 3}),
+        (r"(?i)parser\s+(is|reads)", {1, 6}),
+        (r"^const", {3}),
+        (r"refused$", {5}),
+        (r"\Adef", {2}),
+        (r"[数]据", {5}),
+        (r"par?ser|refu(s)ed", {1, 5, 6}),
+        (r"x{0}fullName", {3}),
+        (r"clew/io/records\.py", {1}),
+        (r"nothing\d*at all", set()),
+    ],
+)
+def test_regular_expressions(catalog: Path, pattern: str, expected: set[int]) -> None:
+    found = find(catalog, pattern, mode="regex")
+    assert numbers(found) == expected
+    assert numbers(found) == {at for at, said in enumerate(TEXTS, 1) if re.search(pattern, said.text)}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "pieces"),
+    [
+        ("needle", ("needle",)),
+        ("needles?", ("needle",)),
+        ("ab*cd", ("a", "cd")),
+        (r"foo\.bar", ("foo.bar",)),
+        (r"foo\dbar", ("foo",)),
+        ("a|b", ()),
+        ("(?s)abc", ()),
+        ("(?i)abc", ("abc",)),
+        ("abc[de]fgh", ("abc",)),
+        ("abc(def)?ghi", ("abc",)),
+        ("abc{0,2}d", ("ab",)),
+        (r"\x41bc", ()),
+    ],
+)
+def test_letters_that_every_match_must_have(pattern: str, pieces: tuple[str, ...]) -> None:
+    assert literals_of(pattern) == pieces
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "(?<=x)y", r"\1", "a{9999}", "\ud800("])
+def test_a_bad_expression_is_refused(catalog: Path, pattern: str) -> None:
+    with pytest.raises(UsageError, match="--regex: "):
+        find(catalog, pattern, mode="regex")
+
+
+SLOW = ["(a+)+$", "(a|a)*$", "(a*)*b", "([a-z]+)*1", "(.*a){20}", "^(([a-z])+.)+[A-Z]([a-z])+$"]
+
+
+@pytest.mark.parametrize("pattern", SLOW)
+def test_Q03_catastrophic_expressions_are_linear(tmp_path: Path, pattern: str) -> None:
+    import time
+
+    folder = write_catalog(tmp_path / "c", ["a" * 100_000 + "!"])
+    before = time.monotonic()
+    find(folder, pattern, mode="regex")
+    assert time.monotonic() - before < 1
+
+
+def test_the_best_comes_first_or_the_newest(tmp_path: Path) -> None:
+    texts = [Said("anchor " + "and much else " * 50, when=3), Said("anchor anchor", when=1), Said("an anchor", when=2)]
+    folder = write_catalog(tmp_path / "c", texts)
+    assert [hit.message for hit in find(folder, "anchor").hits] == [2, 3, 1]
+    assert [hit.message for hit in find(folder, "anchor", newest=True).hits] == [1, 3, 2]
+    assert [hit.message for hit in find(folder, "anchor", mode="substring").hits] == [1, 3, 2]
+
+
+def test_Q04_many_hits_come_in_pages(tmp_path: Path) -> None:
+    folder = write_catalog(tmp_path / "c", [Said(f"word number {at}", when=at, shard=at % 3) for at in range(500)])
+    pages = [find(folder, "wor*", newest=True, limit=70, offset=offset) for offset in range(0, 560, 70)]
+    assert {page.total for page in pages} == {500}
+    seen = [hit.message for page in pages for hit in page.hits]
+    assert seen == list(range(500, 0, -1))
+    with pytest.raises(UsageError, match="narrow"):
+        find(folder, "word", limit=10, offset=100_000)
+
+
+def test_Q02_random_queries_against_an_index_raise_nothing(catalog: Path) -> None:
+    searcher = Searcher(catalog, str)
+    answered = 0
+    for query in random_queries(11, 3_000):
+        for mode in ("words", "substring"):
+            try:
+                searcher.search(Request(query, mode, limit=2))
+                answered += 1
+            except UsageError:
+                pass
+    assert answered > 2_000
+
+
+def test_Q02_random_expressions_raise_nothing(catalog: Path) -> None:
+    searcher = Searcher(catalog, str)
+    for query in random_queries(13, 500):
+        try:
+            searcher.search(Request(query, "regex", limit=2))
+        except UsageError:
+            continue
+
+
+@pytest.mark.parametrize("query", ["' OR 1=1 --", "x'; DROP TABLE block; --", '") OR ("1', "kind:prompt", "text:x^2"])
+def test_Q01_nothing_reaches_the_database_as_a_statement(catalog: Path, query: str) -> None:
+    before = find(catalog, "NOT zebra").total
+    for mode in ("words", "substring", "regex"):
+        try:
+            find(catalog, query, mode=mode)
+        except UsageError:
+            continue
+    assert find(catalog, "NOT zebra").total == before
+
+
+def test_what_waits_for_the_index_is_found_too(tmp_path: Path) -> None:
+    folder = write_catalog(
+        tmp_path / "c", ["old needle"], pending=[Said("new needle in userName"), Said("hay", "output")]
+    )
+    assert numbers(find(folder, "needle")) == {1, 2}
+    assert [hit.message for hit in find(folder, "needle").hits] == [2, 1]
+    assert numbers(find(folder, "user")) == {2}
+    assert numbers(find(folder, "eedl", mode="substring")) == {1, 2}
+    assert numbers(find(folder, "nee+dle", mode="regex")) == {1, 2}
+    assert numbers(find(folder, "hay", places=("prompts",))) == set()
+
+
+def test_what_is_no_longer_true_is_not_found(tmp_path: Path) -> None:
+    folder = write_catalog(tmp_path / "c", ["a needle", "another needle"], pending=["third needle"])
+    db = place.open_writer(folder)
+    db.executemany("INSERT INTO stale VALUES (?)", [(SPAN + 1,), (SPAN + 3,)])
+    db.close()
+    for mode in ("words", "substring", "regex"):
+        found = find(folder, "needle", mode=mode)
+        assert (numbers(found), found.total) == ({2}, 1)
+
+
+def test_a_long_lived_searcher_sees_what_is_added_and_dropped(tmp_path: Path) -> None:
+    folder = write_catalog(tmp_path / "c", ["one needle", "second", Said("of another needle", session=2)])
+    searcher = Searcher(folder, str)
+    assert searcher.search(Request("needle")).total == 2
+    writer = TextWriter(place.shard_folder(folder, 0), HEAP)
+    writer.drop(2)
+    writer.drop_docs([SPAN + 2])
+    writer.add(SPAN + 2, 1, "prompt", 0, "second needle")
+    writer.rollback()
+    writer.drop(2)
+    writer.commit()
+    writer.close()
+    assert numbers(searcher.search(Request("needle"))) == {1}
+    writer = TextWriter(place.shard_folder(folder, 5), HEAP)
+    writer.add(SPAN + 2, 1, "prompt", 0, "second needle")
+    writer.commit()
+    writer.close()
+    assert numbers(searcher.search(Request("needle"))) == {1, 2}
+
+
+def test_a_snippet_is_marked_and_on_one_line(tmp_path: Path) -> None:
+    text = "first line\n\n" + "word " * 100 + "the\tneedle_in \x1b[31m haystack " + "word " * 100
+    folder = write_catalog(tmp_path / "c", [text, "Où est le café ?", "x getUserName y"])
+    shown = find(folder, "needle_in").hits[0].snippet
+    assert shown.text.startswith("…") and shown.text.endswith("…")
+    assert "\n" not in shown.text and "\x1b" not in shown.text
+    assert "the «needle_in» ␛[31m haystack" in shown.marked("«", "»")
+    assert len(shown.text) <= WIDTH + 10
+    assert find(folder, "CAFE").hits[0].snippet.marked("«", "»") == "Où est le «café» ?"
+    assert find(folder, "user").hits[0].snippet.marked("«", "»") == "x get«User»Name y"
+    assert find(folder, "Où e", mode="substring").hits[0].snippet.marked("<", ">") == "<Où e>st le café ?"
+    assert find(folder, "t le .afé", mode="regex").hits[0].snippet.marked("<", ">") == "Où es<t le café> ?"
+
+
+SECRET = "ghp_" + "Zx8Qw3Er5Ty7Ui9Op1As2Df4Gh6Jk8Lz0Xc3V"
+
+
+def test_RD06_a_snippet_is_cut_after_the_whole_text_is_masked(tmp_path: Path) -> None:
+    for gap in range(0, 200, 9):
+        text = f"{SECRET} {'.' * gap} needle {'.' * gap} {SECRET}"
+        folder = write_catalog(tmp_path / str(gap), [text])
+        searcher = Searcher(folder)
+        for query in ("needle", SECRET[:4] + "*"):
+            for hit in searcher.search(Request(query)).hits:
+                pieces = [SECRET[at : at + 8] for at in range(4, len(SECRET) - 8)]
+                assert not any(piece in hit.snippet.text for piece in pieces)
+
+
+def test_Q05_what_is_stored_again_is_no_longer_found(tmp_path: Path) -> None:
+    """A source that was cleaned and read again leaves nothing of its old text in the index."""
+    folder = write_catalog(tmp_path / "c", [f"token {SECRET} end"])
+    assert find(folder, SECRET).total == 1
+    before = {path.name for path in (folder / "text" / "0").glob("*.term")}
+    writer = TextWriter(place.shard_folder(folder, 0), HEAP)
+    writer.drop(1)
+    writer.add(SPAN + 1, 1, "prompt", 0, "token [REDACTED] end")
+    writer.commit()
+    writer.close()
+    assert find(folder, SECRET).total == 0
+    assert find(folder, SECRET[:6] + "*").total == 0
+    left = {path.name for path in (folder / "text" / "0").glob("*.term")}
+    assert len(left) == 1 and not left & before
+
+
+def test_texts_come_back_as_they_went_in(tmp_path: Path) -> None:
+    db = place.open_writer(tmp_path / "c")
+    long = "same text again " * 20
+    texts = {
+        SPAN + 1: long,
+        SPAN + 2: "x\ud800y\0",
+        SPAN + 3: long,
+        SPAN + 9: "é" * 100_000,
+        5 * SPAN + 1: long,
+        5 * SPAN + 2: "",
+    }
+    packer = Packer(lambda *chunk: db.execute("INSERT INTO text VALUES (?, ?, ?)", chunk))
+    for doc, text in texts.items():
+        packer.add(doc, text)
+    packer.flush()
+    store = TextStore(db)
+    assert {doc: store.get(doc) for doc in texts} == texts
+    assert [store.get(doc) for doc in (0, SPAN, SPAN + 4, 2 * SPAN, 9 * SPAN)] == [None] * 5
+    sizes = db.execute("SELECT sum(length(packed)) FROM text").fetchone()[0]
+    assert sizes < 2_000
+
+
+QUICK = """
+import sys
+from clew.catalog.search import Request, Searcher
+from pathlib import Path
+assert Searcher(Path(sys.argv[1]), str).search(Request("parser")).total == 3
+heavy = {"msgspec", "rich", "click", "clew.agents", "clew.redact", "clew.library", "clew.filters"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def test_a_search_loads_nothing_heavy(catalog: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", QUICK, str(catalog)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_a_catalog_there_is_a_word_about_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="clew sync"):
+        Searcher(tmp_path)

@@ -1,0 +1,170 @@
+"""Statistics: the same numbers with a catalog and without, filters, blocks, percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.catalog.stats import BY, Choice, percentile, ratio, used_of
+from clew.demo import write_demo
+from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
+from tests.counting.homes import turn as turned
+from tests.counting.ways import catalogued, tallied
+
+USED = tuple(name for name in used_of(None))
+HOUR = 3_600_000_000
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    write_demo(tmp_path / "demo")
+    return tmp_path / "demo"
+
+
+def used(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in USED}
+
+
+@pytest.mark.parametrize("by", [name for name in BY if name != "tool"])
+def test_numbers_are_the_same_both_ways(by: str, demo: Path) -> None:
+    quick, full = tallied([demo]), catalogued([demo])
+    assert used(quick.totals()) == used(full.totals())
+    assert quick.by_model() == full.by_model()
+    told = {row[by]: used(row) for row in full.rows(by) if row["calls"]}
+    assert {row[by]: used(row) for row in quick.rows(by)} == told
+    assert told
+
+
+CHOICES = [
+    Choice(agent=("claude-code",)),
+    Choice(agent=("codex", "gemini")),
+    Choice(model="SONNET"),
+    Choice(project="a"),
+    Choice(branch="main"),
+    Choice(since_us=1_760_000_000 * 1_000_000),
+    Choice(until_us=1_790_000_000 * 1_000_000 + 1),
+    Choice(model="nothing has this name"),
+]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_filters_choose_the_same_both_ways(choice: Choice, demo: Path) -> None:
+    quick, full = tallied([demo], choice), catalogued([demo], choice)
+    assert used(quick.totals()) == used(full.totals())
+    assert quick.by_model() == full.by_model()
+
+
+def test_a_filter_holds_for_every_call(tmp_path: Path) -> None:
+    late = reply("m2", 10, 20, number=2, timestamp="2026-11-02T12:00:00.000Z", model="claude-opus-4-5")
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2), late)
+    noon = 1_793_620_800_000_000
+    for since, calls in ((noon, 1), (noon + 1, 0), (noon - 86_400_000_000 * 3, 2)):
+        for make in (tallied, catalogued):
+            assert make([tmp_path], Choice(since_us=since)).totals()["calls"] == calls
+    for make in (tallied, catalogued):
+        assert make([tmp_path], Choice(until_us=noon - 1)).totals()["input_tokens"] == 1
+        assert list(make([tmp_path], Choice(model="opus")).by_model()) == ["claude-opus-4-5"]
+
+
+def test_days_without_a_time_are_of_no_day(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2, timestamp="soon"))
+    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
+        (row,) = [row for row in stats.rows("day") if row["calls"]]
+        assert (row["day"], row["calls"], row["first"]) == ("", 1, None)
+
+
+def test_a_call_counts_where_it_was_first(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2, timestamp="2026-11-05T00:00:00.000Z"), session=OTHER)
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2, timestamp="2026-11-04T00:00:00.000Z"))
+    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
+        assert [(row["session"], row["calls"]) for row in stats.rows("session") if row["calls"]] == [(SESSION, 1)]
+        assert [row["day"] for row in stats.rows("day") if row["calls"]] == ["2026-11-04"]
+
+
+def test_costs_stand_by_branch(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1000, 0), reply("m2", 2000, 0, number=2, gitBranch="fix"))
+    one = counts(3000, 0, 0)
+    records = [meta(SESSION), turned(1), said(2, "user", "a"), said(3, "assistant", "b"), spent(4, one, one)]
+    codex(tmp_path, SESSION, *records)
+    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
+        found = {row["branch"]: row["cost_nano"] for row in stats.rows("branch") if row["calls"]}
+        assert found == {"main": 3_000_000, "fix": 6_000_000, "trunk": 3_750_000}
+
+
+def test_blocks_last_five_hours_and_begin_with_the_hour(tmp_path: Path) -> None:
+    times = ["10:20:00", "14:59:59", "15:00:00", "23:00:00"]
+    replies = [reply(f"m{n}", 1, 1, number=n, timestamp=f"2026-11-01T{time}.000Z") for n, time in enumerate(times, 1)]
+    claude(tmp_path, prompt("a"), *replies)
+    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
+        blocks = stats.blocks(1_793_577_600_000_000)
+        found = [(block["block"], block["calls"], block["is_active"]) for block in blocks]
+        assert found == [
+            ("2026-11-01T10:00:00Z", 2, False),
+            ("2026-11-01T15:00:00Z", 1, False),
+            ("2026-11-01T23:00:00Z", 1, True),
+        ]
+
+
+def test_activity_is_told_by_the_catalog(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "false"}}
+    asked = reply("m1", 1, 2)
+    asked["message"]["content"].append(call)
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}]
+    failed = prompt("x", message={"role": "user", "content": result}, uuid="r", timestamp="2026-11-01T10:00:04.000Z")
+    claude(tmp_path, prompt("a"), asked, failed)
+    totals = catalogued([tmp_path]).totals()
+    told = {name: totals[name] for name in ("all_sessions", "turns", "errors", "tool_calls", "tool_errors")}
+    assert told == {"all_sessions": 1, "turns": 1, "errors": 1, "tool_calls": 1, "tool_errors": 1}
+    assert totals["duration_seconds"] == 4.0
+    (tool,) = catalogued([tmp_path]).rows("tool")
+    assert (tool["tool"], tool["tool_calls"], tool["errors"], tool["median_seconds"]) == ("Bash", 1, 1, 3.0)
+
+
+@pytest.mark.parametrize("what", ["error", "edit", "thinking", "subagent"])
+def test_has_chooses_sessions(what: str, demo: Path, tmp_path: Path) -> None:
+    claude(tmp_path / "plain", prompt("a"), reply("m1", 1, 2))
+    assert catalogued([tmp_path / "plain"], Choice(has=(what,))).totals()["calls"] == 0
+    everything, some = catalogued([demo]).totals(), catalogued([demo], Choice(has=(what,))).totals()
+    assert 0 < some["all_sessions"] < everything["all_sessions"]
+
+
+def test_a_tool_chooses_sessions(demo: Path) -> None:
+    everything, bash = catalogued([demo]).totals(), catalogued([demo], Choice(tool="bash")).totals()
+    assert 0 < bash["all_sessions"] < everything["all_sessions"]
+    assert 0 < bash["calls"] < everything["calls"]
+
+
+@pytest.mark.parametrize(
+    ("counted", "percent", "value"),
+    [
+        ([], 50, None),
+        ([(7, 1)], 50, 7),
+        ([(1, 1), (2, 1)], 50, 1),
+        ([(1, 99), (9, 1)], 95, 1),
+        ([(1, 1), (9, 9)], 95, 9),
+    ],
+)
+def test_percentiles_are_values_that_were_there(
+    counted: Sequence[tuple[int, int]], percent: int, value: int | None
+) -> None:
+    assert percentile(counted, percent) == value
+
+
+def test_a_share_of_nothing_is_unknown() -> None:
+    assert ratio(None, 5) is ratio(1, 0) is ratio(1, None) is None
+    assert ratio(1, 4) == 0.25
+
+
+def test_absent_is_not_zero(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2))
+    one = counts(3, 0, 1)
+    records = [meta(SESSION), turned(1), said(2, "user", "a"), said(3, "assistant", "b"), spent(4, one, one)]
+    codex(tmp_path, SESSION, *records)
+    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
+        models = stats.by_model()
+        assert models[SONNET]["reasoning_tokens"] is None
+        assert models[CODEX]["reasoning_tokens"] == 0
+        assert models[CODEX]["cache_creation_tokens"] is None

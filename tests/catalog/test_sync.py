@@ -1,0 +1,345 @@
+"""A sync costs what changed, and always ends as a first sync would."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from clew.catalog import place
+from clew.catalog.locking import locked
+from clew.catalog.sync import forget_gone
+from clew.catalog.writing import RowWriter
+from clew.errors import Busy, SourceUnreadable
+from tests.catalog.worlds import (
+    append,
+    claude_lines,
+    claude_path,
+    dump,
+    indexed,
+    kill_at,
+    run,
+    searchable,
+    spelled,
+    write_claude,
+)
+
+ONE, TWO = "0a0a0a0a-1111-4111-8111-111111111111", "0b0b0b0b-2222-4222-8222-222222222222"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write_claude(tmp_path / "home", ONE, 40)
+    write_claude(tmp_path / "home", TWO, 12, seed=1)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "catalog"
+
+
+def check(home: Path, folder: Path) -> None:
+    """The catalog is what a first sync makes, and the index holds what can be found."""
+    fresh = folder.with_name(f"fresh-{time.monotonic_ns()}")
+    run(home, fresh)
+    assert dump(folder) == dump(fresh)
+    assert indexed(folder) == searchable(folder)
+
+
+def test_S11_a_second_sync_reads_nothing_and_writes_nothing(home: Path, folder: Path) -> None:
+    first = run(home, folder)
+    assert first.work.files == 2 and first.work.lines == 52 and first.work.rows > 100
+    assert run(home, folder).work == (0, 0, 0, 0)
+    check(home, folder)
+
+
+def test_an_appended_file_costs_its_new_lines(home: Path, folder: Path) -> None:
+    run(home, folder)
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
+    report = run(home, folder)
+    assert (report.work.files, report.work.lines) == (1, 3)
+    check(home, folder)
+
+
+def test_calls_usage_and_titles_span_the_cut(home: Path, folder: Path) -> None:
+    path = claude_path(home, ONE)
+    lines = claude_lines(ONE, 0, 40)
+    for end in (33, 34, 36, 38, 39):
+        path.write_bytes(spelled(lines[:end])) if end == 33 else append(path, spelled(lines[end - 1 : end]))
+        run(home, folder)
+    path.write_bytes(spelled(lines[:33]))
+    run(home, folder)
+    for number in range(33, 40):
+        append(path, spelled(lines[number : number + 1]))
+        assert run(home, folder).work.lines == 1
+    append(path, spelled([{"type": "custom-title", "customTitle": "Warp and weft", "sessionId": ONE}]))
+    assert run(home, folder).work.lines == 1
+    check(home, folder)
+
+
+def test_much_that_is_appended_goes_into_the_index(home: Path, folder: Path) -> None:
+    run(home, folder)
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 1)))
+    run(home, folder)
+    assert _count(folder, "pending") == 1
+    long = claude_lines(ONE, 41, 5)
+    long[1]["message"]["content"][0]["text"] = "yarn " * 60_000
+    append(claude_path(home, ONE), spelled(long))
+    run(home, folder)
+    assert _count(folder, "pending") == 0
+    check(home, folder)
+
+
+def test_a_torn_line_waits_for_its_end(home: Path, folder: Path) -> None:
+    run(home, folder)
+    line = spelled(claude_lines(ONE, 40, 1))
+    append(claude_path(home, ONE), line[:50])
+    assert run(home, folder).work.lines == 0
+    assert _problems(folder) == ["torn-tail"]
+    append(claude_path(home, ONE), line[50:])
+    assert run(home, folder).work.lines == 1
+    assert _problems(folder) == []
+    check(home, folder)
+
+
+def test_S12_a_file_that_shrinks_is_read_again(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).write_bytes(spelled(claude_lines(ONE, 0, 20)))
+    assert run(home, folder).work.lines == 20
+    check(home, folder)
+
+
+def test_S12_a_file_that_is_rewritten_and_longer_is_read_again(home: Path, folder: Path) -> None:
+    run(home, folder)
+    with claude_path(home, ONE).open("r+b") as file:
+        file.write(spelled(claude_lines(ONE, 0, 45, seed=3)))
+    run(home, folder)
+    check(home, folder)
+
+
+def test_S12_content_of_the_same_size_is_noticed(home: Path, folder: Path) -> None:
+    path = claude_path(home, ONE)
+    run(home, folder)
+    before = path.stat()
+    text = path.read_bytes()
+    other = text.replace(b"weave thread0x5 ", b"weave spools0x5 ")
+    assert len(other) == len(text) and other != text
+    with path.open("r+b") as file:
+        file.write(other)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert run(home, folder).work.files == 1
+    check(home, folder)
+
+
+def test_S12_a_file_put_in_the_place_of_another_is_noticed(home: Path, folder: Path) -> None:
+    run(home, folder)
+    path = claude_path(home, ONE)
+    other = path.with_suffix(".new")
+    other.write_bytes(spelled(claude_lines(ONE, 0, 60, seed=2)))
+    other.replace(path)
+    run(home, folder)
+    check(home, folder)
+
+
+def test_S12_a_renamed_file_is_the_same_source(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).rename(claude_path(home, "0c0c0c0c-3333-4333-8333-333333333333"))
+    report = run(home, folder)
+    assert report.gone == 0 and report.sources == 2
+    check(home, folder)
+
+
+def test_a_time_that_is_touched_costs_no_reading(home: Path, folder: Path) -> None:
+    run(home, folder)
+    os.utime(claude_path(home, ONE))
+    assert run(home, folder).work == (0, 0, 0, 0)
+
+
+def test_what_is_gone_stays_with_its_text(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).unlink()
+    report = run(home, folder)
+    assert (report.gone, report.work.lines) == (1, 0)
+    assert _one(folder, "SELECT state FROM sessions WHERE native_id = ?", ONE) == "gone"
+    query = "SELECT count(*) FROM messages m JOIN sessions s USING (session_id) WHERE native_id = ?"
+    assert _one(folder, query, ONE) == 40
+    assert indexed(folder) == searchable(folder)
+    check(home, folder)
+    write_claude(home, ONE, 40)
+    assert run(home, folder).gone == 0
+    check(home, folder)
+
+
+def test_a_copy_is_shown_once_whatever_came_first(home: Path, folder: Path, tmp_path: Path) -> None:
+    fork = "00000000-4444-4444-8444-444444444444"
+    copied = [{**line, "sessionId": fork} for line in claude_lines(ONE, 0, 20)]
+    path = claude_path(home, fork)
+    run(home, folder)
+    path.write_bytes(spelled(copied) + spelled(claude_lines(fork, 20, 4)))
+    run(home, folder)
+    assert _one(folder, "SELECT count(*) - count(DISTINCT event_id) FROM messages") == 0
+    assert _one(folder, "SELECT count(*) - count(DISTINCT usage_id) FROM usage") == 0
+    check(home, folder)
+    claude_path(home, ONE).write_bytes(spelled(claude_lines(ONE, 0, 10)))
+    run(home, folder)
+    check(home, folder)
+
+
+def test_one_bad_file_stops_nothing(home: Path, folder: Path) -> None:
+    bad = claude_path(home, "0d0d0d0d-5555-4555-8555-555555555555").with_suffix(".jsonl.gz")
+    bad.write_bytes(b"\x1f\x8b no gzip at all")
+    report = run(home, folder)
+    assert (report.sources, report.problems) == (3, 1)
+    assert _count(folder, "sessions") >= 2
+    assert run(home, folder).work.lines == 0
+
+
+def test_a_foreign_catalog_is_moved_aside(home: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / place.DATABASE).write_bytes(b"this is no database, and never was one" * 100)
+    moved = run(home, folder).moved
+    assert moved is not None and (Path(moved) / place.DATABASE).exists()
+    check(home, folder)
+
+
+def test_S11_a_catalog_of_another_version_is_made_anew(home: Path, folder: Path) -> None:
+    run(home, folder)
+    db = sqlite3.connect(folder / place.DATABASE)
+    db.execute("PRAGMA user_version = 999")
+    db.commit()
+    db.close()
+    assert run(home, folder).moved is not None
+    check(home, folder)
+
+
+def test_a_catalog_that_is_damaged_inside_is_made_anew(home: Path, folder: Path) -> None:
+    run(home, folder)
+    db = sqlite3.connect(folder / place.DATABASE)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    raw = bytearray((folder / place.DATABASE).read_bytes())
+    raw[4096:] = os.urandom(len(raw) - 4096)
+    (folder / place.DATABASE).write_bytes(raw)
+    assert run(home, folder).moved is not None
+    check(home, folder)
+
+
+def test_two_syncs_at_once_take_turns(home: Path, folder: Path) -> None:
+    with locked(folder), pytest.raises(Busy):
+        run(home, folder, wait=0.05)
+    run(home, folder)
+    check(home, folder)
+
+
+def test_S01_nobody_else_can_read_the_catalog(home: Path, folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        run(home, folder)
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o077 for path in (folder, folder / place.DATABASE, folder / "lock")}
+    assert set(modes.values()) == {0}
+    assert (folder / place.TEXT).stat().st_mode & 0o077 == 0
+
+
+def test_S03_sources_are_left_alone(home: Path, folder: Path) -> None:
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in home.rglob("*.jsonl")}
+    run(home, folder)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in home.rglob("*.jsonl")} == before
+
+
+def test_a_full_sync_reads_all_again(home: Path, folder: Path) -> None:
+    run(home, folder)
+    assert run(home, folder, full=True).work.lines == 52
+    check(home, folder)
+
+
+def test_a_file_that_an_agent_consults_changes_its_sessions(home: Path, folder: Path) -> None:
+    thread = "019a0000-8888-7888-8888-888888888888"
+    path = home / ".codex/sessions/2026/10/01" / f"rollout-2026-10-01T10-00-00-{thread}.jsonl"
+    path.parent.mkdir(parents=True)
+    stamp = "2026-10-01T10:00:00.000Z"
+    head = {"timestamp": stamp, "type": "session_meta", "payload": {"id": thread, "timestamp": stamp, "cwd": "/loom"}}
+    path.write_bytes(spelled([head]))
+    run(home, folder)
+    named = {"id": thread, "thread_name": "Dyed yarn", "updated_at": stamp}
+    (home / ".codex" / "session_index.jsonl").write_bytes(spelled([named]))
+    run(home, folder)
+    assert _one(folder, "SELECT title FROM sessions WHERE agent = 'codex'") == "Dyed yarn"
+    check(home, folder)
+
+
+def test_S17_what_is_erased_is_in_no_file(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, TWO).unlink()
+    run(home, folder)
+    assert forget_gone(folder) == 1
+    check(home, folder)
+    kept = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert TWO.encode() not in kept and b"shuttle1x2" not in kept and b"thread1x0" not in kept
+
+
+def test_a_full_disk_leaves_the_old_catalog_usable(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(home, folder)
+    before = dump(folder)
+    write_claude(home, "0e0e0e0e-6666-4666-8666-666666666666", 200)
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(RowWriter, "session", full)
+    with pytest.raises(SourceUnreadable, match="disk is full"):
+        run(home, folder)
+    after = dump(folder)
+    assert {view: after[view] for view in after if view != "sources"} == {
+        view: before[view] for view in before if view != "sources"
+    }
+    monkeypatch.undo()
+    run(home, folder)
+    check(home, folder)
+
+
+@pytest.mark.parametrize("step", range(9))
+def test_a_killed_sync_is_gone_on_with(home: Path, folder: Path, step: int) -> None:
+    kill_at(step, lambda: run(home, folder))
+    run(home, folder)
+    check(home, folder)
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
+    claude_path(home, TWO).write_bytes(spelled(claude_lines(TWO, 0, 9)))
+    kill_at(step, lambda: run(home, folder))
+    run(home, folder)
+    check(home, folder)
+
+
+def test_several_workers_give_the_same(home: Path, folder: Path, tmp_path: Path) -> None:
+    from clew.catalog.sync import sync
+    from clew.host import Host
+
+    for number in range(12):
+        write_claude(home, f"{number:08x}-6666-4666-8666-666666666666", 30, seed=number)
+    sync([Host.at(home)], folder, count=3)
+    check(home, folder)
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
+    sync([Host.at(home)], folder, count=3)
+    check(home, folder)
+
+
+def _count(folder: Path, table: str) -> int:
+    return int(str(_one(folder, f"SELECT count(*) FROM {table}")))
+
+
+def _one(folder: Path, query: str, *values: str) -> object:
+    db = place.open_reader(folder)
+    assert db is not None
+    (found,) = db.execute(query, values).fetchone()
+    db.close()
+    return found
+
+
+def _problems(folder: Path) -> list[str]:
+    return [str(problem["code"]) for problem in json.loads(str(_one(folder, "SELECT max(problems) FROM sources")))]

@@ -1,0 +1,284 @@
+"""clew search: every kind of text of every agent, from the command line."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew import Host, Library
+from clew.catalog import place
+from clew.catalog.search import Request, Searcher
+from clew.catalog.text import KINDS
+from clew.catalog.tokens import words
+from clew.catalog.unified import tell
+from tests.cli.running import LATEST, clew, run
+
+AGENTS = {"claude-code", "codex", "gemini", "sage-agent", "sage-emacs"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(autouse=True)
+def kept_catalog(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tests here share one catalog."""
+    monkeypatch.setenv("CLEW_DATA_DIR", str(data))
+
+
+def search(home: Path, *given: str) -> Any:
+    ran = clew("--home", home, "search", *given, "--json")
+    assert ran.code in (0, 1), ran.err
+    return ran.json
+
+
+def said(home: Path) -> Iterator[tuple[str, str, int, str, str]]:
+    """Agent, session, message, kind and text of every block, read from the sources; what is repeated, once."""
+    seen: set[str] = set()
+    for session in Library(Host.at(home)).sessions():
+        index = 0
+        for messages in tell(session.agent, session.source, at_once=False).messages:
+            for message in messages:
+                index += 1
+                if message.uuid in seen:
+                    continue
+                seen.add(message.uuid or "")
+                for block in message.blocks:
+                    if block.kind and words(block.text):
+                        yield session.agent.id, session.id, index, block.kind, block.text
+
+
+def test_every_block_of_every_agent_is_found(demo: Path) -> None:
+    met: set[tuple[str, str]] = set()
+    clew("--home", demo, "sync")
+    searcher = Searcher(place.catalog_folder([demo]), str)
+    for agent, session, index, kind, text in said(demo):
+        met.add((agent, kind))
+        hits = searcher.search(Request(" ".join(dict.fromkeys(words(text)[:40])), limit=500)).hits
+        assert (agent, session, index, kind) in {(hit.agent, hit.session, hit.message, hit.kind) for hit in hits}
+    assert {agent for agent, _ in met} == AGENTS
+    assert {kind for _, kind in met} == {"prompt", "answer", "thinking", "input", "output"}
+
+
+def test_titles_and_files_are_found(demo: Path) -> None:
+    found = search(demo, "predict.py", "--in", "files")
+    assert {hit["kind"] for hit in found["hits"]} == {"file"}
+    assert {hit["message"] for hit in found["hits"]} == {None}
+    listed = clew("--home", demo, "list").out
+    assert found["hits"][0]["session"][:8] in listed
+    for agent in sorted(AGENTS):
+        titles = search(demo, "NOT zebra", "--in", "titles", "--agent", agent)
+        assert titles["total"], agent
+
+
+def test_the_answer_is_what_was_promised(demo: Path) -> None:
+    found = search(demo, "test", "-n", "3")
+    assert set(found) == {"total", "hits"}
+    assert found["total"] > 3 and len(found["hits"]) == 3
+    for hit in found["hits"]:
+        assert set(hit) == {"session", "message", "agent", "kind", "timestamp", "snippet"}
+        assert hit["kind"] in KINDS and "«" in hit["snippet"]
+    again = search(demo, "test", "-n", "500")
+    assert len(again["hits"]) == again["total"] == found["total"]
+    rest = search(demo, "test", "-n", "500", "--offset", "3")
+    assert found["hits"] + rest["hits"] == again["hits"]
+
+
+def test_a_hit_is_opened_by_its_reference(demo: Path) -> None:
+    hit = search(demo, "test", "--in", "prompts")["hits"][0]
+    shown = clew("--home", demo, "show", f"{hit['agent']}:{hit['session']}#{hit['message']}")
+    assert shown.code == 0
+    assert "test" in shown.out.lower()
+
+
+def test_the_newest_first(demo: Path) -> None:
+    times = [hit["timestamp"] for hit in search(demo, "the", "--newest", "-n", "100")["hits"]]
+    assert times == sorted(times, reverse=True) and len(set(times)) > 5
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--agent", "codex"),
+        ("--agent", "codex", "--agent", "gemini"),
+        ("--project", "TIDE"),
+        ("--branch", "main"),
+        ("--model", "claude"),
+        ("--since", "2026-10-20"),
+        ("--until", "2026-10-01"),
+        ("--tool", "bash"),
+        ("--file", "predict"),
+        ("--has", "error"),
+        ("--has", "thinking"),
+        ("--has", "edit"),
+        ("--text", "low water"),
+        ("--has", "edit", "--agent", "claude-code", "--text", "Saint-Malo"),
+    ],
+    ids=" ".join,
+)
+def test_filters_choose_the_sessions_that_a_list_shows(demo: Path, given: tuple[str, ...]) -> None:
+    listed = {row["id"] for row in clew("--home", demo, "list", "--json", *given).json}
+    hits = search(demo, "NOT zebra", *given, "-n", "5000")["hits"]
+    assert {hit["session"] for hit in hits} == listed
+    everything = search(demo, "NOT zebra", "-n", "5000")["hits"]
+    assert found_in({"hits": hits}) == found_in({"hits": [hit for hit in everything if hit["session"] in listed]})
+
+
+def test_text_is_grouped_by_session(demo: Path) -> None:
+    ran = clew("--home", demo, "search", "test", "-n", "8")
+    heads = [line for line in ran.out.splitlines() if line and not line.startswith(" ")]
+    assert ran.code == 0
+    assert len(heads) == len({line.split(" · ")[0] for line in heads})
+    assert all(line.split(":")[0] in AGENTS for line in heads)
+    assert "1 to 8 of" in ran.err and "--offset 8" in ran.err
+
+
+def test_nothing_found_is_exit_code_1(demo: Path) -> None:
+    assert clew("--home", demo, "search", "zebraless").code == 1
+    assert search(demo, "zebraless") == {"total": 0, "hits": []}
+
+
+@pytest.mark.parametrize("runs", [clew, run], ids=["command", "process"])
+def test_Q02_bad_syntax_is_shown_with_a_caret(demo: Path, runs: Any) -> None:
+    ran = runs("--home", demo, "search", "tide OR")
+    assert ran.code == 2 and not ran.out
+    assert ran.err.splitlines()[-2:] == ["  tide OR", "         ^"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--regex", "("],
+        ["--regex", "--substring", "x"],
+        ["--in", "sideways", "x"],
+        ["x", "--limit", "0"],
+        ["--has", "x", "x"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(demo: Path, given: list[str]) -> None:
+    ran = clew("--home", demo, "search", *given)
+    assert ran.code == 2 and not ran.out
+
+
+def test_as_a_process_it_says_the_same(demo: Path, data: Path) -> None:
+    clew("--home", demo, "sync")
+    env = {**os.environ, "CLEW_DATA_DIR": str(data)}
+    for given in (
+        ["test"],
+        ["test", "--json"],
+        ["low", "water", "--newest", "-n", "2"],
+        ["--regex", r"def \w+", "--json"],
+    ):
+        quick = run("--home", demo, "search", *given, env=env)
+        slow = clew("--home", demo, "search", *given)
+        assert (quick.code, quick.out) == (slow.code, slow.out)
+
+
+QUICK = """
+import sys
+from clew.cli.start import run
+sys.argv[1:] = {}
+try:
+    run()
+except SystemExit as stop:
+    assert not stop.code
+heavy = {{"click", "msgspec", "rich", "clew.agents", "clew.filters"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def test_a_fresh_catalog_is_searched_without_click_or_msgspec(demo: Path, data: Path) -> None:
+    import subprocess
+    import sys
+
+    clew("--home", demo, "sync")
+    words = ["--home", str(demo), "search", "test", "--json"]
+    done = subprocess.run([sys.executable, "-c", QUICK.format(words)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["total"]
+
+
+def test_what_is_new_is_found_unless_told_otherwise(
+    tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    home = tmp_path / "home"
+    shutil.copytree(demo, home)
+    missing = clew("--home", home, "search", "xylophone", "--no-sync")
+    assert missing.code == 2 and "clew sync" in missing.err
+    first = clew("--home", home, "search", "xylophone")
+    assert (first.code, first.err) == (1, "clew: bringing the catalog up to date\n")
+    [path] = home.glob(f".claude/projects/*/{LATEST}.jsonl")
+    line = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+    line.update(
+        type="user",
+        uuid="00000000-0000-4000-8000-000000000001",
+        message={"role": "user", "content": "play the xylophone"},
+    )
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    assert clew("--home", home, "search", "xylophone", "--no-sync").code == 1
+    assert search(home, "xylophone")["total"] == 1
+    assert clew("--home", home, "search", "xylophone", "--no-sync").code == 0
+
+
+def found_in(answer: Any) -> list[str]:
+    return sorted(f"{hit['session']} {hit['message']} {hit['kind']} {hit['snippet']}" for hit in answer["hits"])
+
+
+def test_S11_a_broken_index_is_made_anew(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path))
+    before = search(demo, "test", "-n", "99")
+    [meta] = place.catalog_folder([demo]).glob("text/*/meta.json")
+    meta.write_text("{broken", encoding="utf-8")
+    ran = clew("--home", demo, "search", "test", "-n", "99", "--json")
+    assert "anew" in ran.err, ran.err
+    assert ran.code == 0, ran.err
+    again = ran.json
+    assert again["total"] == before["total"]
+    assert found_in(again) == found_in(before)
+
+
+def test_H08_nothing_steers_the_terminal(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    home = tmp_path / "home"
+    shutil.copytree(demo, home)
+    evil = "xylophone \x1b]0;title\x07 \x1b[2J \x9b31m \r back\b \u202e \u200b end"
+    [path] = home.glob(f".claude/projects/*/{LATEST}.jsonl")
+    line = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+    line.update(type="user", uuid="00000000-0000-4000-8000-000000000002", message={"role": "user", "content": evil})
+    path.write_text(path.read_text(encoding="utf-8") + json.dumps(line) + "\n", encoding="utf-8")
+    ran = clew("--home", home, "search", "xylophone")
+    assert ran.code == 0
+    for char in "\x1b\x07\x9b\r\b\u202e\u200b":
+        assert char not in ran.out
+    assert "␛[2J" in ran.out
+
+
+def test_secrets_are_masked_in_text_unless_told_otherwise(
+    tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    home = tmp_path / "home"
+    shutil.copytree(demo, home)
+    secret = "ghp_" + "Zx8Qw3Er5Ty7Ui9Op1As2Df4Gh6Jk8Lz0Xc3V"
+    [path] = home.glob(f".claude/projects/*/{LATEST}.jsonl")
+    line = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+    line.update(
+        type="user",
+        uuid="00000000-0000-4000-8000-000000000003",
+        message={"role": "user", "content": f"xylophone {secret}"},
+    )
+    path.write_text(path.read_text(encoding="utf-8") + json.dumps(line) + "\n", encoding="utf-8")
+    assert secret not in clew("--home", home, "search", "xylophone").out
+    assert secret in clew("--home", home, "search", "xylophone", "--redact", "none").out

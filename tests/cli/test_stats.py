@@ -1,0 +1,141 @@
+"""clew stats: JSON, CSV, tables with bars, and where the numbers come from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.demo import write_demo
+from tests.cli.running import clew, run
+from tests.counting.homes import SONNET, claude, prompt, reply
+
+COUNTS = "input_tokens output_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost".split()
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    write_demo(tmp_path / "demo")
+    return tmp_path / "demo"
+
+
+def synced(home: Path) -> None:
+    """Make a catalog. What was written a moment ago may change again under the same time, so it has to lie a while."""
+    time.sleep(0.2)
+    assert clew("sync", "--home", home).code == 0
+
+
+def test_json_has_totals_models_and_rows(demo: Path) -> None:
+    found = clew("stats", "--home", demo, "--json").json
+    assert list(found) == ["totals", "by_model", "rows"]
+    for told in (found["totals"], *found["by_model"].values(), *found["rows"]):
+        assert set(COUNTS) <= set(told)
+    assert all("day" in row for row in found["rows"])
+
+
+def test_the_catalog_changes_no_number(demo: Path) -> None:
+    before = clew("stats", "--home", demo, "--json").json
+    assert "turns" not in before["totals"]
+    synced(demo)
+    after = clew("stats", "--home", demo, "--json").json
+    assert after["by_model"] == before["by_model"]
+    assert {name: after["totals"][name] for name in before["totals"]} == before["totals"]
+    assert after["totals"]["turns"] > 0
+
+
+def test_a_catalog_that_is_stale_is_not_asked(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2))
+    clew("sync", "--home", tmp_path)
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2), reply("m2", 5, 6, number=2))
+    found = clew("stats", "--home", tmp_path, "--json").json
+    assert found["by_model"][SONNET]["input_tokens"] == 6
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month", "agent", "model", "project", "branch", "tool", "session"])
+def test_rows_stand_for_what_was_asked(by: str, demo: Path) -> None:
+    rows = clew("stats", "--home", demo, "--by", by, "--json").json["rows"]
+    assert rows and all(by in row for row in rows)
+
+
+def test_what_only_the_catalog_knows_makes_one(demo: Path) -> None:
+    found = clew("stats", "--home", demo, "--tool", "Bash", "--json").json
+    assert found["totals"]["tool_calls"] > 0
+
+
+def test_a_table_has_bars_and_a_last_row(demo: Path) -> None:
+    ran = clew("stats", "--home", demo, "--by", "agent")
+    first, *rows = ran.out.splitlines()
+    assert first.split()[:2] == ["agent", "sessions"]
+    assert rows[-1].startswith("in all")
+    assert "█" in ran.out and "\x1b" not in ran.out
+
+
+def test_blocks_are_rows(demo: Path) -> None:
+    rows = clew("stats", "--home", demo, "--blocks", "--json").json["rows"]
+    assert rows and all(row["block"].endswith(":00:00Z") for row in rows)
+
+
+def test_csv_has_a_row_for_each(demo: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(clew("stats", "--home", demo, "--by", "month", "--csv").out)))
+    found = clew("stats", "--home", demo, "--by", "month", "--json").json["rows"]
+    assert [row["month"] for row in rows] == [row["month"] for row in found]
+    assert [int(row["input_tokens"] or 0) for row in rows] == [row["input_tokens"] or 0 for row in found]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+cmd", "-2", "@SUM(A1)", "\tx"])
+def test_H10_a_cell_of_csv_is_no_formula(name: str, tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2, model=name))
+    (row,) = csv.DictReader(io.StringIO(clew("stats", "--home", tmp_path, "--by", "model", "--csv").out))
+    assert row["model"] == f"'{name}"
+
+
+def test_H08_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1, 2, model="\x1b]0;x\x07evil"))
+    ran = clew("stats", "--home", tmp_path, "--by", "model")
+    assert "\x1b" not in ran.out + ran.err and "evil" in ran.out
+
+
+def test_unpriced_models_are_named_and_totals_say_at_least(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 1_000_000, 0), reply("m2", 1, 2, number=2, model="nobody-knows-9"))
+    ran = clew("stats", "--home", tmp_path)
+    assert "≥ $3.00" in ran.out
+    assert "nobody-knows-9" in ran.err
+
+
+def test_nothing_there_is_exit_code_1(tmp_path: Path) -> None:
+    assert clew("stats", "--home", tmp_path, "--json").code == 1
+
+
+@pytest.mark.parametrize("words", [("--text", "x"), ("--has", "luck"), ("--since", "someday"), ("--by", "moon")])
+def test_what_it_cannot_do_is_said(words: tuple[str, str], demo: Path) -> None:
+    ran = run("stats", "--home", demo, *words)
+    assert ran.code == 2 and words[0] in ran.err + " --since"
+
+
+def test_from_a_fresh_catalog_nothing_heavy_is_loaded(demo: Path) -> None:
+    synced(demo)
+    code = f"""
+import sys
+from clew.cli import main
+try:
+    main(["stats", "--home", {str(demo)!r}, "--json"])
+except SystemExit:
+    pass
+print("\\n".join(sys.modules), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert _turns(json.loads(done.stdout)) > 0
+    heavy = {"msgspec", "rich", "tantivy", "zstandard", "clew.library", "clew.agents.base", "clew.catalog.tally"}
+    assert heavy.isdisjoint(done.stderr.split())
+
+
+def _turns(found: dict[str, Any]) -> int:
+    turns: int = found["totals"]["turns"]
+    return turns

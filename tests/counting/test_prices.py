@@ -1,0 +1,123 @@
+"""Prices: the names of models, exact sums, tiers, and the user's own table."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from clew.errors import UsageError
+from clew.pricing import PriceTable, prices
+from clew.pricing.names import plain_name
+from tests.cli.running import clew
+from tests.counting.homes import HAIKU, SONNET, claude, reply
+from tests.counting.ways import catalogued, tallied
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "claude-sonnet-4-5",
+        "claude-sonnet-4-5-20250929",
+        "claude-sonnet-4-5-20250929[1m]",
+        "anthropic/claude-sonnet-4.5",
+        "openrouter/anthropic/claude-sonnet-4.5",
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "claude-sonnet-4-5@20250929",
+        "Claude-Sonnet-4-5-latest",
+    ],
+)
+def test_a_model_is_known_by_every_name_it_goes_by(written: str) -> None:
+    assert plain_name(written) == "claude-sonnet-4-5"
+    assert prices().price(written) == prices().price("claude-sonnet-4-5") is not None
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "gpt-5-codex", "gpt-5-mini", "gpt-5.2-codex", "gemini-2.5-pro", "o3"])
+def test_models_of_one_family_are_not_taken_for_each_other(model: str) -> None:
+    assert plain_name(model) == model
+    assert prices().price(model) is not None
+
+
+def test_costs_are_exact() -> None:
+    table = PriceTable("2026-01-01", {"m": {"input": 3_000_000, "output": 15_000_000, "cache_read": 300_000}}, {})
+    assert table.cost("m", 1, 1, 1) == 3000 + 15000 + 300
+    assert table.cost("m", input=10**12) == 3 * 10**15
+
+
+def test_half_a_nano_dollar_is_rounded_up_once() -> None:
+    table = PriceTable("2026-01-01", {"m": {"input": 500, "output": 499}}, {})
+    assert table.cost("m", input=1) == 1
+    assert table.cost("m", output=1) == 0
+    assert table.costs("m", [[1, 1], [0, 0], [0, 0], [0, 0], [0, 0]], [2, 0, 0, 0, 0]) == 2
+
+
+def test_long_inputs_cost_more() -> None:
+    above = {"tokens": 200_000, "input": 2000, "output": 4000}
+    table = PriceTable("2026-01-01", {"m": {"input": 1000, "output": 3000, "cache_read": 1000, "above": above}}, {})
+    assert table.cost("m", 100_000, 10, 100_000) == 200_000 + 30
+    assert table.cost("m", 100_001, 10, 100_000) == 200_002 + 40 + 100_000
+
+
+def test_a_model_without_a_price_has_none() -> None:
+    assert prices().cost("nobody-knows-9", 1000, 1000) is None
+
+
+def test_an_hour_in_the_cache_costs_more_than_five_minutes() -> None:
+    table = prices()
+    short, long = table.cost(SONNET, cache_creation_5m=1000), table.cost(SONNET, cache_creation_1h=1000)
+    assert short is not None and long is not None and long > short > 0
+
+
+def own(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (folder / "prices.json").write_text(text)
+    monkeypatch.setenv("CLEW_PRICES", str(folder / "prices.json"))
+
+
+def test_the_users_prices_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = prices().version
+    text = '{"claude-sonnet-4-5": {"input": 0.1, "output": 0.25}, "mine": {"input": 1, "output": 2}}'
+    own(tmp_path, monkeypatch, text)
+    assert prices().version != before
+    assert prices().cost(SONNET, 1000, 1000) == 100_000 + 250_000
+    assert prices().cost("mine", 1_000_000) == 10**9
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"m": 3}', '{"m": {"input": 1}}', '{"m": {"input": -1, "output": 1}}', '{"m": {"in": 1, "output": 1}}'],
+)
+def test_a_table_that_is_none_is_refused_by_name(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own(tmp_path, monkeypatch, text)
+    with pytest.raises(UsageError, match=r"prices\.json"):
+        prices()
+
+
+def test_totals_say_at_least_where_a_model_has_no_price(tmp_path: Path) -> None:
+    claude(tmp_path, reply("m1", 1000, 10), reply("m2", 1000, 10, number=2, model="nobody-knows-9"))
+    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
+        totals, models = stats.totals(), stats.by_model()
+        assert totals["cost_nano"] == 3_000_000 + 150_000
+        assert totals["cost_is_at_least"] is True
+        assert totals["unpriced_models"] == ["nobody-knows-9"]
+        assert models["nobody-knows-9"]["cost"] is None
+        assert models[SONNET]["cost_is_at_least"] is False
+
+
+def test_other_prices_price_the_catalog_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    claude(home, reply("m1", 1_000_000, 0, model=HAIKU))
+    assert catalogued([home]).totals()["cost_nano"] == 10**9
+    own(tmp_path, monkeypatch, json.dumps({HAIKU: {"input": 7, "output": 9}}))
+    assert catalogued([home]).totals()["cost_nano"] == tallied([home]).totals()["cost_nano"] == 7 * 10**9
+
+
+def test_other_prices_price_a_fresh_catalog_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    claude(home, reply("m1", 1_000_000, 0, model=HAIKU))
+    time.sleep(0.2)
+    assert clew("sync", "--home", home).code == 0
+    own(tmp_path, monkeypatch, json.dumps({HAIKU: {"input": 7, "output": 9}}))
+    totals = clew("stats", "--home", home, "--json").json["totals"]
+    assert (totals["cost_nano"], totals["turns"]) == (7 * 10**9, 0)

@@ -1,0 +1,96 @@
+"""Files as programs wrote them: what holds nothing stays byte for byte, whatever the bytes are."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.redact.marks import Marker
+from clew.redact.native import mask_file
+from clew.redact.stamping import stamp_of, stamped
+from clew.redact.tree import Redactor, Setting
+from tests.redact.planted import Planter
+
+TOKEN = Planter("native").github()
+
+
+def masked(content: bytes, profile: str = "secrets", path: str | None = None) -> bytes:
+    redactor = Redactor(Setting(profile, Marker(b"key")))
+    return b"".join(mask_file(partial(BytesIO, content), redactor, path))
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_without_a_finding_stay(content: bytes) -> None:
+    assert masked(content) == content
+
+
+@given(st.binary(max_size=100), st.binary(max_size=100))
+def test_no_bytes_around_a_value_save_it(before: bytes, behind: bytes) -> None:
+    content = before + b"\n" + TOKEN.encode() + b"\n" + behind
+    assert TOKEN.encode() not in masked(content)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_lines_without_a_finding_stay_byte_for_byte(end: bytes) -> None:
+    lines = [
+        b'{"a":1, "b" :  2.50e3,"c":"\\u00e9\\/"}',
+        b"",
+        b'\x00\x00\x00{"nul": 1}',
+        b'{"dup":1,"dup":2}',
+        b'{"torn": "x',
+        b"\xff\xfe not utf-8",
+        b'{"key": "' + TOKEN.encode() + b'", "n": 1.0}',
+    ]
+    found = masked(end.join(lines) + end).split(end)
+    assert found[:6] == lines[:6]
+    assert found[6].startswith(b'{"key": "[REDACTED:')
+    assert found[6].endswith(b'", "n": 1.0}')
+
+
+def test_a_large_document_is_one_value() -> None:
+    text = json.dumps({"messages": [{"x": TOKEN, "y": [1.0, None]}], "a": 1}, indent=2)
+    found = masked(text.encode()).decode()
+    assert TOKEN not in found
+    assert found.count("\n") == text.count("\n")
+    assert list(json.loads(found)) == ["messages", "a"]
+
+
+def test_what_is_found_at_the_end_is_masked_at_the_beginning() -> None:
+    word = Planter("late").password()
+    lines = [json.dumps({"say": f"it was {word}."}), json.dumps({"env": f"DB_PASSWORD={word}"})]
+    assert word.encode() not in masked("\n".join(lines).encode())
+
+
+def test_a_file_that_grows_meanwhile_is_masked_to_its_end() -> None:
+    first, later = b'{"a": "clean"}\n', b'{"b": "' + TOKEN.encode() + b'"}\n'
+    contents = iter([first, first + later])
+    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    assert TOKEN.encode() not in b"".join(mask_file(lambda: BytesIO(next(contents)), redactor))
+
+
+DOCUMENT = {"schema_version": "1.1", "agent": "codex", "session": {}, "messages": [{"text": TOKEN}]}
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    [None, {}, {"codex": {"x": 1}}, {"clew": {"redacted": {"masked": 3}}, "codex": {}}, {"clew": {"y": 2}}],
+)
+def test_a_document_gets_the_stamp(extensions: dict[str, object] | None) -> None:
+    document = DOCUMENT | ({} if extensions is None else {"extensions": extensions})
+    text = json.dumps(document, separators=(",", ":"))
+    found = json.loads(masked(text.encode()))
+    stamp = stamp_of(found["extensions"])
+    assert stamp["profile"] == "secrets"
+    assert stamp["masked"] == 1
+    for name, value in (extensions or {}).items():
+        assert name == "clew" or found["extensions"][name] == value
+
+
+@pytest.mark.parametrize("text", [b"", b"plain", b'{"schema_version":', b'{"schema_version":1,"x":]}'])
+def test_what_is_no_document_gets_none(text: bytes) -> None:
+    assert stamped(text, {"masked": 1}) == text

@@ -1,0 +1,349 @@
+"""Redaction over structures: every text is met, ids and shape stay, and what is found once is masked everywhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.redact.jsontext import MISSING, read, splice
+from clew.redact.marks import Marker
+from clew.redact.tree import Redactor, Setting
+from tests.json_values import values
+from tests.redact.planted import Planter, card, held
+
+PLANT = Planter("tree")
+TOKEN, OTHER = PLANT.github(), PLANT.anthropic()
+UUID = "bf8f295c-98bb-43bf-a972-9959174591e4"
+
+
+def redactor(profile: str = "secrets", key: bytes | None = b"key") -> Redactor:
+    return Redactor(Setting(profile, Marker(key)))
+
+
+def once(value: Any, profile: str = "secrets") -> Any:
+    return redactor(profile).once(value)
+
+
+def text_of(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "text", "text": f"here: {TOKEN}"},
+        {"type": "thinking", "thinking": f"the key is {TOKEN}", "signature": "E" * 120},
+        {"type": "tool_use", "tool_id": "toolu_01abc", "tool_name": "Bash", "input": {"command": f"echo {TOKEN}"}},
+        {"type": "tool_result", "tool_id": "toolu_01abc", "output": [{"type": "text", "text": f"out {TOKEN}"}]},
+        {"snapshot": {"files": {"src/a.py": {"original_content": f"KEY = '{TOKEN}'"}}}},
+        {"snapshot": {"files": {f"keys/{TOKEN}.txt": {"state": "created"}}}},
+        {"title": f"use {TOKEN} please"},
+        {"metadata": {"cwd": f"/srv/{TOKEN}/x", "todos": [{"content": f"rotate {TOKEN}"}]}},
+        {"extensions": {"codex": {"rest": {"deep": [[[{"x": [TOKEN]}]]]}}}},
+        {"unknown": {TOKEN: 1}},
+        {"list": ["curl", "-H", f"X-Api: {TOKEN}"]},
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_every_place_is_met(value: dict[str, Any]) -> None:
+    masked = once(value)
+    assert not held(text_of(masked), {"token": TOKEN})
+    assert b"[REDACTED:" in text_of(masked)
+    assert shape(masked) == shape(value)
+
+
+def shape(value: Any) -> Any:
+    """A value without its words."""
+    if isinstance(value, dict):
+        return [shape(item) for item in value.values()]
+    return [shape(item) for item in value] if isinstance(value, list) else type(value).__name__
+
+
+def test_keys_keep_their_order_and_the_rest_its_identity() -> None:
+    clean = {"z": 1, "a": ["x", {"q": None}]}
+    value = {"second": clean, "first": f"{TOKEN}", "usage": {"input_tokens": 5, "output_tokens": 123456789012345}}
+    masked = once(value)
+    assert list(masked) == list(value)
+    assert masked["second"] is clean
+    assert masked["usage"] is value["usage"]
+
+
+def test_what_holds_nothing_comes_back_as_the_very_same() -> None:
+    value = {"type": "user", "message": {"content": [{"type": "text", "text": "nothing to see"}]}}
+    assert once(value, "all") is value
+
+
+@pytest.mark.seed("S0-32")
+def test_token_counts_are_never_touched() -> None:
+    usage = {"input_tokens": int(card()), "output_tokens": 7, "cache_read_input_tokens": int(card(seed=8))}
+    assert once({"message": {"usage": usage}, "tokens": {"estimated": int(card())}}, "all") == {
+        "message": {"usage": usage},
+        "tokens": {"estimated": int(card())},
+    }
+
+
+@pytest.mark.seed("S0-26")
+def test_a_card_that_is_a_number_is_masked_too() -> None:
+    number = int(card())
+    masked = once({"customer": {"card_number": number, "offset": number + 1}}, "pii")
+    assert str(number) not in json.dumps(masked)
+    assert masked["customer"]["offset"] == number + 1
+
+
+IDS: dict[str, Any] = {
+    "uuid": UUID,
+    "parentUuid": UUID,
+    "sessionId": UUID,
+    "session_id": UUID,
+    "requestId": "req_011CWzMd5vc7cwkNhz5GovQM",
+    "message_id": "msg_01" + PLANT.chars(22),
+    "tool_use_id": "toolu_01" + PLANT.chars(22),
+    "call_id": "call_" + PLANT.chars(24),
+    "content_hash": "ab12" * 16,
+    "sha256": "0f" * 32,
+    "signature": base64.b64encode(bytes(range(200))).decode(),
+    "encrypted_content": "gAAAAAB" + PLANT.chars(300),
+    "timestamp": "2026-01-11T22:00:00.000Z",
+}
+
+
+@pytest.mark.parametrize("profile", ["secrets", "pii", "paths", "all"])
+def test_RD02_ids_hashes_signatures_and_times_stay(profile: str) -> None:
+    value = {**IDS, "text": f"the key is {TOKEN}", "deep": [IDS]}
+    masked = once(value, profile)
+    assert {name: masked[name] for name in IDS} == IDS
+    assert masked["deep"] == [IDS]
+
+
+def test_a_key_that_says_id_does_not_hide_a_secret() -> None:
+    value = {"AccessKeyId": PLANT.aws_id(), "signature": TOKEN, "id": OTHER}
+    assert not held(text_of(once(value)), {"aws": value["AccessKeyId"], "token": TOKEN, "other": OTHER})
+
+
+def test_pictures_stay() -> None:
+    picture = base64.b64encode(TOKEN.encode() * 20).decode()
+    value = [
+        {"type": "image", "media_type": "image/png", "encoding": "base64", "image": picture},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": picture}},
+        {"inlineData": {"mimeType": "image/webp", "data": picture}},
+        {"image_url": "data:image/png;base64," + picture},
+        {"type": "text", "text": TOKEN},
+    ]
+    masked = once(value)
+    assert masked[:4] == value[:4]
+    assert masked[4] != value[4]
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_RD04_json_within_strings_stays_json(levels: int) -> None:
+    inner: Any = {"b": 1, "key": TOKEN, "a": 'line\nbreak "quoted" é', "n": 1.50}
+    text = json.dumps(inner)
+    for _ in range(levels - 1):
+        text = json.dumps({"arguments": text})
+    masked = once({"arguments": text})["arguments"]
+    assert not held(masked.encode(), {"token": TOKEN})
+    for _ in range(levels - 1):
+        masked = json.loads(masked)["arguments"]
+    found = json.loads(masked)
+    assert list(found) == list(inner)
+    assert found["a"] == inner["a"]
+    assert "1.5" in masked
+
+
+def test_RD04_a_value_split_over_two_blocks_of_a_message() -> None:
+    blocks = [{"type": "text", "text": f"use {TOKEN[:17]}"}, {"type": "text", "text": f"{TOKEN[17:]} from now on"}]
+    masked = once({"content": blocks})["content"]
+    joined = masked[0]["text"] + masked[1]["text"]
+    assert TOKEN[:17] not in joined
+    assert TOKEN[17:] not in joined
+    assert joined.startswith("use ")
+    assert joined.endswith(" from now on")
+
+
+def test_two_blocks_that_only_look_alike_are_left() -> None:
+    blocks = [{"type": "text", "text": "the secret is"}, {"type": "text", "text": "patience, and the token: effort"}]
+    assert once({"content": blocks})["content"] == blocks
+
+
+def test_words_of_a_command_are_seen_together() -> None:
+    word = PLANT.password()
+    masked = once({"command": ["mysql", "--user", "root", "--password", word, "db"]})
+    assert word not in json.dumps(masked)
+    assert masked["command"][:4] == ["mysql", "--user", "root", "--password"]
+    assert masked["command"][5] == "db"
+
+
+@pytest.mark.seed("S0-28")
+@pytest.mark.parametrize("key", ["password", "DB_PASSWORD", "client_secret", "apiKey", "auth_token"])
+def test_the_name_of_a_member_tells_what_it_holds(key: str) -> None:
+    word = PLANT.password()
+    for value in ({key: word}, {"env": [{"name": key, "value": word}]}, {"args": json.dumps({key: word})}):
+        masked = once(value)
+        assert word not in json.dumps(masked)
+        assert key in json.dumps(masked)
+
+
+def test_a_value_found_once_is_masked_everywhere() -> None:
+    word = PLANT.password()
+    session = [
+        {"content": [{"type": "text", "text": f"it said {word} again"}]},
+        {"content": [{"type": "tool_result", "output": f"DB_PASSWORD={word}\n"}]},
+        {"content": [{"type": "text", "text": json.dumps({"note": f"<{word}>"})}]},
+        {"content": [{"type": "text", "text": base64.b64encode(f"x:{word}".encode()).decode()}]},
+    ]
+    one = redactor()
+    one.learn(session)
+    masked = [one.value(part) for part in session]
+    assert not held(text_of(masked), {"word": word})
+    assert len({tag for part in masked[:3] for tag in tags(part)}) == 1
+
+
+def tags(value: Any) -> list[str]:
+    """The tags of the markers in a value."""
+    import re
+
+    return re.findall(r"\[REDACTED:[\w.-]+:([a-z2-7]{8})\]", json.dumps(value))
+
+
+def test_a_title_cut_in_the_middle_of_a_secret_is_masked() -> None:
+    one = redactor()
+    one.learn([{"text": f"use {TOKEN} for it"}])
+    for length in range(6, len(TOKEN)):
+        masked = one.value({"title": f"use {TOKEN[:length]}…", "firstPrompt": f"use {TOKEN[:length]}"})
+        assert TOKEN[:length] not in json.dumps(masked), length
+
+
+@pytest.mark.seed("S0-23", "S0-24")
+@pytest.mark.parametrize(
+    "path", [".env", "/srv/app/.env.local", "~/.aws/credentials", "credentials.json", "secrets.yaml"]
+)
+def test_the_path_that_a_tool_read_goes_to_its_result(path: str) -> None:
+    word = PLANT.chars(14)
+    body = json.dumps({"plain_name": word}) if path.endswith(".json") else f"plain_name: {word}\n"
+    body = f"PLAIN_NAME={word}\n" if ".env" in path else body
+    body = f"[default]\nplain_name = {word}\n" if "aws" in path else body
+    for call, answer in (
+        ({"type": "tool_use", "tool_id": "t1", "input": {"file_path": path}}, {"tool_id": "t1", "output": body}),
+        ({"type": "tool_use", "id": "t2", "input": {"command": f"cat {path}"}}, {"tool_use_id": "t2", "content": body}),
+        (
+            {"type": "function_call", "call_id": "c3", "arguments": json.dumps({"command": ["cat", path]})},
+            {"type": "function_call_output", "call_id": "c3", "output": body},
+        ),
+        ({"id": "g4", "args": {"absolute_path": path}, "result": [{"output": body}]}, {}),
+        ({"file": {"filePath": path, "content": body}}, {}),
+        ({"trackedFiles": {path: {"originalContent": body}}}, {}),
+    ):
+        session = [{"content": [call]}, {"content": [answer]}]
+        one = redactor()
+        one.learn(session)
+        masked = json.dumps([one.value(part) for part in session])
+        assert word not in masked, (path, call)
+        assert path in masked
+
+
+@given(st.data())
+def test_RD05_masking_twice_is_masking_once(data: st.DataObject) -> None:
+    value = data.draw(planted_values)
+    masked = once(value, "all")
+    assert once(masked, "all") == masked
+    assert text_of(redactor("all").once(value)) == text_of(masked)
+
+
+texts = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from([TOKEN, f"key={TOKEN}", f"password: {OTHER}", json.dumps({"token": OTHER}), "/home/ada/x", card()]),
+)
+planted_values = st.recursive(
+    texts | st.integers() | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(planted_values)
+def test_no_planted_value_survives_anywhere(value: Any) -> None:
+    assert not held(text_of(once(value)), {"token": TOKEN, "other": OTHER})
+
+
+@pytest.mark.parametrize("key", [b"one key", None])
+def test_RD05_markers_give_nothing_away(key: bytes | None) -> None:
+    masked = json.dumps(Redactor(Setting("secrets", Marker(key))).once({"a": TOKEN, "b": f"again {TOKEN}", "c": OTHER}))
+    for length in range(4, 12):
+        assert TOKEN[-length:] not in masked
+        assert TOKEN[4 : 4 + length] not in masked
+    if key is not None:
+        first, again, other = tags(masked)
+        assert first == again != other
+        assert tags(Redactor(Setting("secrets", Marker(b"another"))).once({"a": TOKEN})) != [first]
+
+
+@given(values(["a", "text", "id", "token"], ["a", "x y"]))
+def test_any_json_passes_through(value: Any) -> None:
+    masked = once(value, "all")
+    assert shape_kept(value, masked)
+
+
+def shape_kept(value: Any, masked: Any) -> bool:
+    if isinstance(value, dict):
+        return len(masked) == len(value) and all(map(shape_kept, value.values(), masked.values()))
+    if isinstance(value, list):
+        return len(masked) == len(value) and all(map(shape_kept, value, masked))
+    return type(value) is type(masked) or isinstance(masked, str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud800 lone " + TOKEN,
+        "\x00\x01\x02" * 1000 + TOKEN,
+        '{"broken": "' + TOKEN,
+        '{"a": "' + "[" * 5000 + '"}',
+        "[" * 3000 + json.dumps(TOKEN) + "]" * 3000,
+        '"' * 5000 + TOKEN,
+        "\\" * 5001 + TOKEN,
+    ],
+    ids=["surrogate", "binary", "torn", "brackets", "deep", "quotes", "backslashes"],
+)
+def test_hostile_texts_pass_through_without_the_value(text: str) -> None:
+    for masked in (redactor().text(text), redactor().line(text), once({"x": text})["x"]):
+        assert TOKEN not in masked
+
+
+def test_both_members_of_one_name_are_met() -> None:
+    line = '{"a": "' + TOKEN + '", "b": 1.50, "a": "plain"}'
+    masked = redactor().line(line)
+    assert TOKEN not in masked
+    assert masked.endswith('", "b": 1.50, "a": "plain"}')
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_line_is_spelled_as_before_but_for_what_is_masked(ascii_only: bool, separators: tuple[str, str]) -> None:
+    value = {"é": "naïve ☃", "t": f"tab\t{TOKEN} ☃", "n": [1, 2.0]}
+    line = json.dumps(value, ensure_ascii=ascii_only, separators=separators)
+    one = redactor()
+    masked = one.line(line)
+    expected = json.dumps(one.value(value), ensure_ascii=ascii_only, separators=separators)
+    assert masked == expected
+
+
+@given(values(["a", "text", "id", "token"], ["a", "x y"]), st.booleans())
+def test_splicing_changes_only_what_it_is_told(value: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    assert splice(text, {}) == text
+    found = read(text)
+    assert found is not MISSING
+    assert json.loads(splice(text, {"a": "b"})) == _replaced(value)
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {("b" if key == "a" else key): _replaced(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item) for item in value]
+    return "b" if value == "a" else value

@@ -1,0 +1,285 @@
+"""What a page shows, and how: contents, levels, calls with results, diffs, tasks, forks, sub-agents."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.demo import write_demo
+from clew.derive.actions import exit_code
+from clew.derive.joining import WINDOW, joined
+from clew.library import StoredSession
+from clew.render.branching import Forks
+from clew.render.detail import DETAILS, Detail
+from clew.render.markdown import markdown
+from clew.render.outline import by_section, parts
+from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
+from clew.render.terminal import show
+from tests.cli.running import FORKED, LATEST
+from tests.render.pages import elements, page, page_of, parse, reply, sessions, words
+
+EDIT = {"file_path": "/a/b.py", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder)
+    return folder
+
+
+def the(home: Path, identity: str) -> StoredSession:
+    return next(session for session in sessions(home) if session.id == identity)
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def call(key: str, name: str = "T", **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "tool_id": key, "tool_name": name, "input": given}
+
+
+def result(key: str, output: Any = "done", **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_id": key, "output": output, **more}
+
+
+# Calls and results
+
+
+def test_a_result_stands_with_its_call_wherever_it_came() -> None:
+    messages = [
+        reply(call("a"), index=1),
+        reply(call("b"), index=2),
+        reply(result("b", "of b"), index=3, role="user"),
+        reply(result("a", "of a"), index=4, role="user"),
+    ]
+    calls = [part for part in parts({"id": "s"}, messages) if isinstance(part, Call)]
+    answers = [part.result for part in calls if part.result is not None]
+    assert [answer.index for answer in answers] == [4, 3]
+    assert [answer.pieces for answer in answers] == [(Output("of a"),), (Output("of b"),)]
+    html = page(messages)
+    assert html.index("of a") < html.index('id="m2"') < html.index("of b")
+
+
+def test_a_late_result_links_to_its_call() -> None:
+    between = [reply(text(f"word {number}"), index=number) for number in range(2, WINDOW + 9)]
+    messages = [reply(call("a")), *between, reply(result("a"), index=WINDOW + 9, role="user")]
+    shown = list(parts({"id": "s"}, messages))
+    assert [part.call for part in shown if isinstance(part, Result)] == [1]
+    assert '<a href="#m1">of call 1</a>' in page(messages)
+    assert "[call 1](#m1)" in "".join(markdown({"id": "s"}, iter(messages)))
+
+
+def test_messages_wait_only_for_results() -> None:
+    taken = 0
+
+    def source() -> Any:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield reply(call(f"c{taken}"), index=taken)
+
+    stream = joined(source())
+    assert next(stream).message["index"] == 1 and taken == WINDOW + 1
+    assert next(stream).message["index"] == 2 and taken == WINDOW + 2
+
+
+@pytest.mark.parametrize(
+    ("output", "code"),
+    [
+        ("Exit code 2\nboom", 2),
+        ("Exit code: 0\nWall time: 1 s\nOutput:\nx", 0),
+        ("Process exited with code 7\nx", 7),
+        ("x\n" * 500 + "Exit Code: 3\nSignal: 0", 3),
+        ([{"type": "text", "text": "Exit code 1"}], 1),
+        ("fine", None),
+        (None, None),
+    ],
+)
+def test_the_exit_state_is_told(output: Any, code: int | None) -> None:
+    assert exit_code(output) == code
+
+
+def test_errors_are_open_and_said() -> None:
+    tree = parse(page([reply(call("a", command="false")), reply(result("a", "Exit code 1", is_error=True), index=2)]))
+    (failed,) = elements(tree, kind="err")
+    assert failed.tag == "details" and "open" in failed.attrib and words(failed).startswith("Error, exit 1")
+    assert "bad" in next(elements(tree, kind="c")).get("class", "")
+
+
+def test_long_results_are_folded() -> None:
+    tree = parse(page([reply(call("a")), reply(result("a", "x\n" * 100), index=2, role="user")]))
+    (folded,) = elements(tree, kind="r")
+    assert "open" not in folded.attrib and "101 lines" in words(folded)
+
+
+# Pieces
+
+
+def test_a_change_is_a_pair_of_runs() -> None:
+    tree = parse(page([reply(call("a", "Edit", **EDIT))]))
+    (diff,) = elements(tree, kind="d")
+    assert [(child.tag, child.get("class")) for child in diff] == [("div", "s"), ("div", "ch"), ("div", "s")]
+    assert [(one.tag, words(one)) for one in diff[1]] == [("del", "-two"), ("ins", "+2")]
+    assert "/a/b.py" in words(next(elements(tree, kind="f")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tags"), [("", "a", ["ins"]), ("a", "", ["del"]), ("a\nb", "c\nd", ["del", "ins"])]
+)
+def test_one_sided_changes_are_whole_too(old: str, new: str, tags: list[str]) -> None:
+    tree = parse(page([reply(call("a", "Edit", file_path="x", old_string=old, new_string=new))]))
+    (change,) = elements(tree, kind="ch")
+    assert [child.tag for child in change] == tags
+
+
+@pytest.mark.seed("S1-48")
+def test_todo_progress_is_drawn_in_every_face() -> None:
+    before = [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "pending"}]
+    after = [{"content": "a", "status": "completed"}, {"content": "c", "status": "pending"}]
+    messages = [reply(call("x", todos=before)), reply(call("y", todos=after), index=2)]
+    _, last = (piece for part in parts({"id": "s"}, messages) if isinstance(part, Call) for piece in part.pieces)
+    assert isinstance(last, Tasks) and (last.done, last.total) == (1, 2)
+    assert [(task.text, task.change) for task in last.tasks] == [("a", "changed"), ("c", "added"), ("b", "removed")]
+    tree = parse(page(messages))
+    bars = [(bar.get("value"), bar.get("max")) for bar in elements(tree, tag="progress")]
+    assert bars == [("0", "2"), ("1", "2")]
+    assert "1 of 2 done" in "".join(show({"id": "s"}, iter(messages), 80, False))
+    assert "- [x] a *(completed, changed)*" in "".join(markdown({"id": "s"}, iter(messages)))
+
+
+def test_injected_text_is_marked_as_not_the_users_words() -> None:
+    said = reply(text("<system-reminder>be kind</system-reminder>\nhello"), role="user")
+    tree = parse(page([said]))
+    (injected,) = elements(tree, kind="inj")
+    assert injected.tag == "details" and "not the user’s words" in words(injected) and "l3" in injected.get("class", "")
+    assert "hello" in words(next(elements(tree, kind="p")))
+
+
+# The frame
+
+
+def test_prompts_are_the_table_of_contents(home: Path) -> None:
+    session = the(home, LATEST)
+    tree = parse(page_of(session))
+    (contents,) = elements(tree, kind="toc")
+    links = [link.get("href") for link in elements(contents, tag="a")]
+    prompts = [
+        f"#m{shown[0].index}"
+        for shown in by_section(session.session_object, (unit.value for unit in session.units() if unit.is_message))
+        if isinstance(shown[0], Section) and shown[0].voice == "prompt"
+    ]
+    assert links == prompts and len(links) > 1
+    ids = {element.get("id") for element in tree.iter()}
+    assert all(str(link)[1:] in ids for link in links)
+
+
+def test_every_message_can_be_linked_to(home: Path) -> None:
+    for session in sessions(home):
+        shown = [unit.value for unit in session.units() if unit.is_message and unit.value["content"]]
+        ids = {element.get("id") for element in parse(page_of(session)).iter()}
+        missing = [message for message in shown if f"m{message['index']}" not in ids]
+        assert not [message for message in missing if not _is_empty(message)], session
+
+
+def _is_empty(message: dict[str, Any]) -> bool:
+    """True where there is nothing to be shown, or where results went to calls of which one bears the id."""
+    return all(block["type"] == "text" and not block["text"].strip() for block in message["content"])
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+def test_a_page_holds_no_more_than_was_asked_for(detail: Detail) -> None:
+    messages = [
+        reply(text("ask"), role="user"),
+        reply(text("answer"), {"type": "thinking", "thinking": "ponder"}, call("a", pattern="seek"), index=2),
+        reply(result("a", "found"), index=3, role="user"),
+    ]
+    html = page(messages, detail=detail)
+    words_of = ("ask", "answer", "seek", "found")
+    assert [word for word in words_of if f">{word}<" in html] == list(words_of[: DETAILS.index(detail) + 1])
+    assert ("ponder" in html) is (detail == "full")
+    assert html.count('name="detail"') == DETAILS.index(detail) + 1
+
+
+def test_a_reply_shows_as_soon_as_any_of_it_does() -> None:
+    lines = [{"type": "thinking", "thinking": "hm"}, call("a", command="ls"), text("There.")]
+    messages = [reply(line, index=number) | {"metadata": {"message_id": "r"}} for number, line in enumerate(lines, 1)]
+    (article,) = elements(parse(page(messages)), tag="article")
+    assert article.get("class") == "m reply l1"
+
+
+# Branches
+
+
+@pytest.mark.seed("S1-35", "S1-60")
+def test_the_tree_of_branches_is_drawn_and_can_be_switched(home: Path) -> None:
+    session = the(home, FORKED)
+    tree = parse(page_of(session))
+    (fork,) = elements(tree, kind="fork")
+    ways = [link.get("data-go") for link in elements(fork, tag="a")]
+    assert len(ways) == 2 and len(list(elements(fork, kind="now"))) == 1
+    (drawn,) = elements(tree, kind="tree")
+    assert [link.get("data-go") for link in elements(drawn, tag="a") if link.get("data-go")] == ways
+    branches = {article.get("data-b") for article in elements(tree, tag="article")}
+    assert branches == {None, *ways}
+    assert len(list(elements(tree, kind="left"))) > 0
+
+
+def test_forks_are_said_in_every_face(home: Path) -> None:
+    session = the(home, FORKED)
+    messages = [unit.value for unit in session.units() if unit.is_message]
+    forks, header = Forks.of_tree(session.facts.tree), session.session_object
+    (fork,) = [part for part in parts(header, messages, forks=forks) if isinstance(part, Fork)]
+    assert [branch.is_active for branch in fork.branches] == [False, True]
+    for face in (
+        "".join(markdown(header, iter(messages), forks=forks)),
+        "".join(show(header, iter(messages), 80, False, forks=forks)),
+    ):
+        assert "The conversation forks here" in face and "went on with" in face
+    document = session.document()
+    again = Forks.of_graph({"fork_points": [copy.deepcopy(_plain(point)) for point in document.graph.fork_points],  # type: ignore[union-attr]
+                            "active_path": document.graph.active_path})  # type: ignore[union-attr]  # fmt: skip
+    assert again.fork(fork.index) == fork
+
+
+def _plain(point: Any) -> Any:
+    import msgspec
+
+    return msgspec.to_builtins(point)
+
+
+def test_deep_forks_do_not_recurse() -> None:
+    messages, points = [], []
+    for number in range(1, 3001):
+        message = reply(text(f"w{number}"), index=number, role="user" if number % 2 else "assistant")
+        messages.append(message | {"uuid": f"u{number}", "parent_uuid": f"u{number - 1}" if number > 1 else None})
+        if number < 2999:
+            branches = [
+                {"uuid": f"u{number + 1}", "index": number + 1},
+                {"uuid": f"u{number + 2}", "index": number + 2},
+            ]
+            points.append({"uuid": f"u{number}", "index": number, "branches": branches})
+    html = page(messages, forks=Forks.of_graph({"fork_points": points, "active_path": ["u1"]}))
+    assert html.count('class="fork') == 2998
+
+
+# Sub-agents
+
+
+def test_sub_agents_are_linked_or_stand_inside() -> None:
+    session = {"id": "s", "subagents": [{"session_id": "child", "tool_id": "a"}]}
+    messages = [reply(call("a", "Task", prompt="look")), reply(result("a"), index=2, role="user")]
+    assert '<a href="child.html">' in page(messages, session, links={"child": "child.html"})
+
+    def nested(identity: str, prefix: str) -> Any:
+        assert identity == "child"
+        return iter([f'<article class="m" id="{prefix}1">inside</article>'])
+
+    tree = parse(page(messages, session, nested=nested))
+    (inside,) = elements(tree, kind="sub")
+    assert inside.tag == "details" and next(elements(inside, tag="article")).get("id") == "s1m1"
+    assert "Sub-agent in session" in page(messages, session)

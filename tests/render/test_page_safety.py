@@ -1,0 +1,223 @@
+"""Nothing in a session can do anything in a page: every field of every agent, seen by an HTML5 parser."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.demo import write_demo
+from clew.render.page.ansi import coloured
+from clew.render.page.frame import assets
+from clew.render.page.index import Entry, index
+from clew.render.page.prose import prose
+from tests.render.hostile import FENCES, HOSTILE, LINKS, MARKUP, poisoned
+from tests.render.pages import elements, faults, page, parse, reply, sessions, words
+
+HEAD = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder)
+    return folder
+
+
+def call(key: str, name: str, **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "tool_id": key, "tool_name": name, "input": given}
+
+
+def block_kinds(text: str) -> list[dict[str, Any]]:
+    """A message of each kind with the text wherever text can be."""
+    content: list[dict[str, Any]] = [
+        {"type": "text", "text": text},
+        {"type": "thinking", "thinking": text},
+        call("a", text, command=text, description=text),
+        call("b", "Edit", file_path=text, old_string=text, new_string=f"{text}\nx"),
+        call("c", "Write", file_path=f"{text}.py", content=text),
+        call("d", "T", todos=[{"content": text, "status": text}]),
+        call("e", "U", **{text: text, "x": {text: [text]}, "y": text * 9}),
+        {"type": "image", "media_type": text, "encoding": "base64", "image": text},
+        {"type": "image", "media_type": "image/png", "encoding": "base64", "image": text},
+        {"type": "image", "media_type": text, "encoding": "url", "image": text},
+        {"type": "document", "media_type": text, "encoding": "text", "document": text, "title": text},
+        {"type": "unknown", "value": {"type": text, text: text}},
+    ]
+    results: list[dict[str, Any]] = [
+        {"type": "tool_result", "tool_id": key, "tool_name": text, "output": text} for key in "abcde"
+    ]
+    results[0]["is_error"] = True
+    picture = {"type": "image", "encoding": "base64", "image": text}
+    results[1]["output"] = [{"type": "text", "text": text}, picture, text]
+    results[2]["output"] = {text: text}
+    metadata = {"model": {"name": text}, "message_id": text, "git_branch": text, "cwd": text}
+    return [
+        {"index": 1, "uuid": text, "role": "user", "timestamp": text, "content": [{"type": "text", "text": text}]},
+        {"index": 2, "uuid": "u2", "role": "assistant", "content": content, "metadata": metadata},
+        {"index": 3, "role": "user", "content": results},
+        {"index": 4, "role": "user", "content": [{"type": "text", "text": text}], "metadata": {"is_meta": True}},
+        {"index": 5, "role": "system", "content": [{"type": "text", "text": text}]},
+        {
+            "index": 6,
+            "role": "user",
+            "content": [{"type": "text", "text": f"<system-reminder>{text}</system-reminder>"}],
+        },
+    ]
+
+
+def header(text: str) -> dict[str, Any]:
+    links = [{"session_id": text, "agent_id": text, "tool_id": "e"}, {"session_id": text, "tool_id": None}]
+    return {
+        "id": text, "title": text, "workspace": text, "started_at": text, "ended_at": text, "parent_session_id": text,
+        "agent_id": text, "source": {"type": "local", "host": text, "path": text}, "subagents": links,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_H01_hostile_text_in_every_field_is_text(text: str) -> None:
+    assert faults(page(block_kinds(text), header(text), agent=text)) == []
+
+
+def test_H01_hostile_text_in_every_field_of_every_agent(home: Path) -> None:
+    agents: Counter[str] = Counter()
+    poison: Iterator[str] = cycle(HOSTILE)
+    for session in sessions(home):
+        messages = [unit.value for unit in session.units() if unit.is_message]
+        for message in messages:
+            message.pop("extensions", None)
+        poisoned_messages = [poisoned(copy.deepcopy(message), poison) for message in messages]
+        html = page(poisoned_messages, poisoned(copy.deepcopy(session.session_object), poison))
+        assert faults(html) == [], session
+        agents[session.agent.id] += len(messages)
+    assert len(agents) == 5 and min(agents.values()) > 0
+
+
+def test_H01_the_index_is_as_safe() -> None:
+    for text in HOSTILE:
+        entry = Entry("p.html", text, text, text, text, text, text, 1, 1, None)
+        child = Entry("q.html", "child", text, text, text, text, text, 1, 1, text)
+        assert faults("".join(index([entry, child])), ["p.html", "q.html"]) == []
+
+
+@pytest.mark.parametrize("text", [*MARKUP[:3], "a < b && c > d", "<b>bold</b>"])
+def test_H01_what_looks_like_markup_is_read_as_it_was_written(text: str) -> None:
+    tree = parse(page([reply({"type": "text", "text": text})]))
+    (said,) = elements(tree, kind="p")
+    assert "".join(words(said).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("text", LINKS)
+def test_H02_only_harmless_schemes_are_links(text: str) -> None:
+    html = prose(text)
+    for address in re.findall(r'(?:href|src)="([^"]*)"', html):
+        assert address.startswith("https://good.example")
+    assert "<img" not in html
+    assert html.count("<a ") == html.count('rel="noopener noreferrer"')
+
+
+def test_H02_good_links_are_links() -> None:
+    html = prose('[a](https://x.example/?a=1&b=2 "t") [b](mailto:a@b.c) [c](http://y.example)')
+    assert re.findall(r'href="([^"]*)"', html) == ["https://x.example/?a=1&amp;b=2", "mailto:a@b.c", "http://y.example"]
+
+
+def test_H04_the_page_may_fetch_nothing(home: Path) -> None:
+    html = page([reply({"type": "text", "text": "hello"})])
+    (policy,) = HEAD.findall(html)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'" and rules["img-src"] == "data:"
+    assert re.fullmatch(r"'sha256-[A-Za-z0-9+/=]+'", rules["script-src"]) and rules["base-uri"] == "'none'"
+    assert re.fullmatch(r"'sha256-[A-Za-z0-9+/=]+'", rules["style-src"]) and rules["form-action"] == "'none'"
+    style, script, _ = assets()
+    assert "url(" not in style and "@import" not in style
+    assert not re.search(r"fetch\(|XMLHttpRequest|WebSocket|innerHTML|insertAdjacent|eval\(|https?://", script)
+    assert "</script" not in script and "</style" not in style
+
+
+DRAWING = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(1)</script></svg>"
+SVG = base64.b64encode(DRAWING).decode()
+
+
+@pytest.mark.parametrize("kind", ["image/svg+xml", "image/png", "IMAGE/PNG"])
+def test_H05_pictures_are_only_ever_the_source_of_an_image(kind: str) -> None:
+    tree = parse(page([reply({"type": "image", "media_type": kind, "encoding": "base64", "image": SVG})]))
+    (image,) = elements(tree, tag="img")
+    assert image.get("src") == f"data:{kind.lower()};base64,{SVG}" and not list(elements(tree, tag="svg"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("text/html", SVG), ("image/png", '"><script>'), ("image/png", "a" * (12 << 20)), ("image/x-evil", SVG)],
+)
+def test_H05_other_pictures_are_words(kind: str, content: str) -> None:
+    html = page([reply({"type": "image", "media_type": kind, "encoding": "base64", "image": content})])
+    assert not list(elements(parse(html), tag="img")) and "image, " in html and len(html) < 100_000
+
+
+def test_H06_ids_are_made_here(home: Path) -> None:
+    for text in ("talk", "keys", "q", "m1", "document", "<a id=talk>"):
+        assert faults(page(block_kinds(text), header(text))) == []
+
+
+def test_H06_an_id_is_given_once() -> None:
+    calls = [{"type": "tool_use", "tool_id": key, "tool_name": "T", "input": {}} for key in "abc"]
+    answers = [{"type": "tool_result", "tool_id": key, "output": "x"} for key in "abcz"]
+    both = [*answers, {"type": "text", "text": "and words"}]
+    html = page([reply(*calls[:1]), reply(*calls[1:], index=2), reply(*both, index=3, role="user")])
+    assert faults(html) == [] and html.count('id="m3"') == 1
+
+
+@pytest.mark.parametrize("kind", ["text", "thinking", "tool_result", "tool_use", "injected", "patch"])
+def test_H11_a_huge_message_is_cut_and_quickly(kind: str) -> None:
+    huge = "one line of it <b>\n" * (100_000_000 // 19)
+    blocks: dict[str, dict[str, Any]] = {
+        "text": {"type": "text", "text": huge},
+        "thinking": {"type": "thinking", "thinking": huge},
+        "tool_result": {"type": "tool_result", "tool_id": "x", "output": huge},
+        "tool_use": {"type": "tool_use", "tool_id": "x", "tool_name": "T", "input": {"command": huge}},
+        "injected": {"type": "text", "text": huge},
+        "patch": {"type": "tool_use", "tool_id": "x", "tool_name": "P", "input": {"file_path": "a", "content": huge}},
+    }
+    message = reply(blocks[kind], role="system" if kind == "injected" else "assistant")
+    began = time.process_time()
+    html = page([message])
+    assert time.process_time() - began < 5
+    assert len(html) < 1_000_000 and "more characters" in html
+
+
+def test_H11_one_line_without_an_end_is_no_slower() -> None:
+    for text in ("x" * 1_000_000, "[" * 100_000, "`" * 100_000, "*a " * 100_000, "> " * 50_000, "\x1b[31m" * 100_000):
+        began = time.process_time()
+        html = page([reply({"type": "text", "text": text}, {"type": "tool_result", "tool_id": "x", "output": text})])
+        assert time.process_time() - began < 5, text[:10]
+        assert faults(html[:0] or html) == [] if len(html) < 300_000 else True
+
+
+def test_colours_are_classes_and_all_else_is_spelled_out() -> None:
+    assert coloured("a\x1b[1;31mred\x1b[0m b") == 'a<span class="ab f1">red</span> b'
+    assert coloured("\x1b[38;5;196mx\x1b[39my") == '<span class="f9">x</span>y'
+    assert coloured("\x1b[48;2;0;0;250mx") == '<span class="b12">x</span>'
+    assert coloured("\x1b[2J\x1b]0;t\x07") == "␛[2J␛]0;t␇"
+    assert coloured('\x1b[31m<b>"') == '<span class="f1">&lt;b&gt;"</span>'
+    assert coloured("\x1b[" + "9;" * 30 + "m\x1b[m").count("<") == 0
+    assert "\x1b" not in coloured("\x1b[31mx" * 6_000)
+
+
+def test_markdown_is_markdown() -> None:
+    html = prose("# Title\n\nA **bold** `a<b`, ~~gone~~.\n\n```python\nif a < b: 0\n```\n\n3. x\n\n| a |\n|--:|\n| 1 |")
+    assert "<h3>Title</h3>" in html and "<strong>bold</strong>" in html and "<code>a&lt;b</code>" in html
+    assert '<code class="x-python">if a &lt; b' in html and '<ol start="3">' in html
+    assert "<del>gone</del>" in html and "<th>a</th>" in html
+
+
+def test_samples_are_many() -> None:
+    assert len(set(HOSTILE)) == len(HOSTILE) >= 40
+    assert list(islice(cycle(FENCES), 2)) == list(FENCES[:2])
