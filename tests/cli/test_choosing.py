@@ -23,6 +23,15 @@ def ids(demo: Path, *words: str) -> list[str]:
 
 # Filters
 
+
+@pytest.mark.parametrize("command", ["list", "export", "validate", "stats", "search"])
+def test_an_agent_that_nobody_knows_is_refused(demo: Path, command: str) -> None:
+    words = ["bell"] if command == "search" else []
+    ran = clew("--home", demo, command, *words, "--agent", "nope")
+    assert ran.code == 2
+    assert "nope" in ran.err and "claude-code" in ran.err
+
+
 ALL_CLAUDE = [
     "38ed9768",
     "3c986c27",

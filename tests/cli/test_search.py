@@ -15,6 +15,7 @@ from clew.catalog.text import KINDS
 from clew.catalog.tokens import words
 from clew.catalog.unified import tell
 from tests.cli.running import LATEST, clew, run
+from tests.unit.samples import SESSION, claude_line, write_lines
 
 AGENTS = {"claude-code", "codex", "gemini", "sage-agent", "sage-emacs"}
 
@@ -282,3 +283,27 @@ def test_secrets_are_masked_in_text_unless_told_otherwise(
     path.write_text(path.read_text(encoding="utf-8") + json.dumps(line) + "\n", encoding="utf-8")
     assert secret not in clew("--home", home, "search", "xylophone").out
     assert secret in clew("--home", home, "search", "xylophone", "--redact", "none").out
+
+
+def project(home: Path) -> Path:
+    """A folder for Claude Code's sessions in an empty home."""
+    folder = home / ".claude" / "projects" / "p"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.seed("S3-33")
+def test_accented_words_are_found_with_and_without_their_accents(tmp_path: Path) -> None:
+    write_lines(project(tmp_path), claude_line("user", "u1", None, "Où est la marée ?"))
+    for words_of_a_person in ("marée", "maree", "MARÉE", "mare\u0301e", "ou"):
+        kinds = {hit["kind"] for hit in search(tmp_path, words_of_a_person)["hits"]}
+        assert kinds == {"prompt", "title"}, words_of_a_person
+
+
+@pytest.mark.seed("S4-5")
+def test_a_session_is_found_by_its_slug(tmp_path: Path) -> None:
+    write_lines(project(tmp_path), claude_line("user", "u1", None, "hello", slug="calm-blue-sea"))
+    for name in ("calm-blue-sea", "blue"):
+        assert [hit["session"] for hit in search(tmp_path, name)["hits"]] == [SESSION], name
+    assert search(tmp_path, "blue", "--in", "titles")["total"] == 1
+    assert "calm-blue-sea" in clew("--home", tmp_path, "list", "--json").out

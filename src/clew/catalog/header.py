@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from clew.catalog.rows import RowMaker
 
 
+def names(header: dict[str, Any]) -> str:
+    """The words a session is found by as a whole: its title and its short name."""
+    return "\n".join(filter(None, (header["title"], header.get("slug"))))
+
+
 def session_row(agent: str, header: dict[str, Any], maker: RowMaker) -> tuple[Any, ...]:
     """The row of a session, but for its key."""
     parent = header["parent_session_id"]

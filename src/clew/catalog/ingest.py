@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from clew.agents.base import Agent, CountsAtOnce, SourceFile, Tells
 from clew.agents.told import Odd
 from clew.catalog import unified
-from clew.catalog.header import session_row
+from clew.catalog.header import names, session_row
 from clew.catalog.listing import Header, header_of
 from clew.catalog.rows import RowMaker, Rows, microseconds
 
@@ -99,7 +99,7 @@ def _finish(
     lines: int,
     problems: list[dict[str, Any]],
 ) -> Iterator[Step]:
-    maker.set_title(header["title"] or "", microseconds(header["ended_at"]))
+    maker.set_title(names(header), microseconds(header["ended_at"]))
     yield maker.take_rows()
-    carry = "" if state is None else json.dumps({**state, "title": header["title"], "rows": maker.carry()})
+    carry = "" if state is None else json.dumps({**state, "title": names(header), "rows": maker.carry()})
     yield Ingested(session_row(agent, header, maker), read_to, carry, lines, problems)

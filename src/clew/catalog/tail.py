@@ -11,7 +11,7 @@ from collections import namedtuple
 
 from clew.agents.told import Odd, merged
 from clew.catalog.fresh import PRINT, print_of, prints_of, settled_time
-from clew.catalog.header import session_row
+from clew.catalog.header import names, session_row
 from clew.catalog.rows import RowMaker, microseconds
 
 TYPE_CHECKING = False
@@ -95,15 +95,15 @@ def _claude(
     header = {**carry["header"], **header}
     for call in merged(transcript.calls):
         maker.use(call, header["git_branch"] or "")
-    if header["title"] != carry["title"]:
-        maker.set_title(header["title"] or "", microseconds(header["ended_at"]))
+    if names(header) != carry["title"]:
+        maker.set_title(names(header), microseconds(header["ended_at"]))
     rows = maker.take_rows()
     uses, rows.uses = rows.uses, []
     writer.write(rows)
     writer.add_uses(source.id, uses)
     writer.session(source.id, session_row(source.agent, header, maker), messages, used)
     db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?)", [(doc, words) for doc, _, _, words in rows.texts])
-    carry.update(state=transcript.state(), rows=maker.carry(), title=header["title"], lines=carry["lines"] + len(lines))
+    carry.update(state=transcript.state(), rows=maker.carry(), title=names(header), lines=carry["lines"] + len(lines))
     for problem in problems:
         problem["line"] = carry["lines"] + 1
     read_to = source.read_to + len(text)

@@ -11,7 +11,7 @@ import click
 from clew.catalog import place
 from clew.catalog.answer import counted_stats, fresh_stats, over
 from clew.catalog.stats import BLOCK, BY, Choice, Stats, report
-from clew.cli.options import FILTER_NAMES, common, filtering, wants_json
+from clew.cli.options import FILTER_NAMES, check_agents, common, filtering, wants_json
 from clew.cli.sourcing import REFRESH, wanted_sources
 from clew.errors import SourceUnreadable, UsageError
 
@@ -65,6 +65,7 @@ def _choice(given: dict[str, Any]) -> Choice:
     for what in given["has"]:
         if what not in HAS:
             raise UsageError(f"--has {what}: choose from {', '.join(HAS)}")
+    check_agents(given["agent"])
     limits: dict[str, Any] = {}
     for name in ("since", "until"):
         if given[name] is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from clew.cli.sourcing import REFRESH, sourcing, wanted_sources
-from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference
+from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference, UsageError
 
 if TYPE_CHECKING:
     # Commands that are answered from the catalog need none of it.
@@ -56,7 +56,19 @@ def take_filters(options: dict[str, Any], shelf: Library) -> Filters:
     """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
     from clew.filters import Filters
 
+    check_agents(options["agent"])
     return Filters.of(now=shelf.hosts[0].now(), **{name: options.pop(name) for name in FILTER_NAMES})
+
+
+def check_agents(names: Sequence[str]) -> None:
+    """Refuse an agent that clew does not know: to find no session of it would tell the person nothing."""
+    if not names:
+        return
+    from clew.agents import registry
+
+    for name in names:
+        if not registry.is_known(name):
+            raise UsageError(f"--agent {name}: clew reads {', '.join(registry.names())}")
 
 
 def library(context: click.Context, homes: tuple[str, ...]) -> Library:

@@ -13,6 +13,14 @@ _WIDTH = 80
 
 def run() -> None:
     """Run the command line."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # Whoever stops it before anything is loaded wants no word of what was loading.
+        sys.exit(130)
+
+
+def _run() -> None:
     if sys.argv[1:] in (["--help"], ["-h"]) and _width() >= _WIDTH and _print(help_text(sys.argv[0])):
         return
     if "sync" in sys.argv[1:] and _synced(sys.argv[1:]):
