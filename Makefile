@@ -5,6 +5,7 @@ WORKERS ?= auto
 DEMO    ?= .demo
 LAB     := .lab
 REAL    := tests/realclients
+AXE     := axe-core@4.14.0
 
 VENV   := .venv
 PY     := $(VENV)/bin/python
@@ -12,7 +13,7 @@ PIP    := $(PY) -m pip --disable-pip-version-check install -qq
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sshd browser test-real lint bench docs clean
+.PHONY: help run test sshd browser axe test-real lint bench docs clean
 
 help:
 	@echo 'make run        clew on your own history, or on a demo where there is none'
@@ -26,11 +27,13 @@ help:
 # Exit code 1 of plain `clew` means that no history was found.
 run: $(VENV)/.run-installed
 	@echo '$$ clew'; status=0; $(VENV)/bin/clew || status=$$?; \
+	if [ $$status -eq 0 ]; then echo; echo 'All of it in a browser: $(VENV)/bin/clew web --open'; fi; \
 	if [ $$status -ne 1 ]; then exit $$status; fi; \
 	if [ ! -d $(DEMO) ]; then echo '$$ clew demo $(DEMO)'; $(VENV)/bin/clew demo $(DEMO) || exit $$?; fi; \
-	echo '$$ clew --home $(DEMO)'; $(VENV)/bin/clew --home $(DEMO)
+	echo '$$ clew --home $(DEMO)'; $(VENV)/bin/clew --home $(DEMO) || exit $$?; \
+	echo; echo 'All of it in a browser: $(VENV)/bin/clew web --home $(DEMO) --open'
 
-test: $(VENV)/.dev-installed sshd browser
+test: $(VENV)/.dev-installed sshd browser axe
 	@$(PY) -m pytest -n $(WORKERS) --ignore=$(REAL)
 
 # The tests of other machines want an ssh server. Where installing one is not ours to do, or would start it, they skip.
@@ -45,6 +48,12 @@ browser:
 	@for name in "$$CLEW_CHROMIUM" chromium chromium-browser google-chrome chrome; do \
 	  if [ -n "$$name" ] && command -v "$$name" >/dev/null; then exit 0; fi; \
 	done; echo 'No Chromium: the tests in a browser are skipped. On Debian or Ubuntu: apt install chromium'
+
+# The check of accessibility wants axe-core; where it cannot be fetched, it skips.
+axe:
+	@if [ ! -f $(LAB)/axe/package/axe.min.js ] && command -v npm >/dev/null; then \
+	  mkdir -p $(LAB)/axe && cd $(LAB)/axe && timeout 60 npm pack --silent $(AXE) >/dev/null 2>&1 && tar xzf axe-core-*.tgz; \
+	fi; [ -f $(CURDIR)/$(LAB)/axe/package/axe.min.js ] || echo 'No axe-core: the checks of accessibility are skipped. `npm` fetches it.'
 
 # The stamp that the installation leaves names the versions, so a new pin fetches the clients again.
 test-real: $(VENV)/.dev-installed

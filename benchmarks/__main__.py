@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.corpus import corpus, parse_size
 from benchmarks.measure import Options
 
-NAMES = ("archive", "export", "html", "listing", "memory", "redaction", "snapshots", "start", "store")
-_NEED_HOME = {"archive", "export", "html", "listing"}
+NAMES = ("archive", "export", "html", "listing", "memory", "redaction", "snapshots", "start", "store", "web")
+_NEED_HOME = {"archive", "export", "html", "listing", "web"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

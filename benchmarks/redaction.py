@@ -15,14 +15,21 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import planted
 from benchmarks.measure import Options
-from clew.redact import scan, scan_all
+from benchmarks.redaction_lines import mask_lines
+from clew.redact import Marker, scan, scan_all
+from clew.redact.native import mask_file
+from clew.redact.tree import Redactor, Setting
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "tools" / "make_secrets.py"
+CORPUS = SHARED.parents[1] / "corpus"
+_TRANSCRIPTS = {".jsonl", ".json", ".md"}
 _PEERS = Path(__file__).with_name("redaction_peers.py")
 _COVERED = 0.95
 Spans = list[list[tuple[int, int]]]
@@ -132,6 +139,41 @@ def sets(seeds: range, generator: Path) -> Iterator[tuple[str, list[planted.Reco
         )
 
 
+def in_lines(seeds: range, generator: Path) -> Iterator[str]:
+    """The shared set within lines of a transcript, each seed masked as one session, from bytes to bytes."""
+    module = load_generator(generator)
+    total: list[planted.Record] = []
+    spans: Spans = []
+    broken = touched = size = 0
+    seconds = 0.0
+    for seed in seeds:
+        records = list(module.generate(seed))
+        done = mask_lines([module.wrap_claude(record, seed)["line"] for record in records])
+        total, spans = total + records, spans + done.spans
+        broken, touched = broken + done.broken, touched + done.touched
+        size, seconds = size + done.size, seconds + done.seconds
+    yield f"  {generator.name}, seeds {seeds.start}-{seeds.stop - 1}, in lines of Claude Code: {len(total)} lines"
+    result = score(total, spans, seconds)
+    yield result.line("clew") + f" ({size / 1e6 / seconds:.2f} of lines)"
+    yield f"  {broken} lines with other keys, ids or order; {touched} changed without a finding"
+    yield from (f"  under 100 %: {kind} {row[0]} of {row[1]}" for kind, row in result.kinds.items() if row[0] < row[1])
+
+
+def transcripts(folder: Path) -> Iterator[str]:
+    """How fast real transcripts are masked: files in, masked files out, each a session of its own."""
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in _TRANSCRIPTS and path.is_file()]
+    for profile in ("secrets", "all"):
+        size, seconds = 0, 0.0
+        for number, content in enumerate([b"{}", *[path.read_bytes() for path in files]]):
+            redactor = Redactor(Setting(profile, Marker(b"benchmark")))
+            begin = time.process_time()
+            for _ in mask_file(partial(BytesIO, content), redactor):
+                pass
+            if number:
+                size, seconds = size + len(content), seconds + time.process_time() - begin
+        yield f"  {len(files)} transcripts, {size / 1e6:.1f} MB, {profile:8} {size / 1e6 / seconds:7.1f} MB/s"
+
+
 def speeds() -> Iterator[str]:
     """How fast a text without secrets goes by: this repository's own code, and many short texts."""
     root = Path(__file__).resolve().parents[1] / "src"
@@ -153,6 +195,10 @@ def lines(seeds: range, generator: Path, python: Path | str, every_kind: bool) -
     """The lines of the report."""
     yield "redaction: share of planted values found, share of findings that are right, characters per processor second"
     yield from speeds()
+    if CORPUS.is_dir():
+        yield from transcripts(CORPUS)
+    if generator.is_file():
+        yield from in_lines(seeds, generator)
     for name, records in sets(seeds, generator):
         yield f"  {name}: {len(records)} texts"
         mine = ours(records)

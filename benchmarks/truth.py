@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import sys
 import time
@@ -17,11 +18,13 @@ QUERIES: dict[str, list[str]] = {
     "prefix": ["retr*", "conf*", "velv*", "comp*"],
 }
 ROUNDS = 20
+ALIKE = b"needle"
+"""So all planted words begin, and nearly no file has one."""
 Tokens = dict[str, tuple[int, ...]]
 
 
 class Needle(NamedTuple):
-    """A word that stands in one session alone."""
+    """A word that stands in one session alone, and in copies of it."""
 
     word: str
     session: str
@@ -60,6 +63,23 @@ def tokens_of(by_model: dict[str, dict[str, Any]]) -> Tokens:
     return {model: tuple(row[name] or 0 for name in names) for model, row in by_model.items()}
 
 
+def holders_of(truth: Truth) -> dict[str, set[str]]:
+    """The names of the files that hold each word: a session that was resumed copied it, and may be the one shown."""
+    found: dict[str, set[str]] = {needle.word: set() for needle in truth.needles}
+    words = re.compile(b"|".join(re.escape(word.encode()) for word in found))
+    for path in filter(Path.is_file, truth.home.rglob("*")):
+        text = path.read_bytes()
+        if ALIKE in text:
+            for word in set(words.findall(text)):
+                found[word.decode()].add(path.name)
+    return found
+
+
+def is_in(session: str, name: str) -> bool:
+    """True where a file is the session's by its name, which may hold the beginning of the id alone."""
+    return session in name or (not session.startswith("agent-") and session[:8] in name)
+
+
 def main() -> None:
     """How many needles a search in this process finds, and how long queries take."""
     from clew.catalog.place import catalog_folder
@@ -74,8 +94,13 @@ def main() -> None:
         searcher.search(Request(query=query))
         return (time.perf_counter() - began) * 1000
 
-    # No other session has the word, unless it copied it from there.
-    found = sum(searcher.search(Request(query=needle.word)).total > 0 for needle in truth.needles)
+    holders = holders_of(truth)
+
+    def is_right(word: str) -> bool:
+        hits = searcher.search(Request(query=word)).hits
+        return bool(hits) and all(any(is_in(hit.session, name) for name in holders[word]) for hit in hits)
+
+    found = sum(is_right(needle.word) for needle in truth.needles)
     queries = QUERIES | {"rare": [needle.word for needle in truth.needles[:20]]}
     p95 = {}
     for name, words in queries.items():

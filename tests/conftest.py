@@ -26,10 +26,22 @@ settings.register_profile("soak", parent=settings.get_profile("quick"), max_exam
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def far_from_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is made once for many tests sees the real home no more than they do."""
+    yield from _elsewhere(tmp_path_factory.mktemp("home-of-all"))
+
+
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Point every variable that leads to a home at an empty folder, so that no test sees the real one."""
+    """Every test has a home of its own."""
     home = tmp_path_factory.mktemp("home")
+    for _ in _elsewhere(home):
+        yield home
+
+
+def _elsewhere(home: Path) -> Iterator[None]:
+    """Point every variable that leads to a home at an empty folder, so that no test sees the real one."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("CLEW_")]:
             patch.delenv(name)
@@ -39,7 +51,7 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setenv(name, str(home))
         for name, folder in FOLDERS.items():
             patch.setenv(name, str(home / folder))
-        yield home
+        yield
 
 
 @pytest.fixture

@@ -22,6 +22,20 @@ def config_path(env: Mapping[str, str] | None = None) -> str:
     return env.get("CLEW_CONFIG_DIR") or _usual("XDG_CONFIG_HOME", "~/.config", "user_config_dir")
 
 
+def private_folder(folder: str) -> None:
+    """Make a folder and those above it that are missing, each for its owner alone."""
+    missing, place = [], os.path.abspath(folder)  # noqa: PTH100 - pathlib is not light
+    while not os.path.isdir(place):  # noqa: PTH112
+        missing.append(place)
+        place = os.path.dirname(place)  # noqa: PTH120
+    for place in reversed(missing):
+        try:
+            os.mkdir(place, 0o700)  # noqa: PTH102
+        except FileExistsError:
+            if not os.path.isdir(place):  # noqa: PTH112 - else another process was quicker
+                raise
+
+
 def _usual(variable: str, usual: str, name: str) -> str:
     if os.name == "posix" and sys.platform.startswith("linux"):
         # What platformdirs says too; it takes longer to load than a look at all sessions.

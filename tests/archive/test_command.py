@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from clew.archive.cached import archived_hosts
-from clew.archive.layout import manifests
+from clew.archive.cached import archived_hosts, is_gone
+from clew.archive.layout import Place, Version, manifests
+from clew.archive.state import load
 from clew.archive.writing import writer
 from clew.demo import write_demo
 from clew.host import Host
+from clew.sources.local import in_homes
 from clew.sources.mirror import Mirror
 from tests.archive.worlds import World, lines
 from tests.cli.running import LATEST, clew
@@ -219,3 +221,46 @@ def test_the_home_of_this_user_is_read_with_its_variables(tmp_path: Path, monkey
     (row,) = clew("--source", "archive", "list", "--json").json
     assert row["id"] == world.session(5).stem
     assert row["source"]["path"] == os.fspath(configured / "projects" / "-p" / world.session(5).name)
+
+
+def test_S01_every_folder_of_the_cache_is_for_its_owner_alone(home: Path, tmp_path: Path) -> None:
+    clew("--home", home, "archive")
+    shutil.rmtree(home)
+    assert rows("--source", "archive")
+    folders = [tmp_path / "own", *(path for path in (tmp_path / "own").rglob("*") if path.is_dir())]
+    assert {str(path): oct(path.stat().st_mode & 0o777) for path in folders if path.stat().st_mode & 0o077} == {}
+
+
+def test_a_path_that_cannot_be_looked_at_is_gone() -> None:
+    """As below the home of somebody else, which raises where a missing file does not."""
+    path = os.fsencode(f"/home/{'x' * 300}/.claude/projects/-a/s.jsonl")
+    version = Version(0, path, "claude-code", "s", "main", path, 1, 0o600, 1, (1, 1), b"", (), 1)
+    for base in ("", "/nowhere"):
+        assert is_gone(Place("local", None, "/home/x", {}, base), version)
+
+
+def test_a_variable_that_is_set_to_its_default_gives_no_session_twice(world: World) -> None:
+    for env in ({}, {"CLAUDE_CONFIG_DIR": str(world.home / ".claude")}, {}):
+        world.host = Host(world.home, env)
+        world.write(1, lines(1, 2))
+        world.capture()
+    assert len([one for one in load(world.archive).newest() if one.role == "main"]) == 1
+    assert world.contents() == {world.session(1).name: [lines(1, 2)]}
+
+
+def test_sessions_of_each_variable_are_read_when_they_are_gone(world: World, tmp_path: Path) -> None:
+    """Nothing is lost to sight because an agent keeps its sessions elsewhere now."""
+    elsewhere = tmp_path / "elsewhere"
+    world.write(1, lines(1))
+    world.capture()
+    world.host = Host(world.home, {"CLAUDE_CONFIG_DIR": f"{world.home}/.claude,{elsewhere}"})
+    world.write(2, lines(2))
+    (elsewhere / "projects" / "-a").mkdir(parents=True)
+    shutil.copy(world.session(1), elsewhere / "projects" / "-a" / "0000000a-0000-4000-8000-000000000000.jsonl")
+    world.capture()
+    shutil.rmtree(world.home)
+    shutil.rmtree(elsewhere)
+    hosts, problems = archived_hosts(world.archive)
+    assert problems == []
+    found = [one.source.path.stem[:8] for one in in_homes(hosts, ["claude-code"])]
+    assert sorted(found) == ["00000001", "00000002", "0000000a"]

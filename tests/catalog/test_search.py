@@ -127,6 +127,12 @@ def test_regular_expressions(catalog: Path, pattern: str, expected: set[int]) ->
     assert numbers(found) == {at for at, said in enumerate(TEXTS, 1) if re.search(pattern, said.text)}
 
 
+def test_letters_that_grow_when_they_are_made_small_lose_nothing(tmp_path: Path) -> None:
+    folder = write_catalog(tmp_path / "c", ["a harbour called x\u0130abc here"])
+    assert find(folder, "x\u0130abc", mode="regex").total == 1
+    assert find(folder, "x\u0130abc", mode="substring").total == 1
+
+
 @pytest.mark.parametrize(
     ("pattern", "pieces"),
     [

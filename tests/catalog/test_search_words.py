@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.catalog.query import Phrase, matches
-from clew.catalog.tokens import MAX_WORD, humps, parts, spelled, words
+from clew.catalog.tokens import MAX_WORD, has_giant, humps, parts, spelled, words
 from tests.catalog.by_hand import Said, find, numbers, write_catalog
 
 CUTTER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
@@ -23,6 +23,17 @@ WILD = st.text(
 @given(WILD)
 def test_the_index_sees_the_same_words(text: str) -> None:
     assert CUTTER.analyze(spelled(text)) == words(text)
+
+
+@given(st.lists(st.sampled_from((1, 9, MAX_WORD // 4, MAX_WORD // 4 + 1)), max_size=6), st.sampled_from(" \n\t\u3000x"))
+def test_a_giant_is_a_run_without_spaces_that_may_be_too_long(sizes: list[int], between: str) -> None:
+    text = between.join("é" * size for size in sizes)
+    assert has_giant(text) == (max(map(len, text.split()), default=0) > MAX_WORD // 4)
+
+
+@given(WILD, WILD)
+def test_what_is_not_ascii_is_folded_alike_wherever_it_stands(before: str, behind: str) -> None:
+    assert words(f"{before} {behind}") == words(before) + words(behind)
 
 
 @given(WILD)

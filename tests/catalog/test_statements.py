@@ -14,10 +14,10 @@ from clew.catalog.sync import sync
 from clew.demo import write_demo
 from clew.host import Host
 
-duckdb = pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'clew[dev]'")
 
 STATEMENTS = dict(catalogue())
-TABLES = "sessions messages blocks tool_calls usage usage_days file_changes todos sources".split()
+TABLES = "sessions messages blocks tool_calls tool_days usage usage_days file_changes change_days todos sources".split()
 WORDS = set(
     "SELECT FROM WHERE GROUP BY ORDER AND IN AS CASE WHEN THEN ELSE END COUNT SUM MIN MAX DISTINCT DESC".split()
 )

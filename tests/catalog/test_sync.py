@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog import place
+from clew.catalog import place, quick
 from clew.catalog.locking import locked
 from clew.catalog.sync import forget_gone
 from clew.catalog.writing import RowWriter
@@ -93,6 +93,77 @@ def test_much_that_is_appended_goes_into_the_index(home: Path, folder: Path) -> 
     run(home, folder)
     assert _count(folder, "pending") == 0
     check(home, folder)
+
+
+def test_a_summary_that_is_written_again_costs_its_line(home: Path, folder: Path) -> None:
+    lines = claude_lines(ONE, 0, 40)
+    summary = {"type": "summary", "summary": "Warp and weft", "leafUuid": lines[3]["uuid"]}
+    foreign = {**summary, "summary": "Of another session", "leafUuid": TWO}
+    path = claude_path(home, ONE)
+    path.write_bytes(spelled([summary, foreign, *lines]))
+    run(home, folder)
+    for again in (summary, foreign, {**summary, "summary": "Loom and shuttle"}):
+        append(path, spelled([again]))
+        assert run(home, folder).work.lines == 1
+        check(home, folder)
+
+
+def test_a_summary_of_a_message_that_was_not_named_before_is_looked_for_in_the_whole_file(
+    home: Path, folder: Path
+) -> None:
+    run(home, folder)
+    leaf = claude_lines(ONE, 7, 1)[0]["uuid"]
+    append(claude_path(home, ONE), spelled([{"type": "summary", "summary": "Warp and weft", "leafUuid": leaf}]))
+    assert run(home, folder).work.lines == 41
+    check(home, folder)
+
+
+def test_rows_that_a_failed_sync_left_go_when_the_source_is_another(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("clew.catalog.workers.HELD", 1)
+        patch.setattr("clew.catalog.workers.Shop._note", fail)
+        with pytest.raises(KeyboardInterrupt):
+            run(home, folder)
+    assert _count(folder, "message") > 12
+    claude_path(home, ONE).write_bytes(spelled(claude_lines(ONE, 0, 5, seed=3)))
+    run(home, folder)
+    check(home, folder)
+
+
+def test_what_finds_copies_is_there_after_every_sync(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, is_large: bool) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("clew.catalog.sync._settle", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(home, folder)
+    assert _indices(folder).isdisjoint({"message_by_event", "use_by_id"})
+    run(home, folder)
+    assert _indices(folder).issuperset({"message_by_event", "use_by_id"})
+    check(home, folder)
+
+
+def test_a_short_log_waits_and_a_long_one_is_emptied(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    folder = place.catalog_folder([home])
+    time.sleep(0.2)
+    run(home, folder)
+    log = folder / f"{place.DATABASE}-wal"
+    for number, waiting in ((40, 1 << 20), (41, 0)):
+        monkeypatch.setattr(quick, "WAITING", waiting)
+        append(claude_path(home, ONE), spelled(claude_lines(ONE, number, 1)))
+        taken = quick.quick_sync([str(home)])
+        assert taken is not None and taken["lines"] == 1
+        assert (log.exists() and log.stat().st_size > 0) == bool(waiting)
+        check(home, folder)
 
 
 def test_a_torn_line_waits_for_its_end(home: Path, folder: Path) -> None:
@@ -327,6 +398,14 @@ def test_several_workers_give_the_same(home: Path, folder: Path, tmp_path: Path)
     append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
     sync([Host.at(home)], folder, count=3)
     check(home, folder)
+
+
+def _indices(folder: Path) -> set[str]:
+    db = place.open_reader(folder)
+    assert db is not None
+    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
+    db.close()
+    return names
 
 
 def _count(folder: Path, table: str) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.catalog.worlds import append, claude_lines, claude_path, spelled, write_claude
+from tests.cli.running import run
 
 ONE, TWO = "0a0a0a0a-1111-4111-8111-111111111111", "0b0b0b0b-2222-4222-8222-222222222222"
 
@@ -171,3 +172,10 @@ def test_a_sync_with_nothing_to_do_loads_next_to_nothing(home: Path) -> None:
         text=True,
     )
     assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_S01_every_folder_that_a_sync_makes_is_for_its_owner_alone(demo: Path, tmp_path: Path) -> None:
+    own = tmp_path / "share" / "clew"
+    assert run("--home", demo, "sync", env={**os.environ, "CLEW_DATA_DIR": str(own)}, umask=0o022).code == 0
+    folders = [own.parent, own, *(path for path in own.rglob("*") if path.is_dir())]
+    assert {str(path): oct(path.stat().st_mode & 0o777) for path in folders if path.stat().st_mode & 0o077} == {}

@@ -401,3 +401,53 @@ def test_an_empty_folder_means_no_session_and_not_all(demo: Path, tmp_path: Path
     (tmp_path / "empty").mkdir()
     ran = clew("--home", demo, "export", tmp_path / "empty", "--to", "ndjson")
     assert (ran.code, ran.out) == (1, "")
+
+
+# The format from the name
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize(("suffix", "form"), [(".html", "html"), (".md", "markdown"), (".ndjson", "ndjson")])
+def test_the_name_of_the_file_says_the_format(demo: Path, tmp_path: Path, suffix: str, form: str, packed: str) -> None:
+    named, told = tmp_path / f"x{suffix}{packed}", tmp_path / f"told{packed}"
+    assert clew("--home", demo, "export", LATEST, "-o", named).code == 0
+    assert clew("--home", demo, "export", LATEST, "--to", form, "-o", told).code == 0
+    assert timeless(named) == timeless(told)
+
+
+def timeless(path: Path) -> bytes:
+    with open_source(path) as stream:
+        return re.sub(rb'"export_timestamp":"[^"]*"', b"", stream.read())
+
+
+def test_a_page_may_be_known_by_its_name_alone(demo: Path, tmp_path: Path) -> None:
+    assert clew("--home", demo, "export", LATEST, "--carry", "-o", tmp_path / "x.html").code == 0
+    (native,) = demo.rglob(f"{LATEST}.jsonl")
+    for suffix in (".gz", ".zst"):
+        page = tmp_path / f"y.html{suffix}"
+        assert clew("--home", demo, "export", LATEST, "--carry", "--redact", "none", "-o", page).code == 0
+        assert clew("import", page, "--stdout").raw == native.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("--to", "json"), "x.html"),
+        (("--to", "markdown"), "x.html.gz"),
+        (("--to", "html"), "x.json"),
+        (("--json",), "x.md"),
+        (("--to", "ndjson"), "x.md.zst"),
+    ],
+)
+def test_a_name_that_says_another_format_is_refused(
+    demo: Path, tmp_path: Path, options: tuple[str, ...], name: str
+) -> None:
+    ran = clew("--home", demo, "export", LATEST, *options, "-o", tmp_path / name)
+    assert ran.code == 2 and "contradict" in ran.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_may_be_called_anything(demo: Path, tmp_path: Path) -> None:
+    (tmp_path / "pages.md").mkdir()
+    assert clew("--home", demo, "export", LATEST, "-o", tmp_path / "pages.md").code == 0
+    assert [path.suffix for path in (tmp_path / "pages.md").iterdir()] == [".json"]

@@ -101,6 +101,10 @@ def test_a_page_without_a_document_says_so(demo: Path, tmp_path: Path) -> None:
     assert ran.code == 4 and "--carry" in ran.err
     target.write_text(target.read_text(encoding="utf-8").replace("<footer>", f"{CARRIED}!!</script><footer>"))
     assert clew("import", target, "--stdout").code == 4
+    long = f"{CARRIED}{'!' * 5_000_000}</script><footer>"
+    target.write_text(target.read_text(encoding="utf-8").replace("<footer>", long).replace(f"{CARRIED}!!</script>", ""))
+    damaged = clew("import", target, "--stdout")
+    assert damaged.code == 4 and "damaged" in damaged.err
 
 
 def test_pages_are_masked_unless_somebody_says_otherwise(tmp_path: Path) -> None:

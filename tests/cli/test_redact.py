@@ -8,6 +8,7 @@ import os
 import pty
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,10 +17,13 @@ import zstandard
 
 from clew.agents import registry
 from clew.agents.base import Receives
+from clew.cli import redacting
 from clew.host import data_dir
 from clew.redact.marks import MARKER
 from clew.redact.rules import standard
+from clew.redact.setting import RULES_FILE
 from tests.cli.running import COMMAND, Ran, clew, run
+from tests.counting.homes import claude, prompt, reply
 from tests.redact import histories
 from tests.redact.histories import SESSION
 from tests.redact.planted import Planter, held
@@ -633,3 +637,110 @@ def test_RD08_the_catalog_forgets_what_was_scrubbed(world: Path) -> None:
     found = clew("--home", world, "search", "tide", "--json", "--redact", "none")
     assert found.json["total"]
     nothing_in(found.raw, "search")
+
+
+def archived(world: Path) -> str:
+    assert clew("--home", world, "archive").code == 0
+    return str(data_dir() / "archive")
+
+
+@pytest.mark.parametrize("write", [("--write",), ()])
+def test_RD08_an_archive_that_holds_a_scrubbed_session_is_named(world: Path, write: tuple[str, ...]) -> None:
+    folder = archived(world)
+    done = nothing_said(clew("--home", world, "redact", "scrub", SESSION, *write), "scrub")
+    (said,) = [line for line in done.err.splitlines() if line.startswith(f"clew: not removed from {folder}")]
+    assert "clew archive prune" in said
+
+
+def test_RD08_what_is_said_of_the_archive_removes_it_there_too(world: Path, tmp_path: Path) -> None:
+    folder = archived(world)
+    assert folder in clew("--home", world, "redact", "scrub", SESSION, "--write", "--json").json["left"]
+    assert clew("--home", world, "archive").code == 0
+    assert clew("archive", "prune", "--keep-versions", "1", "--apply").code == 0
+    assert clew("archive", "restore", "--to", tmp_path / "back").code == 0
+    assert nothing_below(tmp_path / "back")
+
+
+def test_RD08_an_archive_without_the_session_is_not_named(world: Path, demo: Path) -> None:
+    assert clew("--home", demo, "archive").code == 0
+    done = clew("--home", world, "redact", "scrub", SESSION, "--write")
+    assert "archive" not in done.err
+
+
+def test_RD08_a_damaged_archive_is_named(world: Path) -> None:
+    folder = archived(world)
+    for manifest in Path(folder, "captures").iterdir():
+        manifest.write_bytes(b"x")
+    done = clew("--home", world, "redact", "scrub", SESSION, "--write")
+    assert done.code == 0
+    assert f"not removed from {folder}" in done.err
+
+
+@pytest.mark.parametrize("place", ["archived/0123/files", "remotes/box/files"])
+def test_RD08_copies_among_the_files_of_clew_are_named(world: Path, place: str) -> None:
+    copy = data_dir() / place / "x.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(json.dumps({"display": PLANTED["prompt"]}))
+    done = clew("--home", world, "redact", "scrub", SESSION, "--write")
+    assert f"not removed from {copy}" in done.err
+
+
+def test_S01_the_folder_of_the_key_is_for_its_owner_alone(world: Path) -> None:
+    clew("--home", world, "show", SESSION)
+    for folder in (data_dir(), data_dir().parent, data_dir().parent.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700, folder
+
+
+def test_S01_the_folder_of_the_copies_is_for_its_owner_alone(world: Path) -> None:
+    assert clew("--home", world, "redact", "scrub", SESSION, "--write").code == 0
+    for folder in (data_dir() / "rescue", *(data_dir() / "rescue").iterdir()):
+        assert folder.stat().st_mode & 0o777 == 0o700, folder
+
+
+# What stands beside a title
+
+
+def branched(home: Path, branch: str, title: str = "sail") -> None:
+    claude(home, prompt(title, gitBranch=branch), reply("m1", 1, 2, gitBranch=branch))
+
+
+def synced(home: Path) -> None:
+    """Titles stand in the catalog, which is asked once its files have lain a while."""
+    time.sleep(0.2)
+    assert clew("--home", home, "sync").code == 0
+
+
+def test_RD03_a_list_is_masked_whole_when_somebody_asks(tmp_path: Path) -> None:
+    secret = Planter("branch").github()
+    branched(tmp_path, f"fix/{secret}")
+    assert secret in clew("--home", tmp_path, "list", "--json").out
+    assert secret not in clew("--home", tmp_path, "list", "--json", "--redact", "secrets").out
+
+
+def test_a_list_obeys_the_rules_of_the_person(tmp_path: Path) -> None:
+    branched(tmp_path, "main", "see AB-12")
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "clew" / RULES_FILE
+    config.parent.mkdir(parents=True)
+    config.write_text('[[rule]]\nid = "ticket"\npattern = "AB-[0-9]{2}"\n')
+    synced(tmp_path)
+    for words in (("list",), ("list", "--json", "--redact", "secrets"), ("stats", "--by", "session")):
+        assert "AB-12" not in clew("--home", tmp_path, *words).out, words
+
+
+def test_the_file_of_rules_is_called_the_same_everywhere() -> None:
+    assert redacting.RULES_FILE == RULES_FILE
+
+
+def test_RD03_the_titles_of_statistics_are_masked(tmp_path: Path) -> None:
+    secret = Planter("stats").github()
+    branched(tmp_path, "main", f"use {secret}")
+    synced(tmp_path)
+    done = clew("--home", tmp_path, "stats", "--by", "session")
+    assert "use [" in done.out
+    assert secret not in done.out
+    assert "masked 1" in done.err
+    assert secret in clew("--home", tmp_path, "stats", "--by", "session", "--json").out
+
+
+def test_sql_says_that_it_masks_nothing() -> None:
+    assert "unmasked" in " ".join(clew("sql", "--help").out.split())

@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from clew.catalog.unified import tell
 from tests.cli.running import LATEST, clew, run
 from tests.unit.samples import SESSION, claude_line, write_lines
 
+PROGRAM = [sys.executable, "-c", "from clew.cli.start import run; run()"]
 AGENTS = {"claude-code", "codex", "gemini", "sage-agent", "sage-emacs"}
 
 
@@ -307,3 +311,24 @@ def test_a_session_is_found_by_its_slug(tmp_path: Path) -> None:
         assert [hit["session"] for hit in search(tmp_path, name)["hits"]] == [SESSION], name
     assert search(tmp_path, "blue", "--in", "titles")["total"] == 1
     assert "calm-blue-sea" in clew("--home", tmp_path, "list", "--json").out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_said_in_a_line(demo: Path) -> None:
+    search(demo, "bell")
+    with open("/dev/full", "wb") as full:
+        words = [*PROGRAM, "--home", str(demo), "search", "bell"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 3
+    assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") <= 2
+
+
+def test_a_question_can_be_stopped(demo: Path) -> None:
+    search(demo, "bell")
+    endless = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t"
+    asked = subprocess.Popen([*PROGRAM, "--home", str(demo), "sql", endless], stderr=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        asked.communicate(timeout=3)
+    asked.send_signal(signal.SIGINT)
+    _, said_last = asked.communicate(timeout=30)
+    assert asked.returncode == 130 and b"Traceback" not in said_last

@@ -15,6 +15,8 @@ HEAVY = {
     "pyromark",
     "rich",
     "starlette",
+    "uvicorn",
+    "watchfiles",
     "tantivy",
     "zstandard",
 }

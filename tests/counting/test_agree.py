@@ -114,3 +114,17 @@ def test_several_processes_count_as_one_does(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(tallying, "WORTH_SPREADING", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     assert from_tally([tmp_path]) == alone == {SONNET: (7, 25, 26, 0, 0, None)}
+
+
+ODD = [1.5, "3", True, [], {}, None, -1, 10**30]
+
+
+@pytest.mark.parametrize("key", ["input_tokens", "cache_read_input_tokens", "cache_creation", "id", "model", "usage"])
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_one_odd_value_costs_no_other(tmp_path: Path, key: str, odd: object) -> None:
+    first = reply("m1", 10, 20, read=5)
+    message = first["message"]
+    (message if key in message else message["usage"])[key] = odd
+    claude(tmp_path, prompt("hello"), first, reply("m2", 1, 2, number=2))
+    found = ((each.agent, each.source) for each in in_homes([Host.at(tmp_path)], ["claude-code"]))
+    assert differences(found) == []

@@ -86,7 +86,29 @@ def test_the_users_prices_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", '{"m": 3}', '{"m": {"input": 1}}', '{"m": {"input": -1, "output": 1}}', '{"m": {"in": 1, "output": 1}}'],
+    [
+        "",
+        "[]",
+        '{"m": 3}',
+        '{"m": null}',
+        '{"m": "cheap"}',
+        '{"m": {"input": 1}}',
+        '{"m": {"input": -1, "output": 1}}',
+        '{"m": {"in": 1, "output": 1}}',
+        '{"m": {"input": "1", "output": 1}}',
+        '{"m": {"input": null, "output": 1}}',
+        '{"m": {"input": true, "output": 1}}',
+        '{"m": {"input": NaN, "output": 1}}',
+        '{"m": {"input": 1, "output": -Infinity}}',
+        '{"m": {"input": 1, "output": 1, "cache_read": []}}',
+        '{"m": {"input": 1, "output": 1e99999}}',
+        '{"m": {"input": 1, "output": 1e999999}}',
+        '{"m": {"input": 1, "output": 1, "above": null}}',
+        '{"m": {"input": 1, "output": 1, "above": {"input": 2}}}',
+        '{"m": {"input": 1, "output": 1, "above": {"tokens": "many"}}}',
+        '{"m": {"input": 1, "output": 1, "above": {"tokens": 5, "input": "2"}}}',
+        '{"m": {"input": 1, "output": 1, "above": {"tokens": 5, "in": 2}}}',
+    ],
 )
 def test_a_table_that_is_none_is_refused_by_name(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own(tmp_path, monkeypatch, text)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.redaction import score
+from benchmarks.redaction_lines import mask_lines
 from clew.redact.marks import MARKER, Marker
 from clew.redact.native import mask_file
 from clew.redact.tree import Redactor, Setting
@@ -112,3 +114,12 @@ def test_RD03_nothing_of_the_set_survives_in_any_artefact(maker: ModuleType, tmp
         done = clew(*home, "convert", session, "--to", agent, "--home", target, "--allow-loss", "--redact", "pii")
         assert done.code == 0, done.err
         assert survivors(b"".join(file.read_bytes() for file in target.rglob("*") if file.is_file()), pairs) == []
+
+
+@pytest.mark.parametrize("seed", [1, 11, 20])
+def test_RD01_the_set_within_lines_of_a_transcript(maker: ModuleType, seed: int) -> None:
+    pairs = wrapped(maker, seed)
+    done = mask_lines([line for _, line in pairs])
+    result = score([record for record, _ in pairs], done.spans, done.seconds)
+    assert (done.broken, done.touched) == (0, 0)
+    assert (result.recall("secret"), result.recall("pii"), result.precision()) == (100, 100, 100)

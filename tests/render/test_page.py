@@ -16,6 +16,7 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import by_section, parts
+from clew.render.page.index import Entry, index
 from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
 from clew.render.terminal import show
 from tests.cli.running import FORKED, LATEST
@@ -283,3 +284,26 @@ def test_sub_agents_are_linked_or_stand_inside() -> None:
     (inside,) = elements(tree, kind="sub")
     assert inside.tag == "details" and next(elements(inside, tag="article")).get("id") == "s1m1"
     assert "Sub-agent in session" in page(messages, session)
+
+
+# The index of a site
+
+
+def entry(name: str, parent: str | None = None, time: str = "2026-11-01") -> Entry:
+    return Entry(f"{name}.html", name, f"title {name}", "claude-code", "tide", "/srv/tide", time, 1, 1, parent)
+
+
+def linked(*entries: Entry) -> list[str | None]:
+    tree = parse("".join(index(entries)))
+    return [link.get("href") for link in elements(tree, tag="a") if link.get("href") != "#talk"]
+
+
+def test_an_index_names_the_sub_agents_of_sub_agents() -> None:
+    found = linked(entry("a"), entry("b", "a"), entry("c", "b"), entry("d", "c"), entry("e"))
+    assert found == ["a.html", "b.html", "c.html", "d.html", "e.html"]
+
+
+def test_sessions_that_name_each_other_as_parent_stay_in_the_index() -> None:
+    found = linked(entry("a", "b"), entry("b", "a", "2026-11-03"), entry("c", "c"), entry("d", "b", "2026-11-02"))
+    assert sorted(map(str, found)) == ["a.html", "b.html", "c.html", "d.html"]
+    assert found[0] == "b.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -220,3 +221,42 @@ def test_an_encrypted_zip_file_is_refused(tmp_path: Path) -> None:
     raw[raw.index(b"PK\x01\x02") + 8] |= 1
     (tmp_path / "a").write_bytes(raw)
     refused(tmp_path, tmp_path / "a", SourceUnreadable, "encrypted")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_R15_any_damaged_byte_of_a_zip_file_is_told(tmp_path: Path, method: int, flip: int) -> None:
+    with zipfile.ZipFile(tmp_path / "whole", "w", method) as made:
+        made.writestr("x", b"The tide rises twice a day. " * 9)
+    each_byte_damaged(tmp_path, (tmp_path / "whole").read_bytes(), flip)
+
+
+@pytest.mark.parametrize("packed", ["", "gz", "zst"])
+def test_R15_any_damaged_byte_of_a_tar_archive_is_told(tmp_path: Path, packed: str) -> None:
+    tar(tmp_path / "whole", [("x", b"The tide rises twice a day. " * 9)])
+    raw = pack(tmp_path / "whole", packed).read_bytes()[:1024]
+    each_byte_damaged(tmp_path, raw, 0xFF)
+
+
+def each_byte_damaged(tmp_path: Path, raw: bytes, flip: int) -> None:
+    """What comes is an archive that is unpacked, or one that is refused; nothing else."""
+    told = 0
+    for at in range(4, len(raw)):
+        (tmp_path / "a").write_bytes(raw[:at] + bytes([raw[at] ^ flip]) + raw[at + 1 :])
+        try:
+            unpack(tmp_path / "a", tmp_path / "outer" / str(at))
+        except ClewError:
+            told += 1
+    assert told > len(raw) // 20
+
+
+def test_a_full_disk_is_not_taken_for_a_damaged_archive(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    make(tmp_path / "a", [("x", b"1")])
+    monkeypatch.setattr(unpacking, "_write", full)
+    with pytest.raises(OSError, match="No space left"):
+        unpack(tmp_path / "a", tmp_path / "target")

@@ -26,6 +26,8 @@ CANARY = Raw(b'"\\u0063lew"')
 """Spelled as nobody spells it: a document in which it stands like this has not been written anew by another tool."""
 BATCH = 1 << 16
 """So many bytes of a document are gathered before they are written."""
+MAX_FINDINGS = 20
+"""How many findings a reading keeps; `validate` finds them all."""
 MAX_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 
@@ -87,6 +89,8 @@ class JsonlReading:
         self.unknown_keys: dict[str, int] = {}
         self.carried_raw = 0
         self.damage: str | None = None
+        self.findings: list[tuple[str, int]] = []
+        """What was wrong with the first odd lines: the code of a problem and the line, 0 where it is not known."""
         self._agent, self.source, self._choose, self._derive = agent, source, choose, derive
         self._extra = extra or {}
         self.index = 0
@@ -114,6 +118,8 @@ class JsonlReading:
     def unit(self, record: RawRecord, part: int = 0) -> Unit:
         """The unit of one record, which must be the next of the source."""
         value = record.value
+        if record.findings and len(self.findings) < MAX_FINDINGS:
+            self.findings += [(code, record.line) for code in record.findings]
         if value is None:
             return self._plain(self._fragment(record, part), record, part)
         form = self.choose(value)

@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from clew.agents.base import Agent, Claim, Header, Reading, Receives, SourceFile, Unit, skim
+from clew.agents.base import Agent, Claim, Header, Reading, Receives, Shows, SourceFile, Unit, open_main, skim
 from clew.agents.receiving import ORIGIN, Receiver
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.model import Problem
 from clew.model.json import JSON
+from clew.redact.native import learn_file
 from clew.redact.stamping import OWN
 from clew.redact.tree import Redactor
 
+IsNew = Callable[[int], bool]
+"""Whether the unit, or message, of this number has come since a session was learned."""
 
-def learn(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts | None = None) -> int:
-    """Let a redactor see a whole session; returns how many units it has."""
+
+def learn(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts | None = None) -> IsNew:
+    """Let a redactor see a whole session."""
+    if isinstance(agent, Shows) and not source.parts:
+        return _learn_lines(source, redactor)
     facts = facts or skim(agent, source, tree=False, counts=False)
     reading = agent.read(source, facts)
     count = redactor.learn(unit.value if unit.value.get("type") != ORIGIN else None for unit in reading)
     redactor.learn([reading.extensions(), agent.session(source, facts)])
-    return count
+    return lambda number: number >= count
+
+
+def _learn_lines(source: SourceFile, redactor: Redactor) -> IsNew:
+    """The same where each unit comes from one line of the file: most lines need not even be read."""
+    size = _size(source)
+    learn_file(partial(open_main, source), redactor)
+    return lambda _: not source.frozen and _size(source) > size
+
+
+def _size(source: SourceFile) -> int:
+    try:
+        return source.path.stat().st_size
+    except OSError:
+        return 0
 
 
 class Redacted:
@@ -32,9 +53,9 @@ class Redacted:
     def __init__(self, agent: Agent, redactor: Redactor) -> None:
         self._agent, self._redactor = agent, redactor
         self.id, self.title, self.homepage = agent.id, agent.title, agent.homepage
-        self._learned: dict[Path, int] = {}
+        self._learned: dict[Path, IsNew] = {}
 
-    def _learn(self, source: SourceFile, facts: Facts | None = None) -> int:
+    def _learn(self, source: SourceFile, facts: Facts | None = None) -> IsNew:
         if source.path not in self._learned:
             self._learned[source.path] = learn(self._agent, source, self._redactor, facts)
         return self._learned[source.path]
@@ -42,12 +63,24 @@ class Redacted:
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         """The agent's, masked."""
         self._learn(source)
-        session: dict[str, JSON] = self._redactor.value(self._agent.session(source, facts))
+        session: dict[str, JSON] = self._redactor.once(self._agent.session(source, facts))
         return session
 
     def read(self, source: SourceFile, facts: Facts) -> Reading:
         """The agent's, masked."""
         return _RedactedReading(self._agent.read(source, facts), self._redactor, self._learn(source, facts))
+
+    def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
+        """The agent's, masked; as quick as they are where nothing was found."""
+        if not isinstance(self._agent, Shows) or source.parts:
+            yield from (unit.value for unit in self.read(source, facts) if unit.is_message)
+            return
+        is_new, redactor = self._learn(source, facts), self._redactor
+        for number, message in enumerate(self._agent.shown(source, facts)):
+            if is_new(number):
+                yield redactor.once(message)
+            else:
+                yield message if redactor.is_clean else redactor.value(message)
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         """As the agent: facts hold no words but those of titles, which `session` masks."""
@@ -102,8 +135,8 @@ class _RedactedReceiver(Redacted):
 class _RedactedReading:
     """The second pass over a source, masked. What has come since it was learned is learned on the way."""
 
-    def __init__(self, reading: Reading, redactor: Redactor, learned: int) -> None:
-        self._reading, self._redactor, self._learned = reading, redactor, learned
+    def __init__(self, reading: Reading, redactor: Redactor, is_new: IsNew) -> None:
+        self._reading, self._redactor, self._is_new = reading, redactor, is_new
         self.unknown_types, self.unknown_keys = reading.unknown_types, reading.unknown_keys
         self.carried_raw = 0
 
@@ -113,7 +146,7 @@ class _RedactedReading:
             value = unit.value
             if value.get("type") == ORIGIN:
                 continue  # the original that a converted session carries is packed, and would bring everything back
-            if number >= self._learned:
+            if self._is_new(number):
                 value = redactor.once(value)
             elif not redactor.is_clean:
                 value = redactor.value(value)
@@ -122,7 +155,7 @@ class _RedactedReading:
 
     def extensions(self) -> dict[str, JSON]:
         """The agent's, masked, and the word that this was done."""
-        own: dict[str, JSON] = self._redactor.value(self._reading.extensions())
+        own: dict[str, JSON] = self._redactor.once(self._reading.extensions())
         return {**own, OWN: {"redacted": self._redactor.stamp()}}
 
 

@@ -19,6 +19,7 @@ import msgspec
 from clew.archive.layout import Place, Version
 from clew.archive.reading import Reader
 from clew.archive.state import State
+from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UsageError
 from clew.host import Host, Kind, data_dir
 from clew.io.atomic import write_atomic
@@ -52,7 +53,8 @@ def _wanted(state: State) -> Iterator[tuple[Place, list[Version]]]:
 def is_gone(place: Place, version: Version) -> bool:
     """True where the file is no longer in its place on this machine."""
     path = Path(os.fsdecode(version.path))
-    return not (Path(place.base, *path.parts[1:]) if place.base else path).exists()
+    path = Path(place.base, *path.parts[1:]) if place.base else path
+    return not os.path.exists(path)  # noqa: PTH110 - Path.exists raises below folders that others keep to themselves
 
 
 def _host(reader: Reader, place: Place, versions: list[Version], cache: Path, problems: list[str]) -> Host | None:
@@ -98,6 +100,6 @@ def _bring(reader: Reader, version: Version, copy: Path) -> None:
             return
     except OSError:
         pass
-    copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(str(copy.parent))
     write_atomic(copy, reader.content(version))
     os.utime(copy, ns=(version.mtime_ns, version.mtime_ns))

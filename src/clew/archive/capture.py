@@ -92,10 +92,14 @@ def _micros(moment: datetime) -> int:
 def _changed(writer: Writer, files: Iterable[Wanted], outcome: Outcome) -> Iterable[_Changed]:
     """The files that are not as they were last seen."""
     places: dict[int, int] = {}
+    homes = _homes(writer)
     for wanted in each_once(files):
         if id(wanted.host) not in places:
             places[id(wanted.host)] = writer.place(place_of(wanted.host))
-        place, path = places[id(wanted.host)], os.fsencode(wanted.host.origin(wanted.path.absolute()).path)
+        main, path = (os.fsencode(wanted.host.origin(file.absolute()).path) for file in (wanted.main, wanted.path))
+        place = places[id(wanted.host)]
+        if wanted.role != "shared" and (place, main) not in writer.state.files:
+            place = homes.get((*_home(place_of(wanted.host)), main), place)
         outcome.files += 1
         versions = writer.state.files.get((place, path))
         known = versions[-1] if versions else None
@@ -109,6 +113,20 @@ def _changed(writer: Writer, files: Iterable[Wanted], outcome: Outcome) -> Itera
             outcome.unchanged += 1
         else:
             yield _Changed(wanted, place, path, known, status.st_size)
+
+
+def _homes(writer: Writer) -> dict[tuple[str, str | None, str, str, bytes], int]:
+    """Which place has a session, by its main file: with other variables it is the same session, and kept once."""
+    state = writer.state
+    return {
+        (*_home(state.places[number]), path): number
+        for (number, path), versions in state.files.items()
+        if versions[-1].role == "main"
+    }
+
+
+def _home(place: Place) -> tuple[str, str | None, str, str]:
+    return place.kind, place.name, place.home, place.base
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int, tuple[int, int]]:

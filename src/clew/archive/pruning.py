@@ -137,10 +137,16 @@ def prune(writer: Writer, decided: Plan, repack: bool = False) -> None:
     writer.sync()
     state.blocks = sorted(blocks, key=lambda block: block.first)
     state.dictionaries = dictionaries
-    state.files = {}
-    for version in sorted(decided.kept, key=lambda one: one.taken_us):
-        state.files.setdefault((version.place, version.path), []).append(version)
+    state.files = _left(state, decided.kept)
     replace_all(writer.folder, state, writer.system)
+
+
+def _left(state: State, kept: Sequence[Version]) -> dict[tuple[int, bytes], list[Version]]:
+    """The versions that stay, each file's in the order it had: by time they would change places where a clock went
+    back."""
+    stays = set(kept)
+    left = {key: [one for one in versions if one in stays] for key, versions in state.files.items()}
+    return {key: versions for key, versions in left.items() if versions}
 
 
 def _is_worn(block: Block, marks: bytearray) -> bool:

@@ -6,7 +6,8 @@ Everything is read from the rows; a session that the catalog does not know canno
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from clew.catalog.schema import SPAN
@@ -252,19 +253,16 @@ class Facets(NamedTuple):
     model: dict[str, int]
 
 
-_FACET = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, '') FROM block b JOIN session s ON s.id = b.id / {SPAN}
-  JOIN word k ON k.id = b.kind LEFT JOIN message m ON m.id = b.message LEFT JOIN word o ON o.id = m.model
-  WHERE b.id = ?"""
+_FACETS = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, '') FROM block b
+  JOIN session s ON s.id = b.id / {SPAN} JOIN word k ON k.id = b.kind
+  LEFT JOIN message m ON m.id = b.message LEFT JOIN word o ON o.id = m.model
+  WHERE b.id IN """
 
 
-def facets(db: sqlite3.Connection, docs: Iterable[int]) -> Facets:
+def facets(db: sqlite3.Connection, docs: Sequence[int]) -> Facets:
     """Counts over blocks that were found, the largest first."""
-    from collections import Counter
-
-    counts: tuple[Counter[str], ...] = (Counter(), Counter(), Counter(), Counter())
-    for doc in docs:
-        for count, value in zip(counts, db.execute(_FACET, (doc,)).fetchone() or (), strict=False):
-            count[value] += 1
+    rows = db.execute(f"{_FACETS}({', '.join('?' * len(docs))})", docs).fetchall()
+    counts = [Counter(column) for column in zip(*rows, strict=True)] if rows else [Counter[str]()] * 4
     return Facets(*(dict(sorted(count.items(), key=lambda pair: (-pair[1], pair[0]))) for count in counts))
 
 

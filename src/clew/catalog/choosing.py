@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from datetime import datetime
@@ -16,10 +17,9 @@ Holding = Callable[[str, frozenset[str] | None], set[int]]
 """The blocks of some kinds that hold a piece of text."""
 
 _QUERY = """
-SELECT s.id, s.agent, s.git_branch, s.started_us, s.ended_us, json_extract(s.header, '$.workspace'),
-  json_extract(s.header, '$.workspace_encoded'), json_extract(s.header, '$.models'), json_extract(s.header, '$.tools'),
-  json_extract(s.header, '$.has_errors'), json_extract(s.header, '$.has_thinking'),
-  EXISTS (SELECT 1 FROM session c WHERE c.parent_session_id = s.session_id)
+SELECT s.id, s.agent, s.git_branch, s.started_us, s.ended_us, json_extract(s.header, '$.workspace',
+  '$.workspace_encoded', '$.models', '$.tools', '$.has_errors', '$.has_thinking'),
+  s.session_id IN (SELECT parent_session_id FROM session)
 FROM session s
 """
 
@@ -35,34 +35,29 @@ def chosen(db: sqlite3.Connection, filters: Filters, holding: Holding) -> frozen
 
 
 def _passes(row: tuple[Any, ...], wanted: Filters) -> bool:
-    _, agent, branch, started, ended, workspace, encoded, models, tools, has_errors, has_thinking, has_agents = row
+    _, agent, branch, started, ended, header, has_agents = row
+    workspace, encoded, models, tools, has_errors, has_thinking = json.loads(header)
     has = {"error": has_errors, "thinking": has_thinking, "subagent": has_agents, "edit": _edits(tools)}
     return (
         (not wanted.agent or agent in wanted.agent)
         and _in(wanted.project, workspace, encoded)
         and _in(wanted.branch, branch)
-        and _in(wanted.model, *_listed(models))
-        and _in(wanted.tool, *_listed(tools))
+        and _in(wanted.model, *map(str, models or ()))
+        and _in(wanted.tool, *map(str, tools or ()))
         and (wanted.since is None or (ended > 0 and ended >= _microseconds(wanted.since)))
         and (wanted.until is None or (started > 0 and started <= _microseconds(wanted.until)))
         and all(has[name] for name in wanted.has)
     )
 
 
-def _edits(tools: str | None) -> bool:
+def _edits(tools: list[str] | None) -> bool:
     from clew.filters import EDITING
 
-    return not EDITING.isdisjoint(_listed(tools))
+    return not EDITING.isdisjoint(tools or ())
 
 
 def _in(wanted: str | None, *values: str | None) -> bool:
     return wanted is None or any(wanted.casefold() in value.casefold() for value in values if value)
-
-
-def _listed(text: str | None) -> list[str]:
-    import json
-
-    return [str(value) for value in json.loads(text)] if text else []
 
 
 def _microseconds(time: datetime) -> int:

@@ -18,8 +18,8 @@ _GROUPS = _COLUMNS.format(calls="calls INTEGER, priced_calls INTEGER") + ", min_
 _CALLS = _COLUMNS.format(calls="is_priced INTEGER") + ", ts_us INTEGER, usage_id INTEGER"
 
 
-def database(counted: Sequence[Counted], *, by_call: bool) -> sqlite3.Connection:
-    """The tables of usage, filled; with `by_call` every call by itself too."""
+def database(counted: Sequence[Counted], *, by_call: bool, named: bool = True) -> sqlite3.Connection:
+    """The tables of usage, filled; with `by_call` every call by itself too, with `named` the names of sessions."""
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.execute(f"CREATE TABLE usage_days ({_GROUPS})")
     db.execute(
@@ -31,9 +31,9 @@ def database(counted: Sequence[Counted], *, by_call: bool) -> sqlite3.Connection
     if by_call:
         db.execute(f"CREATE TABLE usage ({_CALLS})")
         _fill(db, "usage", [_call(use, days, number) for number, use in enumerate(found)])
-    named = {(each.agent, each.session): each.project for each in counted}
-    rows = [(session_key(*key), *key, "", project, "") for key, project in named.items()]
-    _fill(db, "sessions", rows)
+    if named:
+        projects = {(each.agent, each.session): each.project for each in counted}
+        _fill(db, "sessions", [(session_key(*key), *key, "", project, "") for key, project in projects.items()])
     return db
 
 

@@ -69,7 +69,16 @@ def _below(root: Path) -> Iterator[str]:
     yield str(root)
     if is_folder(root):
         for folder, names, _ in os.walk(root):
-            yield from (f"{folder}{os.sep}{name}" for name in names)
+            yield from filter(is_text, (f"{folder}{os.sep}{name}" for name in names))
+
+
+def is_text(path: str) -> bool:
+    """True for a path that a database can hold: a name may be any bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def consult_again(db: sqlite3.Connection, found: Places) -> None:

@@ -7,9 +7,9 @@ added, renamed or removed), every file that belongs to a known session, and ever
 from __future__ import annotations
 
 import os
-import sqlite3
 
 from clew.catalog import place
+from clew.catalog.engine import sqlite3
 from clew.catalog.keys import blake2b
 
 TYPE_CHECKING = False

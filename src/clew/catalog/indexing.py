@@ -41,7 +41,7 @@ def recover(db: sqlite3.Connection, folder: Path | str) -> None:
     whole: dict[int, list[int]] = defaultdict(list)
     for source, shard in db.execute(f"{rows} WHERE f.shard >= 0 AND f.size >= 0"):
         whole[shard].append(source)
-    for shard in range(_shards(folder)):
+    for shard in sorted({*_shards(folder), *whole}):
         writer = _writer(folder, shard)
         # Which shard a new source went to is not known yet.
         for source in flight:
@@ -144,7 +144,8 @@ def _writer(folder: Path | str, shard: int) -> TextWriter:
         raise Unusable(str(error)) from error
 
 
-def _shards(folder: Path | str) -> int:
+def _shards(folder: Path | str) -> list[int]:
+    """The numbers of the shards that are there: a worker that had nothing to do made none."""
     from clew.catalog.text import shards
 
-    return len(shards(place.shard_folder(folder, 0).parent))
+    return [int(path.rpartition("/")[2]) for path in shards(place.shard_folder(folder, 0).parent)]

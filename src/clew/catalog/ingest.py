@@ -87,7 +87,7 @@ def _general(agent: Agent, source: SourceFile, number: int, *, at_once: bool) ->
     for call in calls:
         maker.use(call, facts.git_branch or "")
     header = header_of(agent, source, facts)
-    yield from _finish(agent.id, header, maker, -1, None, facts.records, [])
+    yield from _finish(agent.id, header, maker, -1, None, facts.records, telling.problems())
 
 
 def _finish(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from clew.datadir import private_folder
 from clew.errors import Busy
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ class locked:
         self._descriptor = -1
 
     def __enter__(self) -> None:
-        os.makedirs(self._folder, 0o700, exist_ok=True)  # noqa: PTH103 - pathlib is not light
+        private_folder(self._folder)
         flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(f"{self._folder}/lock", flags, 0o600)
         deadline = time.monotonic() + self._wait

@@ -195,7 +195,7 @@ class _Shard:
         return self._queries.regex_query(self._schema, "text", pattern)
 
 
-_RUN = re.compile("[a-z0-9]+")
+_RUN = re.compile("[A-Za-z0-9]+")
 _TELLING = 3
 """Letters that must stand together for the index to be of use."""
 
@@ -203,7 +203,7 @@ _TELLING = 3
 def _pieces(literal: str) -> list[tuple[str, bool, bool]]:
     """The words in a piece of text, each with whether it begins and ends there; what is not ASCII tells nothing."""
     found = []
-    for run in _RUN.finditer(literal.lower()):
+    for run in _RUN.finditer(literal):
         before, behind = literal[: run.start()][-1:], literal[run.end() :][:1]
-        found.append((run[0], before != "" and before.isascii(), behind != "" and behind.isascii()))
+        found.append((run[0].lower(), before != "" and before.isascii(), behind != "" and behind.isascii()))
     return found

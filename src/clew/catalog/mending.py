@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 from clew.catalog import place
@@ -25,19 +26,31 @@ WHERE f.shard = ? AND b.chars > 0 AND coalesce(m.shown, 1) = 1 AND b.id NOT IN (
 def index_anew(folder: Path) -> None:
     """Throw the text index of a catalog away, and make another."""
     with locked(folder, WAIT):
+        rebuild(folder)
+
+
+def rebuild(folder: Path) -> None:
+    """The same, for who holds the lock of the catalog."""
+    db = place.open_writer(folder)
+    try:
+        with transaction(db):
+            # Should we be killed, the next sync knows whose text is not in the index.
+            db.execute("INSERT OR IGNORE INTO flight SELECT id FROM source WHERE shard >= 0")
         shutil.rmtree(folder / place.TEXT, ignore_errors=True)
-        db = place.open_writer(folder)
-        try:
-            store = TextStore(db)
-            for (shard,) in db.execute("SELECT DISTINCT shard FROM source WHERE shard >= 0 ORDER BY 1").fetchall():
-                writer = TextWriter(place.shard_folder(folder, shard), HEAP)
-                for doc, kind, when in db.execute(_BLOCKS, (shard,)):
-                    text = store.get(doc)
-                    if text:
-                        writer.add(doc, doc // SPAN, kind, when, text)
-                writer.commit()
-                writer.close()
-            with transaction(db):
-                db.execute("DELETE FROM stale")
-        finally:
-            db.close()
+        store = TextStore(db)
+        for (shard,) in db.execute("SELECT DISTINCT shard FROM source WHERE shard >= 0 ORDER BY 1").fetchall():
+            _fill(db, store, TextWriter(place.shard_folder(folder, shard), HEAP), shard)
+        with transaction(db):
+            db.execute("DELETE FROM stale")
+            db.execute("DELETE FROM flight WHERE source IN (SELECT id FROM source WHERE shard >= 0)")
+    finally:
+        db.close()
+
+
+def _fill(db: sqlite3.Connection, store: TextStore, writer: TextWriter, shard: int) -> None:
+    for doc, kind, when in db.execute(_BLOCKS, (shard,)):
+        text = store.get(doc)
+        if text:
+            writer.add(doc, doc // SPAN, kind, when, text)
+    writer.commit()
+    writer.close()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 
+from clew.catalog.engine import sqlite3
 from clew.catalog.keys import blake2b
 from clew.catalog.schema import APPLICATION, SPAN, VERSION, create
-from clew.datadir import data_path
+from clew.datadir import data_path, private_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     db = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True, timeout=WAIT_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA query_only = 1")
+        # Statistics look at the same pages again and again.
+        db.execute("PRAGMA cache_size = -16384")
         if is_ours(db):
             return db
     except sqlite3.DatabaseError:
@@ -94,6 +96,5 @@ def open_writer(folder: Path | str) -> sqlite3.Connection:
 
 def _make_private(folder: str, path: str) -> None:
     """What is indexed is private: nobody else may read it, whatever the umask."""
-    os.makedirs(folder, 0o700, exist_ok=True)  # noqa: PTH103
-    os.makedirs(f"{folder}/{TEXT}", 0o700, exist_ok=True)  # noqa: PTH103
+    private_folder(f"{folder}/{TEXT}")
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 
 from clew.catalog import place
+from clew.catalog.engine import sqlite3
 from clew.catalog.fresh import look
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from clew.catalog.tail import Grown
 
+WAITING = 1 << 20
+"""Bytes that may wait in the log of the catalog: bringing them over costs several waits for the disk."""
 MANY = 16
 """More files than this that grew are left to the workers."""
 
@@ -23,16 +25,20 @@ def quick_sync(homes: list[str]) -> dict[str, int] | None:
     if db is None or not (homes or _is_plain(db)):
         return None
     try:
+        seen = _version(db)
         found = look(db, os.environ)
         if found.anew or len(found.changed) > MANY or _is_unfinished(db):
             return None
-        if not found.changed:
-            return counts(db)
+        return _take(folder, db, seen, found.changed) if found.changed else counts(db)
     except sqlite3.Error:
         return None
     finally:
         db.close()
-    return _take(folder, found.changed)
+
+
+def _version(db: sqlite3.Connection) -> object:
+    """Changes when another connection has written."""
+    return db.execute("PRAGMA data_version").fetchone()
 
 
 def _is_plain(db: sqlite3.Connection) -> bool:
@@ -55,21 +61,29 @@ def counts(db: sqlite3.Connection, files: int = 0, lines: int = 0, rows: int = 0
     return {**done, "sources": sources, "gone": gone, "problems": problems}
 
 
-def _take(folder: str, changed: list[int]) -> dict[str, int] | None:
+def _take(folder: str, reader: sqlite3.Connection, seen: object, changed: list[int]) -> dict[str, int] | None:
+    from clew.catalog.indexing import Unusable, WriteFailed
     from clew.catalog.locking import locked
     from clew.errors import Busy
 
     try:
         with locked(folder, 0):
-            db = place.open_writer(folder)
-            try:
-                # Nothing is known of what another sync did before we had the lock.
-                found = look(db, os.environ)
-                return None if found.anew or found.changed != changed else _add(db, folder, changed)
-            finally:
-                db.close()
-    except (Busy, sqlite3.Error):
+            # Another sync may have been at work before we had the lock.
+            return _write(folder, reader, changed) if _version(reader) == seen else None
+    except (Busy, Unusable, WriteFailed, sqlite3.Error):
+        # Whoever loads more can mend it, or say what is wrong.
         return None
+
+
+def _write(folder: str, reader: sqlite3.Connection, changed: list[int]) -> dict[str, int] | None:
+    db = place.open_writer(folder)
+    try:
+        return _add(db, folder, changed)
+    finally:
+        # Who closes the catalog last empties the log, but not if it can only read: a short log may wait.
+        if os.stat(f"{folder}/{place.DATABASE}-wal").st_size > WAITING:
+            reader.close()
+        db.close()
 
 
 def _add(db: sqlite3.Connection, folder: str, changed: list[int]) -> dict[str, int] | None:

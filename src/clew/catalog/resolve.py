@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from clew.catalog.schema import SPAN, TALLY
+from clew.catalog.schema import SPAN, TALLIES
 from clew.catalog.writing import COUNTS, RowWriter, span_of
 
 TYPE_CHECKING = False
@@ -27,17 +27,17 @@ def settle(db: sqlite3.Connection) -> list[int]:
     loose = [key for (key,) in db.execute("SELECT key FROM loose")]
     if not sources and not loose:
         return []
-    touched = set(sources)
-    shown = _settle_messages(db, _copies(db, "message", "event", [row[1] for row in unsettled], loose))
+    changed = _settle_messages(db, _copies(db, "message", "event", [row[1] for row in unsettled], loose))
+    touched = {*sources, *(message // SPAN for message in changed)}
     touched |= _settle_uses(db, _copies(db, "use", "usage_id", [row[2] for row in unsettled], loose))
     _settle_sessions(db, sources)
-    for source in sorted(touched):
-        db.execute("DELETE FROM tally WHERE source = ?", (source,))
     for first, last in _stretches(sorted(touched)):
-        db.execute(TALLY, (first * SPAN, last * SPAN + SPAN - 1))
+        for table, text in TALLIES.items():
+            db.execute(f"DELETE FROM {table} WHERE source BETWEEN ? AND ?", (first, last))
+            db.execute(text, (first * SPAN, last * SPAN + SPAN - 1))
     db.execute("DELETE FROM unsettled")
     db.execute("DELETE FROM loose")
-    return shown
+    return [message for message, is_shown in changed.items() if is_shown]
 
 
 def _stretches(numbers: list[int]) -> Iterator[tuple[int, int]]:
@@ -60,8 +60,9 @@ def _copies(db: sqlite3.Connection, table: str, key: str, since: list[int], loos
     return sorted(found.union(loose))
 
 
-def _settle_messages(db: sqlite3.Connection, keys: Iterable[bytes]) -> list[int]:
-    shown: list[int] = []
+def _settle_messages(db: sqlite3.Connection, keys: Iterable[bytes]) -> dict[int, bool]:
+    """The messages that were hidden and are shown now, or the other way round."""
+    changed: dict[int, bool] = {}
     for key in keys:
         copies = db.execute(
             "SELECT t.id, t.shown FROM message t JOIN session s ON s.id = t.id / ? JOIN source f ON f.id = s.id"
@@ -71,12 +72,11 @@ def _settle_messages(db: sqlite3.Connection, keys: Iterable[bytes]) -> list[int]
         for place, (message, was_shown) in enumerate(copies):
             if was_shown != (place == 0):
                 db.execute("UPDATE message SET shown = ? WHERE id = ?", (int(place == 0), message))
-                if place == 0:
-                    shown.append(message)
-                else:
+                changed[message] = place == 0
+                if place:
                     query = "INSERT OR IGNORE INTO stale SELECT id FROM block WHERE message = ? AND id BETWEEN ? AND ?"
                     db.execute(query, (message, *span_of(message // SPAN)))
-    return shown
+    return changed
 
 
 def _settle_uses(db: sqlite3.Connection, keys: Iterable[bytes]) -> set[int]:
@@ -122,12 +122,15 @@ def _merge(db: sqlite3.Connection, copies: list[tuple[Any, ...]]) -> None:
 
 def _settle_sessions(db: sqlite3.Connection, sources: list[int]) -> None:
     """Of sessions with the same name, one that is there comes before one that is gone, then the longest."""
-    query = "SELECT session_id FROM session GROUP BY session_id HAVING count(*) > 1 OR max(shown) = 0"
-    for (name,) in db.execute(query).fetchall():
+    names = {name for (name,) in db.execute("SELECT session_id FROM session WHERE shown = 0")}
+    query = "SELECT session_id FROM session WHERE id = ?"
+    names.update(name for source in sources for (name,) in db.execute(query, (source,)))
+    for name in sorted(names):
         copies = db.execute(
-            "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.session_id = ?"
+            "SELECT s.id, s.shown FROM session s JOIN source f ON f.id = s.id WHERE s.session_id = ?"
             " ORDER BY f.state = 'gone', s.message_count DESC, s.ended_us DESC, f.path",
             (name,),
         ).fetchall()
-        for place, (source,) in enumerate(copies):
-            db.execute("UPDATE session SET shown = ? WHERE id = ?", (int(place == 0), source))
+        for place, (source, was_shown) in enumerate(copies):
+            if was_shown != (place == 0):
+                db.execute("UPDATE session SET shown = ? WHERE id = ?", (int(place == 0), source))

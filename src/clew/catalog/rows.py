@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, TypeAlias
 
-    from clew.agents.told import Call, Message
+    from clew.agents.told import Block, Call, Message
 
     Row: TypeAlias = tuple[Any, ...]
 
@@ -79,6 +79,9 @@ class RowMaker:
         self._open: dict[str, list[Any]] = {}
         """Calls that wait for their result: number, time, whether it writes a file, and what it changes."""
         self._files: set[str] = set()
+        """Marks of the files that were named."""
+        self._paths: set[str] = set()
+        """Those of them that this maker has met."""
         self._last: tuple[str | None, bytes] = None, b""
         self._kept: dict[int, list[Any]] = {}
         self.rows = Rows()
@@ -104,42 +107,36 @@ class RowMaker:
             self._message(message)
 
     def _message(self, message: Message) -> None:
+        uuid, parent, said_at, role, model, branch, is_sidechain, is_meta, _, blocks = message
         self.seq += 1
         key = self._base + self.seq
-        time = microseconds(message.time) if message.time else 0
-        chars = 0
-        for idx, block in enumerate(message.blocks):
-            chars += len(block.text)
-            self._block(key, time, idx, block.type, block.kind, block.text, block.call_id)
-            if block.type == "tool_use":
-                self._call(key, time, block.call_id, block.name, block.given or {})
-            elif block.type == "tool_result":
-                self._result(key, time, block.call_id, block.is_error, block.text)
+        time = microseconds(said_at) if said_at else 0
+        chars = self._content(key, time, blocks) if blocks else 0
         gap = max(0, time - self.last_us) if time and self.last_us else 0
         self.active_us += gap if gap < PAUSE else 0
         self.last_us = time or self.last_us
-        if message.role == "assistant":
-            self._times[self.seq] = time, message.git_branch
-        uuid, event = self._names(message)
+        if role == "assistant":
+            self._times[self.seq] = time, branch
+        packed, event = self._names(message)
+        above = self._parent(parent)
+        flags = is_sidechain * _SIDECHAIN | is_meta * _META
         self.rows.messages.append(
-            (
-                key,
-                1,
-                event,
-                uuid,
-                self._parent(message.parent),
-                time,
-                gap,
-                message.kind,
-                message.role,
-                message.model,
-                message.git_branch,
-                message.is_sidechain * _SIDECHAIN | message.is_meta * _META,
-                chars,
-            )
+            (key, 1, event, packed, above, time, gap, message.kind, role, model, branch, flags, chars)
         )
-        self._last = message.uuid, event
+        self._last = uuid, event
         self.rows.chars += chars
+
+    def _content(self, message: int, time: int, blocks: Iterable[Block]) -> int:
+        """The blocks of a message. Returns how many characters they have."""
+        chars = 0
+        for idx, (type_, kind, text, call, name, given, is_error) in enumerate(blocks):
+            chars += len(text)
+            self._block(message, time, idx, type_, kind, text, call)
+            if type_ == "tool_use":
+                self._call(message, time, call, name, given or {})
+            elif type_ == "tool_result":
+                self._result(message, time, call, is_error, text)
+        return chars
 
     def _names(self, message: Message) -> tuple[bytes | str, bytes]:
         if message.uuid:
@@ -182,6 +179,9 @@ class RowMaker:
                 del self._open[next(iter(self._open))]
 
     def _file(self, path: str, time: int) -> None:
+        if path in self._paths:
+            return
+        self._paths.add(path)
         mark = blake2b(path.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         if mark not in self._files:
             self._files.add(mark)

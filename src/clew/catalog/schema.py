@@ -7,14 +7,12 @@ A message that several files repeat has a row for each of them, of which one is 
 
 from __future__ import annotations
 
-import sqlite3
-from datetime import date, timedelta
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable
 
-VERSION = 2
+VERSION = 4
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 SPAN = 1 << 26
 """How many rows of a kind one source may have."""
@@ -35,6 +33,8 @@ CREATE TABLE source (
   host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL, carry TEXT NOT NULL
 );
 
+CREATE INDEX source_look ON source (id, path, size, mtime_ns, ctime_ns, inode, state, problems);
+
 CREATE TABLE beside (
   path TEXT NOT NULL, owner INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
   PRIMARY KEY (path, owner)
@@ -54,6 +54,7 @@ CREATE TABLE session (
   error_count INTEGER NOT NULL, active_us INTEGER NOT NULL, header TEXT NOT NULL
 );
 CREATE INDEX session_by_id ON session (session_id);
+CREATE INDEX session_hidden ON session (session_id) WHERE shown = 0;
 
 CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 
@@ -64,7 +65,6 @@ CREATE TABLE message (
   ts_us INTEGER NOT NULL, gap_us INTEGER NOT NULL, kind INTEGER NOT NULL, role INTEGER NOT NULL,
   model INTEGER NOT NULL, git_branch INTEGER NOT NULL, flags INTEGER NOT NULL, text_chars INTEGER NOT NULL
 );
-CREATE INDEX message_by_event ON message (event);
 
 CREATE TABLE block (
   id INTEGER PRIMARY KEY, message INTEGER NOT NULL, idx INTEGER NOT NULL, type INTEGER NOT NULL,
@@ -82,7 +82,6 @@ CREATE TABLE use (
   output_tokens INTEGER, cache_creation_tokens INTEGER, cache_read_tokens INTEGER, cache_creation_5m_tokens INTEGER,
   cache_creation_1h_tokens INTEGER, reasoning_tokens INTEGER, cost_nano INTEGER NOT NULL, is_priced INTEGER NOT NULL
 );
-CREATE INDEX use_by_id ON use (usage_id);
 
 CREATE TABLE own_use (
   id INTEGER PRIMARY KEY, input_tokens INTEGER, output_tokens INTEGER, cache_creation_tokens INTEGER,
@@ -103,10 +102,23 @@ CREATE TABLE change (
   lines_added INTEGER NOT NULL, lines_removed INTEGER NOT NULL
 );
 
+CREATE TABLE tool_tally (
+  source INTEGER NOT NULL, day INTEGER NOT NULL, name INTEGER NOT NULL, tool_calls INTEGER NOT NULL,
+  tool_errors INTEGER NOT NULL, tool_us INTEGER NOT NULL, longest_us INTEGER NOT NULL, PRIMARY KEY (source, day, name)
+) WITHOUT ROWID;
+
+CREATE TABLE change_tally (
+  source INTEGER NOT NULL, day INTEGER NOT NULL, path TEXT NOT NULL, lines_added INTEGER NOT NULL,
+  lines_removed INTEGER NOT NULL, PRIMARY KEY (source, day, path)
+) WITHOUT ROWID;
+
 CREATE TABLE todo (
   id INTEGER PRIMARY KEY, message INTEGER NOT NULL, idx INTEGER NOT NULL, content TEXT NOT NULL, status TEXT NOT NULL
 );
 """
+
+_INDICES = {"message_by_event": "message (event)", "use_by_id": "use (usage_id)"}
+"""What finds copies."""
 
 TEXT_TABLES = """
 CREATE TABLE pending (doc INTEGER PRIMARY KEY, text TEXT NOT NULL);
@@ -129,13 +141,27 @@ INSERT INTO tally SELECT u.id / {SPAN} AS source, u.ts_us / {DAY} AS day, u.mode
 FROM use u WHERE u.shown = 1 AND u.id BETWEEN ? AND ? GROUP BY source, day, u.model, u.git_branch
 """
 """Sums the calls of a range of keys."""
+TALLIES = {
+    "tally": TALLY,
+    "tool_tally": f"""
+INSERT INTO tool_tally SELECT c.id / {SPAN} AS source, c.ts_us / {DAY} AS day, c.name, count(*), sum(c.is_error),
+  sum(c.duration_us), max(c.duration_us)
+FROM call c JOIN message m ON m.id = c.message WHERE m.shown = 1 AND c.id BETWEEN ? AND ? GROUP BY source, day, c.name
+""",
+    "change_tally": f"""
+INSERT INTO change_tally SELECT c.id / {SPAN} AS source, m.ts_us / {DAY} AS day, c.path, sum(c.lines_added),
+  sum(c.lines_removed)
+FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1 AND c.id BETWEEN ? AND ? GROUP BY source, day, c.path
+""",
+}
+"""The tables of sums, and how each is made for a range of keys."""
 
 VIEWS = f"""
 CREATE VIEW sessions AS SELECT
   s.session_id, s.agent, s.native_id, s.parent_session_id, s.is_agent_session, s.title, s.project, s.git_branch,
   s.agent_version, s.started_us, s.ended_us, d.day_utc, s.message_count, s.turn_count, s.error_count, s.active_us,
   f.path AS source_path, f.host AS source_host, f.state
-FROM session s JOIN source f ON f.id = s.id LEFT JOIN day d ON d.id = s.started_us / {DAY}
+FROM session s LEFT JOIN source f ON f.id = s.id LEFT JOIN day d ON d.id = s.started_us / {DAY}
 WHERE s.shown = 1;
 
 CREATE VIEW messages AS SELECT
@@ -186,6 +212,14 @@ FROM change c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id /
   LEFT JOIN word o ON o.id = c.op LEFT JOIN day d ON d.id = m.ts_us / {DAY}
 WHERE m.shown = 1;
 
+CREATE VIEW tool_days AS SELECT
+  s.session_id, s.agent, s.project, n.text AS name, d.day_utc, t.tool_calls, t.tool_errors, t.tool_us, t.longest_us
+FROM tool_tally t JOIN session s ON s.id = t.source LEFT JOIN word n ON n.id = t.name LEFT JOIN day d ON d.id = t.day;
+
+CREATE VIEW change_days AS SELECT
+  s.session_id, s.agent, s.project, t.path, d.day_utc, t.lines_added, t.lines_removed
+FROM change_tally t JOIN session s ON s.id = t.source LEFT JOIN day d ON d.id = t.day;
+
 CREATE VIEW todos AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id, t.idx, t.content, t.status
 FROM todo t JOIN message m ON m.id = t.message JOIN session s ON s.id = t.id / {SPAN}
@@ -198,6 +232,7 @@ CREATE VIEW sources AS SELECT path, agent, state, size, read_to, problems FROM s
 def create(db: sqlite3.Connection) -> None:
     """Make all tables in an empty file."""
     db.executescript(f"BEGIN; {TABLES} {VIEWS} {TEXT_TABLES}")
+    add_indices(db)
     db.execute("INSERT INTO word VALUES (0, '')")
     db.execute("INSERT INTO day VALUES (0, '', '', '')")
     db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -205,10 +240,24 @@ def create(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
+def add_indices(db: sqlite3.Connection) -> None:
+    """Make the indices that are missing."""
+    for name, columns in _INDICES.items():
+        db.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
+
+
+def drop_indices(db: sqlite3.Connection) -> None:
+    """Before very many rows come: made afterwards, in one go, indices cost a tenth."""
+    for name in _INDICES:
+        db.execute(f"DROP INDEX IF EXISTS {name}")
+
+
 def day_row(day: int) -> tuple[int, str, str, str]:
     """The names of a day, counted from 1970: itself, its week and its month. Day 0 stands for no time at all."""
     if day == 0:
         return 0, "", "", ""
+    from datetime import date, timedelta
+
     found = date(1970, 1, 1) + timedelta(days=day)
     year, week, _ = found.isocalendar()
     return day, found.isoformat(), f"{year:04}-W{week:02}", f"{found.year:04}-{found.month:02}"

@@ -163,30 +163,36 @@ def session_names(conditions: Sequence[Condition] = ()) -> Statement:
     return Statement(f"SELECT {columns} FROM sessions{where} ORDER BY session_id", values)
 
 
-_CALLED = "COUNT(*) AS tool_calls, SUM(is_error) AS tool_errors, SUM(duration_us) AS tool_us"
+_EACH_TOOL = (
+    "(SELECT session_id, agent, project, name, day_utc, ts_us, 1 AS tool_calls, is_error AS tool_errors,"
+    " duration_us AS tool_us, duration_us AS longest_us FROM tool_calls) x"
+)
+"""Call by call, where days are too coarse."""
+_CALLED = "SUM(tool_calls) AS tool_calls, SUM(tool_errors) AS tool_errors, SUM(tool_us) AS tool_us"
 
 
-def tools_by(what: str, conditions: Sequence[Condition] = ()) -> Statement:
+def tools_by(what: str, conditions: Sequence[Condition] = (), *, by_call: bool = False) -> Statement:
     """How often tools were called, and how often that failed."""
     column = EVENT_COLUMNS[what]
     where, values = _where(conditions)
+    table = _EACH_TOOL if by_call else "tool_days"
     return Statement(
-        f"SELECT {column} AS name, {_CALLED} FROM tool_calls{where} GROUP BY {column} ORDER BY {column}", values
+        f"SELECT {column} AS name, {_CALLED} FROM {table}{where} GROUP BY {column} ORDER BY {column}", values
     )
 
 
-def tools_total(conditions: Sequence[Condition] = ()) -> Statement:
+def tools_total(conditions: Sequence[Condition] = (), *, by_call: bool = False) -> Statement:
     """The same in all."""
     where, values = _where(conditions)
-    return Statement(f"SELECT '' AS name, {_CALLED} FROM tool_calls{where}", values)
+    return Statement(f"SELECT '' AS name, {_CALLED} FROM {_EACH_TOOL if by_call else 'tool_days'}{where}", values)
 
 
-def tools(conditions: Sequence[Condition] = ()) -> Statement:
+def tools(conditions: Sequence[Condition] = (), *, by_call: bool = False) -> Statement:
     """The same tool by tool, the one that was called most first."""
     where, values = _where(conditions)
     return Statement(
-        f"SELECT name, {_CALLED}, COUNT(DISTINCT session_id) AS sessions, MAX(duration_us) AS longest_us"
-        f" FROM tool_calls{where} GROUP BY name ORDER BY tool_calls DESC, name",
+        f"SELECT name, {_CALLED}, COUNT(DISTINCT session_id) AS sessions, MAX(longest_us) AS longest_us"
+        f" FROM {_EACH_TOOL if by_call else 'tool_days'}{where} GROUP BY name ORDER BY tool_calls DESC, name",
         values,
     )
 
@@ -204,43 +210,48 @@ def tool_durations(conditions: Sequence[Condition] = ()) -> Statement:
 _CHANGED = "COUNT(DISTINCT path) AS files, SUM(lines_added) AS lines_added, SUM(lines_removed) AS lines_removed"
 
 
-def changes_by(what: str, conditions: Sequence[Condition] = ()) -> Statement:
+def _changes(by_call: bool) -> str:
+    return "file_changes" if by_call else "change_days"
+
+
+def changes_by(what: str, conditions: Sequence[Condition] = (), *, by_call: bool = False) -> Statement:
     """How many files were changed, and by how many lines."""
     column = EVENT_COLUMNS[what]
     where, values = _where(conditions)
     return Statement(
-        f"SELECT {column} AS name, {_CHANGED} FROM file_changes{where} GROUP BY {column} ORDER BY {column}", values
+        f"SELECT {column} AS name, {_CHANGED} FROM {_changes(by_call)}{where} GROUP BY {column} ORDER BY {column}",
+        values,
     )
 
 
-def changes_total(conditions: Sequence[Condition] = ()) -> Statement:
+def changes_total(conditions: Sequence[Condition] = (), *, by_call: bool = False) -> Statement:
     """The same in all."""
     where, values = _where(conditions)
-    return Statement(f"SELECT '' AS name, {_CHANGED} FROM file_changes{where}", values)
+    return Statement(f"SELECT '' AS name, {_CHANGED} FROM {_changes(by_call)}{where}", values)
 
 
-def changed_files(what: str, conditions: Sequence[Condition] = ()) -> Statement:
+def changed_files(what: str, conditions: Sequence[Condition] = (), *, by_call: bool = False) -> Statement:
     """Which files were changed, by day or session: what is made of several of them counts a file once."""
     column = EVENT_COLUMNS[what]
     where, values = _where(conditions)
     return Statement(
         f"SELECT {column} AS name, path, SUM(lines_added) AS lines_added, SUM(lines_removed) AS lines_removed"
-        f" FROM file_changes{where} GROUP BY {column}, path ORDER BY {column}, path",
+        f" FROM {_changes(by_call)}{where} GROUP BY {column}, path ORDER BY {column}, path",
         values,
     )
 
 
 def names_of(table: str) -> Statement:
     """The values of what a filter looks at: names of tools, or paths of files."""
-    column = {"tool_calls": "name", "file_changes": "path"}[table]
+    column = {"tool_days": "name", "change_days": "path"}[table]
     return Statement(f"SELECT {column} AS name FROM {table} GROUP BY {column} ORDER BY {column}")
 
 
 SESSIONS_WITH = {
-    "tool": "SELECT session_id FROM tool_calls{where} GROUP BY session_id ORDER BY session_id",
-    "file": "SELECT session_id FROM file_changes{where} GROUP BY session_id ORDER BY session_id",
+    "tool": "SELECT session_id FROM tool_days{where} GROUP BY session_id ORDER BY session_id",
+    "file": "SELECT session_id FROM change_days{where} GROUP BY session_id ORDER BY session_id",
     "error": "SELECT session_id FROM sessions WHERE error_count > 0 ORDER BY session_id",
-    "edit": "SELECT session_id FROM file_changes GROUP BY session_id ORDER BY session_id",
+    "edit": "SELECT session_id FROM change_days GROUP BY session_id ORDER BY session_id",
     "subagent": "SELECT parent_session_id AS session_id FROM sessions WHERE parent_session_id <> ''"
     " GROUP BY parent_session_id ORDER BY parent_session_id",
     "thinking": "SELECT session_id FROM messages WHERE event_id IN"
@@ -273,17 +284,19 @@ def catalogue() -> Iterator[tuple[str, Statement]]:
             yield f"sessions by {what}{mark}", sessions_by(what, conditions)
         yield f"sessions total{mark}", sessions_total(conditions)
         yield f"sessions{mark}", session_names(conditions)
-        for what in EVENT_COLUMNS:
-            yield f"tools by {what}{mark}", tools_by(what, conditions)
-            yield f"changes by {what}{mark}", changes_by(what, conditions)
-            yield f"files by {what}{mark}", changed_files(what, conditions)
-        yield f"tools total{mark}", tools_total(conditions)
-        yield f"changes total{mark}", changes_total(conditions)
-        yield f"tools{mark}", tools(conditions)
+        exact = [*chosen[:1], since("ts_us", 1), until("ts_us", 2**60)] if conditions else []
+        for each, by_call, limits in (("", False, conditions), ("each of ", True, exact)):
+            for what in EVENT_COLUMNS:
+                yield f"{each}tools by {what}{mark}", tools_by(what, limits, by_call=by_call)
+                yield f"{each}changes by {what}{mark}", changes_by(what, limits, by_call=by_call)
+                yield f"{each}files by {what}{mark}", changed_files(what, limits, by_call=by_call)
+            yield f"{each}tools total{mark}", tools_total(limits, by_call=by_call)
+            yield f"{each}changes total{mark}", changes_total(limits, by_call=by_call)
+            yield f"{each}tools{mark}", tools(limits, by_call=by_call)
         yield f"durations{mark}", tool_durations(conditions)
     for what in USAGE_COLUMNS:
         yield f"names by {what}", usage_names(what)
-    for table in ("tool_calls", "file_changes"):
+    for table in ("tool_days", "change_days"):
         yield f"names of {table}", names_of(table)
     for what in SESSIONS_WITH:
         yield f"sessions with {what}", sessions_with(what)

@@ -56,6 +56,7 @@ class Stats:
     def __init__(self, ask: Ask, choice: Choice, *, is_full: bool) -> None:
         self._answers: dict[Statement, list[tuple[Any, ...]]] = {}
         self._open, self._choice, self.is_full = ask, choice, is_full
+        self._by_call = choice.by_call
         self._usage = list(self._usage_conditions())
         self._sessions = list(self._session_conditions())
         self._events = list(self._event_conditions())
@@ -90,7 +91,7 @@ class Stats:
     def _inside(self) -> Iterator[Condition]:
         """Conditions on the session for what is in it."""
         choice = self._choice
-        for what, wanted, table in (("tool", choice.tool, "tool_calls"), ("file", choice.file, "file_changes")):
+        for what, wanted, table in (("tool", choice.tool, "tool_days"), ("file", choice.file, "change_days")):
             if wanted is not None:
                 names = matching(wanted, [name for (name,) in self._ask(statements.names_of(table))])
                 column = {"tool": "name", "file": "path"}[what]
@@ -128,25 +129,27 @@ class Stats:
         if timeless != Choice():
             yield self._in_sessions(statements.session_names(self._sessions))
         if choice.since_us is not None:
-            yield since("ts_us", choice.since_us)
+            at = choice.since_us
+            yield since("ts_us", at) if choice.by_call else since("day_utc", spelled(at)[:10])
         if choice.until_us is not None:
-            yield until("ts_us", choice.until_us)
+            at = choice.until_us
+            yield until("ts_us", at) if choice.by_call else until("day_utc", spelled(at)[:10])
 
     # What they come to
 
     def totals(self) -> Row:
         """Everything in all."""
-        (row,) = self._ask(statements.usage_total(self._usage, by_call=self._choice.by_call))
+        (row,) = self._ask(statements.usage_total(self._usage, by_call=self._by_call))
         unpriced = [name for name, used in self.by_model().items() if used["cost_is_at_least"]]
         totals = {**used_of(row), "unpriced_models": unpriced}
         if self.is_full:
             for statement, told in (
                 (statements.sessions_total(self._sessions), held_of),
-                (statements.changes_total(self._events), changed_of),
+                (statements.changes_total(self._events, by_call=self._by_call), changed_of),
             ):
                 totals |= told(self._ask(statement)[0])
             # Days add up, and are mostly asked for anyway.
-            days = self._ask(statements.tools_by("day", self._events)) or [("", 0, 0, 0)]
+            days = self._ask(statements.tools_by("day", self._events, by_call=self._by_call)) or [("", 0, 0, 0)]
             totals |= called_of(("", *(sum(column) for column in list(zip(*days, strict=True))[1:])))
         return totals
 
@@ -155,11 +158,11 @@ class Stats:
         return {row[0]: used_of(row) for row in self._used("model")}
 
     def _used(self, what: str) -> list[tuple[Any, ...]]:
-        return self._ask(statements.usage_by(what, self._usage, by_call=self._choice.by_call))
+        return self._ask(statements.usage_by(what, self._usage, by_call=self._by_call))
 
     def cells(self, by: str, other: str) -> list[tuple[str, str, Row]]:
         """What was used by two things at once: both names, and what it comes to."""
-        found = self._ask(statements.usage_cells(by, other, self._usage, by_call=self._choice.by_call))
+        found = self._ask(statements.usage_cells(by, other, self._usage, by_call=self._by_call))
         return [(name, second, used_of(("", 0, *sums, None, None))) for name, second, *sums in found]
 
     def rows(self, by: str) -> list[Row]:
@@ -179,7 +182,7 @@ class Stats:
         found: dict[str, Row] = {}
         for statement, told in (
             (statements.sessions_by(base, self._sessions), held_of),
-            (statements.tools_by(base, self._events), called_of),
+            (statements.tools_by(base, self._events, by_call=self._by_call), called_of),
         ):
             for row in self._ask(statement):
                 _add(found.setdefault(of(row[0]), {}), told(row))
@@ -197,13 +200,15 @@ class Stats:
 
     def _changes(self, by: str, base: str, of: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
         if by == base:
-            for row in self._ask(statements.changes_by(base, self._events)):
+            for row in self._ask(statements.changes_by(base, self._events, by_call=self._by_call)):
                 yield row[0], changed_of(row)
             return
         # A file that was changed on several days of a week is one file.
         paths: dict[str, set[str]] = {}
         lines: dict[str, list[int]] = {}
-        for name, path, added, removed in self._ask(statements.changed_files(base, self._events)):
+        for name, path, added, removed in self._ask(
+            statements.changed_files(base, self._events, by_call=self._by_call)
+        ):
             paths.setdefault(of(name), set()).add(path)
             sums = lines.setdefault(of(name), [0, 0])
             sums[0], sums[1] = sums[0] + added, sums[1] + removed
@@ -224,7 +229,9 @@ class Stats:
         for name, duration, count in self._ask(statements.tool_durations(self._events)):
             spans.setdefault(name, []).append((duration, count))
         rows = []
-        for name, calls, errors, spent, sessions, longest in self._ask(statements.tools(self._events)):
+        for name, calls, errors, spent, sessions, longest in self._ask(
+            statements.tools(self._events, by_call=self._by_call)
+        ):
             rows.append(
                 {
                     "tool": name,
@@ -325,7 +332,7 @@ def held_of(row: Sequence[Any]) -> Row:
 def called_of(row: Sequence[Any]) -> Row:
     """What a row of tools says."""
     _, calls, errors, spent = row
-    return {"tool_calls": calls, "tool_errors": errors or 0, "tool_seconds": (spent or 0) / 1_000_000}
+    return {"tool_calls": calls or 0, "tool_errors": errors or 0, "tool_seconds": (spent or 0) / 1_000_000}
 
 
 def changed_of(row: Sequence[Any]) -> Row:

@@ -14,8 +14,9 @@ from clew.catalog import discover, indexing, place, tail, workers
 from clew.catalog.fresh import PRINT, Outlook, file_mark, is_same, look, note_time, print_of
 from clew.catalog.locking import WAIT, locked
 from clew.catalog.resolve import settle
+from clew.catalog.schema import add_indices, drop_indices
 from clew.catalog.workers import Task, Work
-from clew.catalog.writing import RowWriter, transaction
+from clew.catalog.writing import RowWriter, span_of, transaction
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.sources.local import Found
@@ -33,6 +34,10 @@ class Report(NamedTuple):
     problems: int
     moved: str | None = None
     """Where a catalog was moved that could not be used."""
+    unreadable: int = 0
+    """Sources that could not be opened or read."""
+    passed_over: tuple[str, ...] = ()
+    """Sources whose names are no text: the catalog has no place for them."""
 
     def counts(self) -> dict[str, int]:
         """The same as plain numbers."""
@@ -68,7 +73,10 @@ def sync(
         except indexing.WriteFailed as error:
             raise SourceUnreadable(f"{folder}: the catalog cannot be written: {error}") from error
         except indexing.Unusable:
-            moved = _move_aside(folder)
+            from clew.catalog.mending import rebuild
+
+            # The rows and the text are whole, sessions among them whose source is gone.
+            rebuild(folder)
             return _sync(hosts, folder, full, tell, count)._replace(moved=moved)
 
 
@@ -144,13 +152,14 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, 
         if anew:
             with transaction(db):
                 discover.note_places(db, places, folder)
-        return _report(db, work)
+        return _report(db, work)._replace(passed_over=plan.passed_over)
     finally:
         db.close()
 
 
 def _settle(db: sqlite3.Connection, folder: Path, is_large: bool) -> None:
     with transaction(db):
+        add_indices(db)
         shown = settle(db)
         # Should we be killed before they are in the index, their sources are read anew.
         flights = {(message // place.SPAN,) for message in shown}
@@ -173,7 +182,10 @@ def _report(db: sqlite3.Connection, work: Work) -> Report:
     (sources, gone, problems) = db.execute(
         "SELECT count(*), coalesce(sum(state = 'gone'), 0), coalesce(sum(problems NOT IN ('', '[]')), 0) FROM source"
     ).fetchone()
-    return Report(work, sources, gone, problems)
+    (unreadable,) = db.execute(
+        """SELECT count(*) FROM source WHERE problems LIKE '%"unreadable"%' AND state <> 'gone'"""
+    ).fetchone()
+    return Report(work, sources, gone, problems, unreadable=unreadable)
 
 
 class _Plan:
@@ -182,6 +194,7 @@ class _Plan:
     def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
         self._db, self._folder = db, folder
         self.tasks: list[Task] = []
+        self.passed_over: tuple[str, ...] = ()
         self._added: set[int] = set()
         self._work = Work()
 
@@ -191,6 +204,9 @@ class _Plan:
             path: (number, state) for number, path, state in self._db.execute("SELECT id, path, state FROM source")
         }
         present = {str(found.source.path): found for found in discover.sources(hosts)}
+        self.passed_over = tuple(sorted(path for path in present if not discover.is_text(path)))
+        for path in self.passed_over:
+            del present[path]
         lost = {path: number for path, (number, state) in known.items() if path not in present and state != "gone"}
         with transaction(self._db):
             for path, found in present.items():
@@ -214,7 +230,10 @@ class _Plan:
         """The source that has another name now: the same file, with the same beginning."""
         if not lost:
             return None
-        inode = os.stat(path).st_ino
+        try:
+            inode = os.stat(path).st_ino
+        except OSError:
+            return None
         query = "SELECT id, path, size, read_to, prefix FROM source WHERE inode = ? AND state = 'live'"
         for number, old, size, read_to, prefix in self._db.execute(query, (inode,)).fetchall():
             if old in lost and _still_begins(path, read_to if read_to >= 0 else size, prefix[:PRINT]):
@@ -275,7 +294,9 @@ class _Plan:
             if self._take_tail(number, now):
                 return
         source = discover.from_notes(agent, path, notes)
-        self.tasks.append(Task(number, agent, source, shard, shard >= 0 or state != "new"))
+        # A sync that was killed may have written a part of it.
+        rows = self._db.execute("SELECT 1 FROM message WHERE id BETWEEN ? AND ?", span_of(number)).fetchone()
+        self.tasks.append(Task(number, agent, source, shard, shard >= 0 or state != "new" or rows is not None))
 
     def _take_tail(self, number: int, now: os.stat_result) -> bool:
         source = tail.grown(self._db, number, now)
@@ -297,6 +318,8 @@ class _Plan:
         with transaction(self._db):
             flights = [(task.number,) for task in self.tasks]
             self._db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
+            if not _has(self._db, "SELECT 1 FROM message"):
+                drop_indices(self._db)
         total = sum(task.source.size for task in self.tasks)
         count = count or (1 if total < WORTH_SPREADING else os.cpu_count() or 1)
         done = 0

@@ -66,7 +66,7 @@ def _torn(rest: bytes) -> list[dict[str, Any]]:
     """What stands behind the last line end must be the beginning of a line, and no more than that."""
     try:
         json.loads(rest)
-    except ValueError:
+    except (ValueError, RecursionError):
         if rest.strip():
             return [{"code": "torn-tail", "line": 0}]
     raise Odd

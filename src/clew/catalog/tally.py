@@ -187,26 +187,27 @@ def general(agent: Agent, source: SourceFile) -> Calls:
 
 def _summed(table: PriceTable, calls: Calls) -> list[Group] | None:
     """Groups without a look at single times: those of a day begin alike. None where one is spelled in another way."""
-    rows: dict[tuple[str, str | None, str], list[list[int]]] = {}
-    times: dict[tuple[str, str | None, str], list[str]] = {}
-    for model, time, branch, counts in calls.by_key.values():
+    groups: dict[tuple[str, str | None, str], tuple[list[str], list[list[int]]]] = {}
+    model, branch, day = None, None, ""
+    times: list[str] = []
+    rows: list[list[int]] = []
+    for said, time, on, counts in calls.by_key.values():
         if type(time) is not str or len(time) != 24 or time[23] != "Z":
             return None
-        group = (model, branch, time[:10])
-        if group in rows:
-            rows[group].append(counts)
-            times[group].append(time)
-        else:
-            rows[group], times[group] = [counts], [time]
-    groups = []
-    for group, found in rows.items():
-        first, last = _since_epoch(min(times[group])), _since_epoch(max(times[group]))
-        day = first // DAY
-        if not day or last // DAY != day:
+        # Calls that follow each other are mostly alike.
+        if said != model or on != branch or time[:10] != day:
+            model, branch, day = said, on, time[:10]
+            times, rows = groups.setdefault((said, branch, day), ([], []))
+        times.append(time)
+        rows.append(counts)
+    found = []
+    for (said, on, _), (times, rows) in groups.items():
+        first, last = _since_epoch(min(times)), _since_epoch(max(times))
+        if not first // DAY or first // DAY != last // DAY:
             return None
-        branch = group[1] or calls.branch or ""
-        groups.append(_group(table, group[0], branch, day, (first, last), _tokens(*zip(*found, strict=True))))
-    return groups
+        tokens = _tokens(*zip(*rows, strict=True))
+        found.append(_group(table, said, on or calls.branch or "", first // DAY, (first, last), tokens))
+    return found
 
 
 def _grouped(table: PriceTable, calls: Calls) -> list[Group]:
@@ -328,5 +329,6 @@ def _sum(column: Sequence[int]) -> int | None:
     """The sum of what is known; None where nothing is."""
     if min(column) != UNKNOWN:
         return sum(column)
-    known = [number for number in column if number != UNKNOWN]
-    return sum(known) if known else None
+    if max(column) == UNKNOWN:
+        return None
+    return sum(number for number in column if number != UNKNOWN)

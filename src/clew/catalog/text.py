@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from clew.catalog.tokens import MAX_WORD, humps, spelled
+from clew.catalog.tokens import has_giant, humps, spelled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ class TextWriter:
         for identifier in humps(text):
             # A value of its own: no phrase leads from one into another.
             document.add_text("text", identifier)
-        if len(text) > MAX_WORD // 4 and max(map(len, text.split()), default=0) > MAX_WORD // 4:
+        if has_giant(text):
             document.add_text("text", GIANT)
         self._writer.add_document(document)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from clew.catalog.schema import SPAN
 
-CHUNK = 32 << 10
+CHUNK = 64 << 10
 """Bytes of text that are packed together: about what one look costs."""
 LEVEL = 1
 """Higher levels cost several times as much and save a tenth."""

@@ -8,19 +8,27 @@ camelCase are words too: they stand behind the text, each identifier's by themse
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from unicodedata import category, normalize
 
 MAX_WORD = 65_530
 """Longer words, in bytes, are not indexed."""
+_GIANT = MAX_WORD // 4
+"""Characters that can be as many bytes."""
 
-_CASES = bytes(0x41 if 0x41 <= code <= 0x5A else 0x61 if 0x61 <= code <= 0x7A else 0x20 for code in range(256))
+_CASES = b"".join(
+    b"A" if char.isupper() else b"a" if char.islower() else b"0" if char.isdigit() else b" "
+    for char in (bytes([code]) for code in range(256))
+)
+"""What kind of letter each byte is; all that is not ASCII parts words here."""
 _ASCII = bytes(range(128))
-_CAMEL = r"(?<![A-Za-z0-9])[A-Za-z0-9]*[a-z][A-Z][A-Za-z0-9]*"
 _HUMP = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
 _WORD = re.compile(r"[^\W_]+")
 _LONGEST = 200
 """A longer run of letters is no identifier."""
+_HIGH = r"[^\x00-\x7f]+"
+_SHORT = 16
+"""Runs beyond ASCII up to this length are met again and again."""
 
 _ALONE = (
     "[\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u30ff\u3105-\u318f\u31a0-\u31bf\u31f0-\u31ff"
@@ -43,15 +51,48 @@ def spelled(text: str) -> str:
     if _HARMLESS.issuperset(high) or all(map(_is_harmless, set(high))):
         # Only ASCII has cases then, and bytes are many times quicker.
         return raw.lower().decode()
-    return normalize("NFKC", text).casefold().translate(_FOLDED)
+    return _compiled(_HIGH).sub(_fold_match, raw.lower().decode())
+
+
+def _fold_match(found: re.Match[str]) -> str:
+    return _fold_short(found[0]) if len(found[0]) <= _SHORT else _fold(found[0])
+
+
+def _fold(run: str) -> str:
+    """Letters beyond ASCII. What stands before and behind has no part in it: marks on letters go anyway."""
+    return normalize("NFKC", run).casefold().translate(_FOLDED)
+
+
+_fold_short = lru_cache(4096)(_fold)
 
 
 def humps(text: str) -> list[str]:
     """The parts of each camelCase identifier, each identifier once."""
-    if b"aA" not in text.encode("utf-8", "surrogatepass").translate(_CASES):
+    raw = text.encode("utf-8", "surrogatepass")
+    cases = raw.translate(_CASES)
+    at = cases.find(b"aA")
+    if at < 0:
         return []
-    found = dict.fromkeys(name for name in _compiled(_CAMEL).findall(text) if len(name) <= _LONGEST)
-    return [" ".join(_compiled(_HUMP).findall(name)).lower() for name in found]
+    names: dict[bytes, None] = {}
+    while at >= 0:
+        start, end = cases.rfind(b" ", 0, at) + 1, cases.find(b" ", at)
+        end = len(raw) if end < 0 else end
+        if end - start <= _LONGEST:
+            names[raw[start:end]] = None
+        at = cases.find(b"aA", end)
+    return [" ".join(_compiled(_HUMP).findall(name.decode())).lower() for name in names]
+
+
+def has_giant(text: str) -> bool:
+    """True where a word may be too long for the index."""
+    at = 0
+    while at + _GIANT < len(text):
+        end = at + _GIANT + 1
+        space = max(text.rfind(" ", at, end), text.rfind("\n", at, end))
+        if space < 0:
+            return max(map(len, text[at:].split()), default=0) > _GIANT
+        at = space + 1
+    return False
 
 
 def words(text: str) -> list[str]:

@@ -65,6 +65,11 @@ class Telling(NamedTuple):
 
     messages: Iterator[list[Message]]
     facts: Callable[[], tuple[Facts, list[Call]]]
+    reading: object
+
+    def problems(self) -> list[dict[str, Any]]:
+        """What was wrong with its lines, as far as its reading keeps that."""
+        return [{"code": code, "line": line} for code, line in getattr(self.reading, "findings", ())]
 
 
 class NotAtOnce(Exception):
@@ -76,11 +81,11 @@ def tell(agent: Agent, source: SourceFile, *, at_once: bool) -> Telling:
     places = Places()
     if at_once:
         reading = cast(CountsAtOnce, agent).read_and_count(source)
-        return Telling(_messages(reading, places), lambda: _end(*reading.facts(), places))
+        return Telling(_messages(reading, places), lambda: _end(*reading.facts(), places), reading)
     facts = skim(agent, source, tree=False, counts=True)
     units = agent.read(source, facts)
     encodes = units if isinstance(units, Encodes) else _Encoded(units)
-    return Telling(_messages(encodes, places), lambda: _end(facts, True, places))
+    return Telling(_messages(encodes, places), lambda: _end(facts, True, places), units)
 
 
 def _end(facts: Facts, is_right: bool, places: Places) -> tuple[Facts, list[Call]]:

@@ -26,9 +26,9 @@ from clew.catalog.texts import Packer
 from clew.catalog.writing import RowWriter, transaction
 from clew.errors import ClewError, SourceUnreadable
 
-HEAP = 96 << 20
+HEAP = 48 << 20
 """Bytes that the text index of one process may hold before it writes a segment."""
-BATCH = 8 << 20
+BATCH = 4 << 20
 """Bytes of sources whose rows are written in one transaction."""
 COMMIT = 256 << 20
 """Bytes of sources after which the text index is made durable."""
@@ -310,10 +310,15 @@ def _listen(pipes: dict[int, int], tell: Callable[[Work], None]) -> Work:
     """Hear what the workers say until they are all done."""
     total, failure = Work(), b""
     waiting = dict(pipes)
+    # And not select(), which knows the first thousand files of a process alone.
+    ready = select.poll()
+    for reader in waiting:
+        ready.register(reader, select.POLLIN)
     while waiting:
-        for reader in select.select(list(waiting), [], [])[0]:
+        for reader, _ in ready.poll():
             said = os.read(reader, _WORK.size)
             if not said:
+                ready.unregister(reader)
                 os.close(reader)
                 if os.waitpid(waiting.pop(reader), 0)[1] and not failure:
                     failure = b"a worker was stopped; the next sync goes on"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clew.agents.told import most
-from clew.catalog.schema import SPAN, add_days
+from clew.catalog.schema import SPAN, TALLIES, add_days, add_indices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ class RowWriter:
         """Remove all rows of a source. Copies of them in other sources are to be looked at anew."""
         span = span_of(source)
         for table, key in (("message", "event"), ("use", "usage_id")):
+            if self._db.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ?", span).fetchone() is None:
+                continue
+            add_indices(self._db)
             self._db.execute(
                 f"INSERT OR IGNORE INTO loose SELECT {key} FROM {table} a WHERE a.id BETWEEN ? AND ? AND EXISTS"
                 f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id NOT BETWEEN ? AND ?)",
@@ -82,7 +85,8 @@ class RowWriter:
         for table in KEYED:
             self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
-        self._db.execute("DELETE FROM tally WHERE source = ?", (source,))
+        for table in TALLIES:
+            self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
         for table in ("pending", "stale"):
             self._db.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", span)
         self._db.execute("DELETE FROM text WHERE first BETWEEN ? AND ?", span)
@@ -90,9 +94,16 @@ class RowWriter:
     def write(self, rows: Rows) -> None:
         """Write what a source told."""
         words = self._words
-        messages = [(*m[:7], words[m[7]], words[m[8]], words[m[9]], words[m[10]], *m[11:]) for m in rows.messages]
+        messages = [
+            (key, shown, event, uuid, parent, time, gap, words[kind], words[role], words[model], words[branch], *more)
+            for key, shown, event, uuid, parent, time, gap, kind, role, model, branch, *more in rows.messages
+        ]
+        blocks = [
+            (key, message, idx, words[type_], words[kind], chars, call)
+            for key, message, idx, type_, kind, chars, call in rows.blocks
+        ]
         self._many("message", 13, messages)
-        self._many("block", 7, [(*row[:3], words[row[3]], words[row[4]], *row[5:]) for row in rows.blocks])
+        self._many("block", 7, blocks)
         self._many("call", 8, [(*row[:4], words[row[4]], *row[5:]) for row in rows.calls])
         self._many("change", 6, [(*row[:3], words[row[3]], *row[4:]) for row in rows.changes])
         self._many("todo", 5, rows.todos)

@@ -21,6 +21,7 @@ OPTIONS = {
 COMMANDS = {
     "list": "Sessions, newest first.",
     "show": "One session, readable.",
+    "web": "All of it in a browser, on this machine alone.",
     "search": "Everything that was said, thought, called and given back.",
     "stats": "Tokens, costs, turns, tools, time and changed lines.",
     "tail": "The end of a session, and with -f what comes.",

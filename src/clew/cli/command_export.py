@@ -18,6 +18,7 @@ from clew.errors import UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.markdown import write_markdown
 from clew.filters import Filters
+from clew.io.compress import SUFFIXES
 from clew.library import Library, StoredSession
 from clew.model.time import spell_time
 from clew.render.branching import Forks
@@ -30,7 +31,9 @@ _LAYOUTS = ("date", "project")
 
 @click.command("export")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...")
-@click.option("--to", "form", type=click.Choice(list(FORMATS)), help="The format; json unless you say otherwise.")
+@click.option(
+    "--to", "form", type=click.Choice(list(FORMATS)), help="The format; else what the suffix of -o says, else json."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several sessions.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
@@ -75,7 +78,7 @@ def command(
     An HTML page needs nothing but itself. Of one session it holds the sub-agents too; in a folder each session has a
     page of its own, and --site adds an index of all of them.
     """
-    form = _form(form, site, carry, output)
+    form = _form(_named(form, output) if layout is None else form, site, carry, output)
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --to {form} contradict each other")
     if gz and zst:
@@ -101,6 +104,17 @@ def command(
         else:
             writer.to_folder(found, _folder(output))
     return UNREADABLE if unreadable or writer.unreadable else 0
+
+
+def _named(form: str | None, output: Path | None) -> str | None:
+    """The format that the name of a file says, where nothing else does."""
+    if output is None or output.is_dir():
+        return form
+    suffix = (output.with_suffix("") if output.suffix in SUFFIXES else output).suffix
+    said = next((name for name, known in FORMATS.items() if known == suffix), None)
+    if form is not None and said is not None and said != form:
+        raise UsageError(f"{output.name} and --to {form} contradict each other")
+    return form or said
 
 
 def _form(form: str | None, site: Path | None, carry: bool, output: Path | None) -> str | None:
@@ -172,9 +186,7 @@ class Writer:
         session = self.masking.session(session)
         if self.form == "markdown":
             messages = (unit.value for unit in session.units() if unit.is_message)
-            write_markdown(
-                session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree)
-            )
+            write_markdown(session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree))
             if self.masking.masked.total() > before:
                 out.write(f"\n---\n\n*Redacted by clew: {self.masking.words()}.*\n".encode())
             return

@@ -28,7 +28,7 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     """Ask the catalog in SQL; nothing can be changed. JSON prints one row a line.
 
     Tables: sessions, messages, blocks, tool_calls, usage, usage_days, file_changes, todos, sources. Run `clew sync`
-    before: this command answers from the catalog as it is.
+    before: this command answers from the catalog as it is, and prints what is there, unmasked.
     """
     from clew.catalog import place
 
@@ -37,16 +37,21 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     if db is None:
         raise SourceUnreadable("there is no catalog yet; `clew sync` makes it")
     db.set_authorizer(_only_reading)
+    # Without a call back into Python now and then, nobody could stop a question.
+    db.set_progress_handler(lambda: 0, _STEPS)
     try:
         cursor = db.execute(query)
         names = [column[0] for column in cursor.description or ()]
         return _print(names, iter(cursor), as_csv, wants_json(context, as_json))
     except (sqlite3.Error, sqlite3.Warning) as error:
+        if str(error) == "interrupted":
+            raise KeyboardInterrupt from None
         raise UsageError(f"{error}") from error
     finally:
         db.close()
 
 
+_STEPS = 100_000
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
 

@@ -62,6 +62,10 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, as_json: bool) -> N
         report = sync(hosts, folder, full=full, tell=_bar(stack) if sys.stderr.isatty() and not as_json else None)
     if report.moved is not None:
         say(f"clew: the catalog could not be used; it was moved to {report.moved} and made anew")
+    for path in report.passed_over:
+        say(f"clew: {ascii(path)[1:-1]}: its name is no text, so it is left out of the catalog; `clew list` shows it")
+    if report.unreadable:
+        say(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
     if as_json:
         print_json(report.counts())
     elif sys.stderr.isatty():

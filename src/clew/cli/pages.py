@@ -66,6 +66,7 @@ class Pages:
         def work(share: list[int]) -> JSON:
             return [self._page(sessions[number], folder / names[number], links) for number in share]
 
+        self._masking.prepare()
         shares = shared_out([session.source.size for session in sessions], os.cpu_count() or 1)
         rows = [row for done in spread(work, shares) for row in done]
         self._count(rows)

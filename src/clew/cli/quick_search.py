@@ -133,9 +133,21 @@ def _print(found: Found, options: dict[str, Any]) -> int:
         text = hits_shown.as_json(found, terminal)
     else:
         text = "".join(hits_shown.as_text(found, terminal and "NO_COLOR" not in os.environ))
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.flush()
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.flush()
+    except OSError as error:
+        return _unheard(error)
     more = None if "json" in options else hits_shown.remainder(found, options.get("offset", 0))
     if more:
         sys.stderr.write(more + "\n")
     return 0 if found.hits else 1
+
+
+def _unheard(error: OSError) -> int:
+    """What all commands do where nobody takes their output: say why, unless the reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 141
+    sys.stderr.write(f"clew: {error.strerror or error}\n")
+    return 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -17,6 +18,8 @@ def answered(words: list[str]) -> int | None:
     if options is None or sys.stdout.isatty():
         return None
     homes, by = options
+    # The process ends with its answer, and makes much until then.
+    gc.disable()
     from clew.catalog.answer import fresh_stats
     from clew.catalog.place import catalog_folder
     from clew.catalog.stats import BY, Choice, report

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clew.cli.output import say
+from clew.host import config_dir
 from clew.io.compress import open_source
 from clew.library import StoredSession
 from clew.model.json import JSON
@@ -33,6 +34,12 @@ DATA = "none"
 _CHOICE = "clew.redact"
 _SUSPECT = re.compile(r"(?i)\S{16}|pass|pwd|secret|token|key|auth|cred|bearer|login|pin\b")
 """What a short text must hold to hold a secret."""
+_UNSHOWN = frozenset(
+    ("id", "agent", "agent_id", "parent_session_id", "workspace", "path", "slug", "started_at", "ended_at")
+)
+"""Names, places and times in a row, which tables leave out, or which say nothing that was said."""
+RULES_FILE = "redaction.toml"
+"""A person's own rules, spelled here for the same reason as the profiles."""
 
 
 def redacting(function: F) -> F:
@@ -76,6 +83,13 @@ def _as_it_is(text: str, _path: str | None = None) -> str:
     return text
 
 
+def _shown(rows: Iterable[dict[str, JSON]]) -> Iterator[str]:
+    """The texts of rows that come from a session and that a list for people shows."""
+    for row in rows:
+        yield from (value for name, value in row.items() if isinstance(value, str) and name not in _UNSHOWN)
+        yield str((row.get("source") or {}).get("host"))
+
+
 class Redaction:
     """The masking of one run."""
 
@@ -106,6 +120,11 @@ class Redaction:
         from clew.redact.tree import Redactor
 
         return Redactor(self.setting, self.masked if counted else None)
+
+    def prepare(self) -> None:
+        """Load the rules now: processes that are forked later have them then."""
+        if self.is_on:
+            self.redactor(counted=False).once("password")
 
     def session(self, session: StoredSession) -> StoredSession:
         """The session as it may be seen."""
@@ -170,12 +189,16 @@ class Redaction:
         return map(redactor.value, kept)
 
     def rows(self, rows: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-        """What a list says of sessions. Where no title can hold a secret, not even the rules are loaded for it."""
-        titles = (str(row.get("title")) for row in rows)
-        if self.profile == TEXT and not self._rules and not any(map(_SUSPECT.search, titles)):
+        """What a list says of sessions. Where nothing it shows can hold a secret, the rules are not even loaded."""
+        if not (self.was_asked or self._has_rules) and not any(map(_SUSPECT.search, _shown(rows))):
             return rows
         masked: list[dict[str, JSON]] = self.value(rows)
         return masked
+
+    @property
+    def _has_rules(self) -> bool:
+        """True where the person has rules of their own."""
+        return self._rules is not None or (config_dir() / RULES_FILE).is_file()
 
     def value(self, value: JSON) -> JSON:
         """A value that stands alone."""

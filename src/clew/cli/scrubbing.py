@@ -6,14 +6,19 @@ from pathlib import Path
 
 import click
 
+from clew.archive.cached import CACHE
+from clew.archive.layout import archive_folder
 from clew.catalog.place import DATABASE
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.errors import Busy
 from clew.host import data_dir
 from clew.library import Library, StoredSession
-from clew.migrate.scrub import carry_out, files_of, leftovers, plan
+from clew.migrate.scrub import carry_out, files_of, is_archived, leftovers, plan
 from clew.model.json import JSON
+from clew.sources.known import REMOTES
+
+_PRUNE = "`clew archive`, then `clew archive prune --keep-versions 1 --apply`, lets older versions of all files go"
 
 
 class Scrub:
@@ -24,7 +29,7 @@ class Scrub:
         self._kept = data_dir() / "rescue" / f"scrub-{shelf.hosts[0].now():%Y%m%dT%H%M%S%f}"
         self.rows: list[dict[str, JSON]] = []
         self._values: set[str] = set()
-        self._folders: dict[Path, None] = {}
+        self._folders = dict.fromkeys(data_dir() / name for name in (CACHE, REMOTES))
         self._cleaned: set[Path] = set()
 
     def session(self, session: StoredSession) -> None:
@@ -57,15 +62,21 @@ class Scrub:
         if self._write and self.rows and (catalog / DATABASE).exists():
             _purge(self._shelf, catalog)
         left = sorted({str(path) for path in leftovers(self._values, self._folders)} - self._files())
+        archive = archive_folder(None)
+        archives = [str(archive)] if is_archived(archive, self._sessions()) else []
         if as_json:
-            print_json({"written": self._write, "sessions": self.rows, "left": left})
+            print_json({"written": self._write, "sessions": self.rows, "left": left + archives})
             return
         for row in self.rows:
             found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())
             click.echo(f"{row['agent']}:{row['session']}  {found}")
             for file in row["files"]:
                 click.echo(f"  {file['path']}  {file['records']} records")
-        self._say_rest(left)
+        self._say_rest([*left, *(f"{folder}: {_PRUNE}" for folder in archives)])
+
+    def _sessions(self) -> list[tuple[str, str]]:
+        """The agent and the id of each session in which something was found."""
+        return [(row["agent"], row["session"]) for row in self.rows]
 
     def _files(self) -> set[str]:
         """The files that a run without --write would clean."""

@@ -17,7 +17,7 @@ FIELDS = (
     "reasoning_tokens",
 )
 _UNKNOWN = -1
-MOST = 2**63 - 1
+MOST = 10**10
 """A larger count is no count, and neither is one below zero."""
 
 

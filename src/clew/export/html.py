@@ -121,11 +121,11 @@ def _unpack(stream: BinaryIO, out: IO[bytes]) -> bool:
 
 def _decode(text: bytes, stream: BinaryIO, out: IO[bytes]) -> None:
     """Base64 up to the end of the element; its pieces are whole but for the last."""
-    while b"<" not in text and (more := stream.read(_SPOOL)):
-        whole = len(text) - len(text) % 4
-        out.write(base64.b64decode(text[:whole], validate=True))
-        text = text[whole:] + more
     try:
+        while b"<" not in text and (more := stream.read(_SPOOL)):
+            whole = len(text) - len(text) % 4
+            out.write(base64.b64decode(text[:whole], validate=True))
+            text = text[whole:] + more
         out.write(base64.b64decode(text.partition(b"<")[0], validate=True))
     except ValueError as error:
         raise InvalidDocument(f"the document that the page carries is damaged: {error}") from error

@@ -6,12 +6,16 @@ there are limits to their number and size. Modes and times are not taken over: w
 
 from __future__ import annotations
 
+import errno
+import lzma
 import os
 import secrets
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
@@ -31,6 +35,17 @@ _FOLDER, _FILE = 0o700, 0o600
 _TAIL = 22 + 65535
 _END_OF_ZIP = b"PK\x05\x06"
 _BLOCK = 1 << 20
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    EOFError,
+    ValueError,
+    struct.error,
+)
+"""What reading an archive raises where it is not as it was written."""
 
 
 class Entry(NamedTuple):
@@ -66,7 +81,12 @@ def unpack(path: Path, target: Path) -> list[Path]:
         entries = _in_zip if _is_zip(_head(path)) else _in_tar
         names = _unpack(entries(path), made)
         made.replace(target)
-    except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except _DAMAGED as error:
+        raise SourceUnreadable(f"{path}: is damaged: {error}") from error
+    except OSError as error:
+        # A packing says so without a number; a number is the system's own, which speaks of seeking before the start.
+        if error.errno not in (None, errno.EINVAL):
+            raise
         raise SourceUnreadable(f"{path}: is damaged: {error}") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)

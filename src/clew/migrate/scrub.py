@@ -19,7 +19,10 @@ import msgspec
 from clew.agents.base import SourceFile
 from clew.agents.receiving import BESIDE
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
-from clew.errors import Busy, SourceUnreadable
+from clew.archive.layout import manifests
+from clew.archive.state import load
+from clew.datadir import private_folder
+from clew.errors import Busy, ClewError, SourceUnreadable
 from clew.io.atomic import replacing
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source, packer
@@ -108,7 +111,7 @@ def _keep(path: Path, kept: Path) -> Path:
     while copy.exists():
         number += 1
         copy = kept / f"{number}-{path.name}"
-    kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(str(kept))
     with replacing(copy) as out, path.open("rb") as stream:
         for piece in iter(lambda: stream.read(_PIECE), b""):
             out.write(piece)
@@ -127,6 +130,17 @@ def leftovers(values: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
                 path = Path(place) / name
                 if _holds(path, pattern):
                     yield path
+
+
+def is_archived(folder: Path, sessions: Iterable[tuple[str, str]]) -> bool:
+    """True where an archive has versions of the files of sessions, each given by agent and id, or cannot tell."""
+    if not manifests(folder):
+        return False
+    try:
+        held = {(version.agent, version.session) for version in load(folder).versions()}
+    except ClewError:
+        return True
+    return not held.isdisjoint(sessions)
 
 
 def _forms(value: str) -> Iterator[bytes]:

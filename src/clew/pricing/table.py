@@ -21,6 +21,8 @@ _NANO = 1000
 """Trillionths of a dollar in a nano-dollar."""
 _KINDS = ("input", "output", "cache_read", "cache_creation_5m", "cache_creation_1h")
 _PER_MILLION = 1_000_000
+_MOST = 10**18
+"""No price is larger; one with a great exponent would fill the memory."""
 
 
 class Rates(NamedTuple):
@@ -168,22 +170,29 @@ def _own(path: str) -> dict[str, dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             given = json.loads(file.read(), parse_float=_exact, parse_int=_exact)
         return {name: _checked(facts) for name, facts in given.items()}
-    except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
+    except (OSError, ValueError, ArithmeticError, AttributeError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: no prices: {error}") from error
 
 
 def _checked(facts: Mapping[str, Any]) -> dict[str, Any]:
-    known = {*_KINDS, "above"}
-    unknown = set(facts) - known
-    if unknown:
-        raise ValueError(f"unknown {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
-    checked: dict[str, Any] = {kind: facts[kind] for kind in _KINDS if kind in facts}
+    checked: dict[str, Any] = _numbers({kind: fact for kind, fact in facts.items() if kind != "above"}, *_KINDS)
     if "input" not in checked or "output" not in checked:
         raise ValueError("a price needs input and output")
     if "above" in facts:
-        above = dict(facts["above"])
-        checked["above"] = {"tokens": above.pop("tokens") // _PER_MILLION, **above}
+        above = _numbers(dict(facts["above"]), "tokens", *_KINDS)
+        checked["above"] = {**above, "tokens": above["tokens"] // _PER_MILLION}
     return checked
+
+
+def _numbers(facts: dict[str, Any], *known: str) -> dict[str, int]:
+    """The facts, each of which has a known name and is a number."""
+    unknown = set(facts) - set(known)
+    if unknown:
+        raise ValueError(f"unknown {', '.join(sorted(unknown))}; known: {', '.join(sorted([*known, 'above']))}")
+    for kind, fact in facts.items():
+        if type(fact) is not int:
+            raise ValueError(f"{kind}: {fact!r} is no number")
+    return facts
 
 
 def _exact(text: str) -> int:
@@ -191,6 +200,6 @@ def _exact(text: str) -> int:
     from decimal import Decimal
 
     exact = Decimal(text) * _PER_MILLION
-    if exact < 0 or exact != exact.to_integral_value():
+    if not 0 <= exact <= _MOST or exact != exact.to_integral_value():
         raise ValueError(f"{text} is no price")
     return int(exact)

@@ -27,6 +27,15 @@ _WHOLE = re.compile(
     r"|pfx|p12|jks|keystore))$"
 )
 
+SIGNS = (
+    r"(?:\.env(?:rc|\.[\w.-]{1,40})?|\.dev\.vars|\.flaskenv|(?i:credentials|credentials?[\w.-]{0,60}\.[a-z]{2,10}"
+    r"|secrets?[\w.-]{0,60}\.[a-z]{2,10}|\.pypirc|\.npmrc|\.s3cfg|\.my\.cnf|\.boto|\.pgpass|\.htpasswd|[._]netrc|\.tfvars"
+    r"|vault[\w-]{0,40}\.ya?ml|service[_-]?account[\w.-]{0,60}\.json|(?:auth|token|oauth_creds)\.json"
+    r"|\.docker[\\/]{1,8}config\.json)|\.ssh[\\/]{1,8}(?:id_[\w-]{1,40}|identity)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?"
+    r"|[\w.-]\.(?:pem|key|p8|ppk|pfx|p12|jks|keystore))(?:[\s\"'<>()=,;|&\\`]|$)",
+)
+"""The names of all these files, as they end in a text."""
+
 # A line as tools show it: with a number before it, a sign of a difference, or bare.
 _LINE = rb"(?m)^[ \t]*(?:[0-9]+(?:\xe2\x86\x92|[:|\t])[ \t]*)?[+-]?[ \t]*"
 _ENV_LINE = re.compile(

@@ -20,7 +20,8 @@ class Known:
 
     def __init__(self, values: Iterable[str]) -> None:
         spellings = {form for value in values if len(value) >= SHORTEST for form in spellings_of(value)}
-        ordered = sorted(spellings, key=len, reverse=True)
+        # Neighbours that begin alike share their states, however many values there are; of two, the longer comes first.
+        ordered = sorted(spellings, reverse=True)
         self.find: Find = finder(_escape(form) for form in ordered) if ordered else _nothing
         self._any = bool(ordered)
 

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import accumulate
 from urllib.parse import unquote_to_bytes
 
 from clew.redact.searching import Find, Hit, finder
@@ -17,6 +18,7 @@ Look = Callable[[bytes], list[Hit]]
 _ESCAPE = re.compile(rb"\\+u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\/")
 _LONG = 1 << 16
 _AROUND = 1024
+_BETWEEN = b"\n\0\n"
 SIGNS = (r"\\u00[2-7][0-9A-Fa-f]", r"\\/", r"%(?:3[DdAa]|2[Bb6]|22|40|7[Bb])")
 _WORDS = (
     b"PASSWORD password SECRET secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY= ACCESS_KEY Bearer"
@@ -68,7 +70,24 @@ def layered_hits(text: bytes, look: Look) -> list[Hit]:
     """What is found under the escapes of a text, at its places in the text."""
     if not (b"\\u00" in text or b"\\/" in text or b"%" in text):
         return []
-    return [hit for start, end in _regions(text) for hit in _region_hits(text[start:end], start, look)]
+    # Where each place was takes longer to work out than to look whether there is anything to place.
+    regions = [(start, end) for start, end in _regions(text) if end - start < _LONG or look(_stripped(text[start:end]))]
+    return _hits_in(text, regions, look) if regions else []
+
+
+def _hits_in(text: bytes, regions: list[tuple[int, int]], look: Look) -> list[Hit]:
+    """The stretches are looked at together, as one text: they are worth as many looks as that."""
+    stripped = [_strip(text[start:end], _ESCAPE) for start, end in regions]
+    begins = list(accumulate((len(plain) + len(_BETWEEN) for plain, _ in stripped), initial=0))
+
+    def origin(place: int) -> int:
+        number = min(bisect_right(begins, place), len(regions)) - 1
+        plain, inner = stripped[number]
+        return regions[number][0] + inner(min(place - begins[number], len(plain)))
+
+    hits = look(_BETWEEN.join(plain for plain, _ in stripped))
+    placed = (Hit(origin(hit.start), origin(hit.end), hit.rule, hit.confidence) for hit in hits)
+    return [hit for hit in placed if hit.start < hit.end]
 
 
 def _regions(text: bytes) -> list[tuple[int, int]]:
@@ -91,14 +110,6 @@ def _regions(text: bytes) -> list[tuple[int, int]]:
 @lru_cache(maxsize=1)
 def _telling() -> Find:
     return finder(SIGNS)
-
-
-def _region_hits(text: bytes, begin: int, look: Look) -> list[Hit]:
-    # Where each place was takes longer to work out than to look whether there is anything to place.
-    if len(text) > _LONG and not look(_stripped(text)):
-        return []
-    stripped, origin = _strip(text, _ESCAPE)
-    return [Hit(begin + origin(hit.start), begin + origin(hit.end), hit.rule, hit.confidence) for hit in look(stripped)]
 
 
 def _stripped(text: bytes) -> bytes:

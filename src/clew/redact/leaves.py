@@ -7,6 +7,7 @@ out. Nothing here decides what is a secret.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ _MOST_JOINED = 8192
 _EDGE = 4096
 """So much of two neighbouring blocks is looked at together."""
 _MOST_CALLS = 10_000
+_MANY = 8
 
 _OTHER_WORDS = PATH_KEYS | {
     *COMMANDS,
@@ -56,7 +58,8 @@ class Leaves:
     """Collects the texts of values, one value after the other; remembers which file a call was about."""
 
     def __init__(self) -> None:
-        self._paths: dict[str, str] = {}
+        self.paths: dict[str, str] = {}
+        """The credential files that calls were about, by the ids of the calls."""
         self.clean: set[str] = set()
         """Texts that were looked at before, and held nothing."""
         self.found: list[Leaf] = []
@@ -65,6 +68,8 @@ class Leaves:
         """Titles and the like, which may end in the middle of something."""
         self.nested: list[str] = []
         """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+        self.sift: Callable[[list[JSON]], list[JSON]] | None = None
+        """Chooses the items of a long list that must be met."""
         self._stack: list[tuple[JSON, str, str | None]] = []
 
     def collect(self, value: JSON, path: str | None = None) -> None:
@@ -89,7 +94,7 @@ class Leaves:
         clean, stack = self.clean, self._stack
         counts = is_count(own)
         body = name = None
-        if self._paths or not SPECIAL.isdisjoint(value):
+        if self.paths or not SPECIAL.isdisjoint(value):
             path = self._path_of(value) or path
             body = picture(value)
             name = value.get("name", value.get("key")) if "value" in value else None
@@ -139,7 +144,9 @@ class Leaves:
             self._words(tuple(item for item in items if type(item) is str))
         if dict in kinds and len(items) > 1:
             self._edges(items)
-        for item in items:
+        if self.sift is not None and path is None and len(items) >= _MANY and kinds == {dict}:
+            items = self.sift(items)
+        for item in reversed(items):  # the last is taken from the stack first
             kind = type(item)
             if kind is str:
                 if item not in self.clean:
@@ -177,15 +184,15 @@ class Leaves:
                 if path is not None:
                     self._note(value, path)
                     return path
-        if not self._paths:
+        if not self.paths:
             return None
-        return next((self._paths[call] for call in _calls(value) if call in self._paths), None)
+        return next((self.paths[call] for call in _calls(value) if call in self.paths), None)
 
     def _note(self, value: dict[str, JSON], path: str) -> None:
         for call in _calls(value):
-            self._paths[call] = path
-        while len(self._paths) > _MOST_CALLS:
-            del self._paths[next(iter(self._paths))]
+            self.paths[call] = path
+        while len(self.paths) > _MOST_CALLS:
+            del self.paths[next(iter(self.paths))]
 
     def _path_in(self, arguments: JSON) -> str | None:
         """The credential file that the arguments of a call name, be it within a command."""

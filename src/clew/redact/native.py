@@ -5,15 +5,16 @@ Bytes that are no UTF-8 pass through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
+from itertools import islice
 from typing import BinaryIO
 
 from clew.io.records import MAX_LINE, read_lines
 from clew.model.json import JSON
 from clew.redact.jsontext import MISSING, read
 from clew.redact.stamping import stamped
-from clew.redact.tree import Redactor
+from clew.redact.tree import Record, Redactor, batches
 
 Open = Callable[[], BinaryIO]
 """Opens a file at its beginning; packed ones cannot go back there."""
@@ -25,22 +26,31 @@ _ORIGIN = b'{"type":"clew-origin",'
 def mask_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[bytes]:
     """The bytes of a file, masked. It is read twice, so that what is found late is known early."""
     learned = learn_file(opened, redactor, path)
-    for number, raw in enumerate(_parts(opened)):
-        if redactor.is_clean and number < learned and not raw.startswith(_ORIGIN):
-            yield raw
-        else:
-            yield mask(raw, redactor, path)
+    parts = _parts(opened)
+    if redactor.is_clean:
+        yield from (b"" if raw.startswith(_ORIGIN) else raw for raw in islice(parts, learned))
+    yield from (masked for _, masked in _masked(parts, redactor, path))
 
 
 def masked_parts(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[tuple[bytes, bytes]]:
     """The parts of a file that was learned from, each as it is and as it is masked; parts of JSON lines are lines."""
-    for raw in _parts(opened):
-        yield raw, mask(raw, redactor, path)
+    yield from _masked(_parts(opened), redactor, path)
+
+
+def _masked(parts: Iterable[bytes], redactor: Redactor, path: str | None) -> Iterator[tuple[bytes, bytes]]:
+    for batch in batches(parts, len):
+        held = redactor.held(batch, path)
+        last = 0
+        for number in held:
+            yield from ((raw, raw) for raw in batch[last:number])
+            yield batch[number], mask(batch[number], redactor, path)
+            last = number + 1
+        yield from ((raw, raw) for raw in batch[last:])
 
 
 def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> int:
     """Learn what a file holds, without masking it; returns how many parts it has."""
-    return redactor.learn(_learned(opened), path)
+    return redactor.learn_records(((raw, None) for raw in _parts(opened)), _value, path)
 
 
 def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
@@ -54,13 +64,12 @@ def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
     return stamped(masked.encode("utf-8", "surrogateescape"), redactor.stamp())
 
 
-def _learned(opened: Open) -> Iterator[JSON]:
-    for raw in _parts(opened):
-        if raw.startswith(_ORIGIN):
-            yield None
-            continue
-        value = read(_text(raw)) if raw.lstrip()[:1] in (b"{", b"[") else MISSING
-        yield _text(raw) if value is MISSING else value
+def _value(record: Record) -> JSON:
+    raw = record[0]
+    if raw.startswith(_ORIGIN):
+        return None
+    value = read(_text(raw)) if raw.lstrip()[:1] in (b"{", b"[") else MISSING
+    return _text(raw) if value is MISSING else value
 
 
 def _text(raw: bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from clew.redact import national
 from clew.redact.searching import Find, Hit, finder, walk
 
 _EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
@@ -16,7 +17,8 @@ _NINO = r"\b[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[
 _E164 = r"\+[1-9][0-9](?:[ .()-]{0,2}[0-9]){6,13}"
 _PHONE_US = r"\([2-9][0-9]{2}\)[ -]?[2-9][0-9]{2}-[0-9]{4}|\b[2-9][0-9]{2}[-.][2-9][0-9]{2}[-.][0-9]{4}\b"
 _PHONE_FR = r"\b0[1-9](?:[ .-][0-9]{2}){4}\b"
-_SIGNS = (_EMAIL, _IBAN, _CORSICA, _NUMBER, _SSN, _NINO, _E164, _PHONE_US, _PHONE_FR)
+# One automaton for all of them would have a new state at every digit of some texts.
+GROUPS = ((_CORSICA, _NUMBER, _SSN, _PHONE_US, _PHONE_FR), (_IBAN, _NINO, _E164), (_EMAIL,), national.SIGNS)
 
 _EMAIL_FORM = re.compile(rb"[A-Za-z0-9._%+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})(?![A-Za-z0-9])")
 _NOBODY = re.compile(
@@ -52,18 +54,14 @@ _COUNTRIES = {
 
 
 @lru_cache(maxsize=1)
-def _find() -> Find:
-    return finder(_SIGNS)
-
-
-def find_sign(text: bytes, start: int, end: int) -> tuple[int, int]:
-    """The first place that may name somebody."""
-    return _find()(text, start, end)
+def find_signs() -> tuple[Find, ...]:
+    """Finders of the places that may name somebody, but for national numbers with a check digit."""
+    return tuple(finder(group) for group in GROUPS[:-1])
 
 
 def pii_hits(text: bytes) -> list[Hit]:
     """Every personal number and address in some bytes."""
-    return walk(_find(), text, _look, wary=False)
+    return [hit for find in find_signs() for hit in walk(find, text, _look, wary=False)] + national.national_hits(text)
 
 
 def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:

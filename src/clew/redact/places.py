@@ -10,9 +10,10 @@ from clew.redact.searching import Find, Hit, finder, walk
 _HOME = r"(?:/home/|/Users/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}|/mnt/[a-z]/Users/)[^\s/\\\"'`:<>|*?,;)]{1,64}"
 _ENCODED = r"-(?:home|Users)-[A-Za-z0-9]{1,32}-"
 _PRIVATE = r"\b(?:10\.[0-9]{1,3}|192\.168|172\.(?:1[6-9]|2[0-9]|3[01]))\.[0-9]{1,3}\.[0-9]{1,3}\b"
-_HOST = r"\b[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,63}){0,3}\.(?:local|lan|internal|corp|home|intranet)\b"
+# Only how a host ends: what goes before is read backwards.
+_HOST = r"[A-Za-z0-9]\.(?:local|lan|internal|corp|home|intranet)\b"
 _AT = r"\b[a-z_][a-z0-9_-]{0,31}@[A-Za-z0-9][A-Za-z0-9-]{1,62}(?::[~/]|[$#%] )"
-_SIGNS = (_HOME, _ENCODED, _PRIVATE, _HOST, _AT)
+SIGNS = (_HOME, _ENCODED, _PRIVATE, _HOST, _AT)
 
 _USER = re.compile(rb"(.*[\\/])([^\\/]+)$", re.DOTALL)
 _SHARED = frozenset(
@@ -22,7 +23,7 @@ _SHARED = frozenset(
 
 @lru_cache(maxsize=1)
 def _find() -> Find:
-    return finder(_SIGNS)
+    return finder(SIGNS)
 
 
 def find_sign(text: bytes, start: int, end: int) -> tuple[int, int]:
@@ -33,6 +34,17 @@ def find_sign(text: bytes, start: int, end: int) -> tuple[int, int]:
 def place_hits(text: bytes) -> list[Hit]:
     """Every name of a user, host or private address in some bytes."""
     return walk(_find(), text, _look, wary=False)
+
+
+_HOST_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-."
+_LONGEST_HOST, _MOST_LABELS = 253, 5
+
+
+def _start_of_host(text: bytes, end: int) -> int:
+    before = text[max(0, end - _LONGEST_HOST) : end]
+    name = before[len(before.rstrip(_HOST_LETTERS)) :]
+    labels = name.rsplit(b"..", 1)[-1].split(b".")[-_MOST_LABELS:]
+    return end - len(b".".join(labels).lstrip(b"-."))
 
 
 def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
@@ -61,6 +73,7 @@ def _judge(text: bytes, start: int, end: int) -> Hit | None:
         return Hit(start, start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8)
     match = _USER.match(value)
     if match is None:
+        start = _start_of_host(text, end)
         return None if _is_file_or_call(text, start, end) else Hit(start, end, "host_name", 0.7)
     if match[2].lower() in _SHARED or match[2][:1] in b"$<{%.[":
         return None

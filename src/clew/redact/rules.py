@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from clew.redact import flat, pii, places
+from clew.redact import flat, national, pii, places
 from clew.redact.engine import Engine
 from clew.redact.files import file_hits
 from clew.redact.finding import Finding
@@ -16,6 +16,7 @@ from clew.redact.known import Known
 from clew.redact.marks import MARKER_BYTES
 from clew.redact.searching import Find, Hit
 from clew.redact.services import Services, builtin
+from clew.redact.sieve import Sieve
 
 # What is left of a finding around a marker counts only if it could be a value by itself.
 _SHORTEST_REST = 8
@@ -50,6 +51,15 @@ class Rules:
         self._engine = engine
         self._user = tuple(user)
         self._allowed = allowed or Allowed()
+        self._sieves: dict[frozenset[str], Sieve] = {}
+
+    def sieve(self, kinds: frozenset[str]) -> Sieve | None:
+        """Tells from the text of records which of them may hold something; None where a user's rules may find more."""
+        if self._user:
+            return None
+        if kinds not in self._sieves:
+            self._sieves[kinds] = Sieve(self._engine, kinds)
+        return self._sieves[kinds]
 
     def findings(
         self, text: str, kinds: frozenset[str], path: str | None = None, known: Known | None = None
@@ -82,7 +92,8 @@ class Rules:
             if known:
                 yield known.find
         if "pii" in kinds:
-            yield pii.find_sign
+            yield from pii.find_signs()
+            yield national.find_sign()
         if "path" in kinds:
             yield places.find_sign
         yield from (_find_of(rule.pattern) for rule in self._user if rule.kind in kinds)

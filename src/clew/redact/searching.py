@@ -46,35 +46,55 @@ def finder(signs: Iterable[str]) -> Find:
     return lambda text, start, end: match(unanchored, text, start, end)[0]
 
 
-# How many looks a text is worth: some, and more the longer it is. One that finds nothing costs more.
-_FUEL, _BYTES_PER_LOOK, _VAIN = 200, 220, 6
-_STEP, _GAP = 128, 512
+# How many looks a text is worth: some, and more the longer it is.
+_FUEL, _BYTES_PER_LOOK = 1000, 1000
+_STEP, _GAP = 512, 1024
+# From so many looks on, and with no more bytes than that between them, signs are dense.
+_FEW, _DENSE = 12, 256
+# So many behind a crowd.
+_AGAIN = 50
+Apart = Callable[[], list[Find]]
 
 
-def walk(find: Find, text: bytes, look: Look, *, wary: bool = True) -> list[Hit]:
+def walk(find: Find, text: bytes, look: Look, *, wary: bool = True, apart: Apart = list) -> list[Hit]:
     """What a closer look at each sign finds. A crowd of signs is passed by, and hidden whole: no text has so many.
 
-    The signs of numbers are not so sure: without `wary`, a crowd is hidden only if most looks found something.
+    The signs of numbers are not so sure: without `wary`, a crowd is hidden only if most looks found something. Where
+    signs are dense, those that `apart` gives search one after the other: one automaton for all of them would get a new
+    state at nearly every byte.
     """
+    fuel = _FUEL + len(text) // _BYTES_PER_LOOK
+    found, place = _walk(find, text, look, 0, fuel, wary=wary, stops=apart is not list)
+    if place < len(text):
+        finds = apart()
+        for each in finds:
+            found += _walk(each, text, look, place, fuel, wary=wary)[0]
+    return found
+
+
+def _walk(
+    find: Find, text: bytes, look: Look, place: int, fuel: int, *, wary: bool, stops: bool = False
+) -> tuple[list[Hit], int]:
+    """The same for one finder, and how far it came: to the end, unless it `stops` where signs are dense."""
     found: list[Hit] = []
-    looks = 0
-    place, length = 0, len(text)
-    fuel = _FUEL + length // _BYTES_PER_LOOK
+    looks, length = 0, len(text)
     while True:
         start, end = find(text, place, length)
         if start < 0:
-            return found
+            return found, length
         if fuel <= 0:
             crowd = _crowd(find, text, start, end)
             if wary or len(found) * 2 > looks:
                 found.append(crowd)
-            place, fuel = crowd.end, _FUEL
+            place, fuel = crowd.end, _AGAIN
             continue
         looks += 1
         hits, place = look(text, start, end)
         found += hits
-        fuel -= len(hits) or _VAIN
+        fuel -= len(hits) or 1
         place = max(place, start + 1)
+        if stops and looks >= _FEW and place < looks * _DENSE:
+            return found, place
 
 
 def _crowd(find: Find, text: bytes, start: int, end: int) -> Hit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ _BEFORE, _AFTER = 120, 300
 _CUT = re.compile(rb"(?<=[A-Za-z0-9_-])[\"']?[ \t]*[+\\]?[\r\n]+[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
 _BROKEN = re.compile(rb"[A-Za-z0-9_.+/-]{4,256}[\"']?[ \t]*[+\\]?[\r\n]")
 _LINES = 3
+# What may not stand beside a token.
+_STRONG = ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])")
+_WEAK = (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])")
 _CHECKS: dict[str, Callable[[bytes], bool]] = {
     "random": values.is_random,
     "crc": values.is_random,
@@ -43,13 +46,26 @@ class Rule(NamedTuple):
     weak: bool = False
 
 
-class Form(NamedTuple):
-    """A rule, compiled. `signs` are searched in the one pass; `precise` must match where a sign was found."""
+class Form:
+    """A rule, compiled when it is needed: most never are."""
 
-    rule: Rule
-    signs: tuple[str, ...]
-    precise: re.Pattern[bytes]
-    sign: re.Pattern[bytes] | None
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+    @cached_property
+    def sign(self) -> re.Pattern[bytes]:
+        """What must match where its shape was found."""
+        return re.compile(self.rule.shape.encode())
+
+    @cached_property
+    def precise(self) -> re.Pattern[bytes]:
+        """What must match where it begins."""
+        rule = self.rule
+        left, right = _WEAK if rule.weak else _STRONG
+        if rule.pattern:
+            return re.compile(f"{left}(?:{rule.pattern}){right}".encode())
+        begins = "|".join(re.escape(text) for text in sorted(rule.at, key=len, reverse=True))
+        return re.compile(f"{left}(?P<begin>{begins})(?:{rule.then}){right}".encode())
 
 
 @lru_cache(maxsize=1)
@@ -65,25 +81,12 @@ def _rule(row: dict[str, object]) -> Rule:
     return Rule(**fields)  # type: ignore[arg-type]
 
 
-def form(rule: Rule) -> Form:
-    """The compiled form of a rule."""
-    left, right = (
-        (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])") if rule.weak else ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])")
-    )
-    if rule.pattern:
-        precise = re.compile(f"{left}(?:{rule.pattern}){right}".encode())
-        return Form(rule, (rule.shape,), precise, re.compile(rule.shape.encode()))
-    begins = "|".join(re.escape(text) for text in sorted(rule.at, key=len, reverse=True))
-    precise = re.compile(f"{left}(?P<begin>{begins})(?:{rule.then}){right}".encode())
-    return Form(rule, (), precise, None)
-
-
 class Services:
     """All forms, found by how they begin."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
-        forms = [form(rule) for rule in rules]
-        self._shaped = [each for each in forms if each.sign]
+        forms = [Form(rule) for rule in rules]
+        self._shaped = [each for each in forms if each.rule.shape]
         self._shape = re.compile("|".join(rule.shape for rule in rules if rule.shape).encode() or b"(?!)")
         self._begun: dict[bytes, list[Form]] = {}
         for each in forms:
@@ -120,7 +123,7 @@ class Services:
         if not self._shape.match(text, place):
             return None
         for each in self._shaped:
-            if each.sign is not None and each.sign.match(text, place):
+            if each.sign.match(text, place):
                 for match in each.precise.finditer(text, max(0, place - _BEFORE), place + _AFTER):
                     if match.start() <= place < match.end() and (hit := _judge(each.rule, match)):
                         return hit

@@ -8,6 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from clew.datadir import private_folder
 from clew.errors import SourceUnreadable
 from clew.host import config_dir, data_dir
 from clew.redact.finding import kinds_of
@@ -60,7 +61,7 @@ def marker_key(folder: Path) -> bytes:
 
 def _make(path: Path) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(str(path.parent))
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which nobody else may read
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}; --redact-plain masks without a key") from error

@@ -7,20 +7,26 @@ of it, then ask for each part again. Whoever cannot (a store that is appended to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from clew.io.codec import dumps
 from clew.model.json import JSON
-from clew.redact.finding import Finding
+from clew.redact.commands import is_credential_file
+from clew.redact.finding import Finding, kinds_of
 from clew.redact.jsontext import MISSING, read, splice
 from clew.redact.known import Known
 from clew.redact.leaves import LEAST_NUMBER, Joint, Leaves, is_count
 from clew.redact.rules import Rules, standard
 from clew.redact.scan import apply, scan, scan_all
+from clew.redact.sieve import calls, names_file
 from clew.redact.untouched import is_left, picture
 
 _MOST_CLEAN = 20_000
+_BATCH = 1 << 18
+_LONG = 1 << 14
 _LONGEST_CLEAN = 256
 _REMEMBERED = frozenset({"secret", "pii"})
 SHORTEST_KNOWN = 6
@@ -30,6 +36,11 @@ KNOWN = "known_value"
 """The rule that finds what another found before."""
 SURE = 0.8
 """How sure a finding must be that lies across two texts: the seam may have made it."""
+
+
+_T = TypeVar("_T")
+Record = tuple[bytes, JSON]
+"""JSON text, and what it means where that is known; no text for what has none."""
 
 
 class Setting(NamedTuple):
@@ -48,6 +59,7 @@ class Redactor:
         self.setting = setting
         self.masked: Counter[str] = Counter() if masked is None else masked
         self._leaves = Leaves()
+        self._leaves.sift = self._sifted
         self._values: dict[str, str] = {}
         self._known: Known | None = None
         self.is_clean = True
@@ -58,18 +70,52 @@ class Redactor:
 
     def learn(self, values: Iterable[JSON], path: str | None = None) -> int:
         """Go through values without masking them: what is found in one is then known in all. Returns how many."""
+        return self.learn_records(((_spelled(value), value) for value in values), itemgetter(1), path)
+
+    def learn_records(
+        self, records: Iterable[Record], value_of: Callable[[Record], JSON], path: str | None = None
+    ) -> int:
+        """The same for records of which the JSON text is at hand; only those that may hold something are read."""
+        path = path if path is not None and is_credential_file(path) else None
         count = 0
-        for value in values:
-            count += 1
-            spans = self._look(value, path)
-            if spans:
-                self.is_clean = False
-                self._remember(spans)
+        for batch in batches(records, lambda record: len(record[0])):
+            count += len(batch)
+            for number in self.held([record[0] for record in batch], path):
+                spans = self._look(value_of(batch[number]), path)
+                if spans:
+                    self.is_clean = False
+                    self._remember(spans)
         self._settle()
         return count
 
+    def held(self, texts: Sequence[bytes], path: str | None = None) -> Iterator[int]:
+        """The numbers of those of some records, given as JSON text, that must be looked at; the others hold nothing.
+
+        A record may tell which file a later one comes from: each is to be looked at before the next is asked for.
+        """
+        sieve = None if path is not None else (self.setting.rules or standard()).sieve(kinds_of(self.setting.profile))
+        if sieve is None:
+            yield from range(len(texts))
+            return
+        held = sieve.held(texts, self._known, cut=bool(self._values))
+        paths = self._leaves.paths
+        for number, text in enumerate(texts):
+            if number in held or not text or (paths and any(call in paths for call in calls(text))):
+                yield number
+
+    def _sifted(self, items: list[JSON]) -> list[JSON]:
+        """The items that may hold something; all, where one may tell that another comes from a credential file."""
+        texts = list(map(_spelled, items))
+        if self._leaves.paths or sum(map(len, texts)) < _LONG:
+            return items
+        held = list(self.held(texts))
+        return items if any(names_file(texts[number]) for number in held) else [items[number] for number in held]
+
     def value(self, value: JSON, path: str | None = None) -> JSON:
         """The value with markers; the very same where nothing was found. Keys keep their order."""
+        path = path if path is not None and is_credential_file(path) else None
+        if not any(True for _ in self.held([_spelled(value)], path)):
+            return value
         changes = self._changes(value, path)
         return _rebuilt(value, changes) if changes else value
 
@@ -198,6 +244,28 @@ class Redactor:
             self._settled = len(self._values)
             self._known = Known(self._values) if self._values else None
             self._leaves.clean.clear()
+
+
+def _spelled(value: JSON) -> bytes:
+    """The JSON text of a value; nothing where it has none."""
+    try:
+        return dumps(value)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return b""
+
+
+def batches(records: Iterable[_T], size_of: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """Records in lists that are worth one search."""
+    batch: list[_T] = []
+    size = 0
+    for record in records:
+        batch.append(record)
+        size += size_of(record) + 1
+        if size > _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _whole(joint: Joint) -> str:

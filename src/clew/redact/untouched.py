@@ -43,6 +43,7 @@ _BODIES = ("data", "image", "document", "base64")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_\s-]*")
 _NAMES_SECRET = re.compile(
     r"(?i)pass|pwd|secret|token|key|auth|cred|cookie|bearer|private|session|signature|sas|dsn|ssn|card|iban|pin$|otp|cvv"
+    r"|cpf|bsn|pesel|aadhaa?r|dni$|nif$|nie$|sin$|tax_?id|steuer_?id"
 )
 
 

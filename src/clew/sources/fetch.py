@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.model.time import spell_time
@@ -50,7 +51,7 @@ def fetch(
     target: Target, mirror: Mirror, now: datetime, progress: Progress | None = None, idle: float = IDLE_SECONDS
 ) -> Visit:
     """Bring what is new. What came before a connection broke is kept, and is not asked for again."""
-    mirror.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(str(mirror.folder))
     with Connection(target, idle) as line:
         state, files, problems, wanted, clock = _survey(line, mirror)
         received = 0

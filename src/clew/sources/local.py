@@ -25,13 +25,14 @@ class Found(NamedTuple):
 def in_homes(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> Iterator[Found]:
     """Every session of the given homes; a folder that two agents share is sorted out by each of them."""
     chosen = [registry.get(name) for name in agents] if agents is not None else registry.load_all()
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for host in hosts:
         for agent in chosen:
             for root in agent.roots(host):
                 for source in agent.discover(root) if is_folder(root) else ():
-                    if source.path not in seen:
-                        seen.add(source.path)
+                    place = str(source.path)
+                    if place not in seen:
+                        seen.add(place)
                         yield Found(agent, _labelled(source, host))
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from clew.agents import registry
 from clew.agents.base import Consults
+from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.io.atomic import write_atomic
@@ -159,7 +160,7 @@ class Mirror:
         if begin not in (0, wanted.begin):
             raise RemoteFailed(f"{self.host_name}: sends what was not asked for")
         place = self.place(wanted.file.path)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(str(place.parent))
         came = _write_rest(place, begin, pieces) if begin else self._replace(place, pieces)
         # A file that was written to this very second, or that was cut meanwhile, is looked at again next time.
         whole = settled and begin + came == wanted.file.size

@@ -155,10 +155,9 @@ def outline(value: JSON, struct: type[msgspec.Struct]) -> dict[str, Any]:
     for field in msgspec.structs.fields(struct):
         if field.name in value:
             item = value[field.name]
-            for nested in (Message, Usage, Created, Details, Attachment, Result, Origin, Progress):
-                if isinstance(item, dict) and _accepts(field.type, nested):
-                    item = outline(item, nested)
-                    break
+            nested = _struct(field.type) if isinstance(item, dict) else None
+            if nested is not None:
+                item = outline(item, nested)
             if isinstance(item, list) and field.name == "content":
                 item = [outline(block, Block) if isinstance(block, dict) else {} for block in item]
             if field.name in ("prompt", "text", "input"):
@@ -172,5 +171,7 @@ def outline(value: JSON, struct: type[msgspec.Struct]) -> dict[str, Any]:
     return result
 
 
-def _accepts(annotation: Any, struct: type[msgspec.Struct]) -> bool:
-    return struct in getattr(annotation, "__args__", (annotation,))
+def _struct(annotation: Any) -> type[msgspec.Struct] | None:
+    """The struct that an annotation allows, if it does."""
+    kinds = getattr(annotation, "__args__", (annotation,))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from clew.agents.base import SourceFile
 from clew.host import Host
 
 AGENT = "claude-code"
+_AGENT_FILE = "agent-"
 _SKIPPED = (".orphaned", ".superseded")
 _OTHERS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
 """Of sage-emacs, of the prompt line, of workflows."""
@@ -34,10 +35,10 @@ def discover(root: Path) -> Iterator[SourceFile]:
     """Every transcript below the root, sub-agents and workflow agents included; follows no links."""
     for below, names, files in os.walk(root):
         names.sort()
-        folder = Path(below)
+        folder, beside = Path(below), frozenset(files)
         for name in sorted(files):
             if is_transcript(name, folder):
-                yield source_file(folder / name)
+                yield source_file(folder / name, beside)
 
 
 def is_transcript(name: str, folder: Path) -> bool:
@@ -51,15 +52,19 @@ def is_transcript(name: str, folder: Path) -> bool:
     return folder.name != "tool-results" and plain not in _OTHERS
 
 
-def source_file(path: Path) -> SourceFile:
-    """The session in a transcript, with the side file that describes a sub-agent."""
+def source_file(path: Path, beside: Container[str] | None = None) -> SourceFile:
+    """The session in a transcript, with the side file that describes a sub-agent; `beside` are the names around it."""
+    place = str(path)
     try:
-        stat = path.stat()
+        stat = os.stat(place)  # noqa: PTH116 - there are many
         size, mtime = stat.st_size, stat.st_mtime
     except OSError:
         size, mtime = 0, 0.0
-    meta = f"{stem(path)}.meta.json"
-    sides = (meta,) if is_agent_file(path) and (path.parent / meta).is_file() else ()
+    name = stem(path)
+    meta = f"{name}.meta.json"
+    sides: tuple[str, ...] = ()
+    if name.startswith(_AGENT_FILE) and (beside is None or meta in beside) and (path.parent / meta).is_file():
+        sides = (meta,)
     return SourceFile(AGENT, path, (), sides, size, mtime)
 
 
@@ -75,7 +80,7 @@ def _stem(name: str) -> str:
 
 def is_agent_file(path: Path) -> bool:
     """True for the transcript of a sub-agent."""
-    return stem(path).startswith("agent-")
+    return stem(path).startswith(_AGENT_FILE)
 
 
 def named_session(path: Path) -> str | None:

@@ -11,7 +11,7 @@ import msgspec
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import locate
 from clew.agents.claude_code.lines import outline
-from clew.derive.calls import UNKNOWN, Calls
+from clew.derive.calls import UNKNOWN, Call, Calls
 from clew.derive.usage import FIELDS
 from clew.io.records import read_chunks, read_line
 
@@ -85,19 +85,30 @@ def tally(source: SourceFile) -> Calls:
 
 
 def _see(tallier: _Tallier, chunk: bytes) -> None:
-    """See many lines: the first by itself, and the others at once where all of them are plain records."""
-    view, size = memoryview(chunk), len(chunk)
-    start = chunk.find(b"\n") + 1 or size
+    """See many lines at once, where all of them are plain records."""
+    view, start = memoryview(chunk), 0
     try:
-        first = _decode(view[:start])
-        rest: Sequence[Said] = _decode_lines(view[start:]) if tallier.settle([first]) else _decode_first(view[start:])
+        if not tallier.is_settled:
+            start = _see_first(tallier, chunk, view)
+        lines: Sequence[Said] = _decode_lines(view[start:]) if tallier.is_settled else _decode_first(view[start:])
     except _DAMAGED:
-        _see_each(tallier, chunk)
+        _see_each(tallier, chunk[start:])
         return
     if not tallier.is_settled:
-        tallier.settle(cast(Sequence[Line], rest))
+        tallier.settle(cast(Sequence[Line], lines))
+    tallier.see(lines)
+
+
+def _see_first(tallier: _Tallier, chunk: bytes, view: memoryview) -> int:
+    """See the first line, which mostly tells what holds for the whole. Returns where the next one begins."""
+    stop = chunk.find(b"\n") + 1 or len(chunk)
+    try:
+        first = _decode(view[:stop])
+    except _DAMAGED:
+        return 0
+    tallier.settle([first])
     tallier.see([first])
-    tallier.see(rest)
+    return stop
 
 
 def _see_each(tallier: _Tallier, chunk: bytes) -> None:
@@ -131,11 +142,11 @@ class _Tallier:
         self.is_settled = False
         """True when all is known that holds for the whole."""
         self._name: str | None = None
-        """Of the reply that is under way ..."""
-        self._first: Said | None = None
-        """... its first line ..."""
-        self._used: Usage | None = None
-        """... and what it used so far."""
+        """Of the reply that is under way."""
+        self._firsts: list[Said] = []
+        """The first line of each reply ..."""
+        self._used: list[Usage | None] = []
+        """... and what it used, so far."""
 
     def settle(self, lines: Sequence[Line]) -> bool:
         """Take what the first records that say it say for all; True when nothing is missing any more."""
@@ -155,7 +166,7 @@ class _Tallier:
 
     def see(self, lines: Sequence[Said]) -> None:
         """See lines; those of one reply repeat what it used, or say more of it."""
-        name, used = self._name, self._used
+        name, firsts, used = self._name, self._firsts, self._used
         for line in lines:
             message = line.message
             if line.type != "assistant":
@@ -165,16 +176,15 @@ class _Tallier:
                 self.branch = line.gitBranch or self.branch
             else:
                 usage = message.usage
-                if message.id == name and used is not None and usage is not None and name:
-                    if usage == used or _covers(usage, used):
-                        used = usage
-                        continue
-                if self._first is not None:
-                    self._count(self._first, used)
-                self._first, used, name = line, usage, message.id
+                if name is not None and message.id == name and _repeats(usage, used[-1]):
+                    used[-1] = usage
+                    continue
+                name = message.id or None
+                firsts.append(line)
+                used.append(usage)
                 # What a line leaves out, the lines before it said.
                 line.gitBranch = self.branch = line.gitBranch or self.branch
-        self._name, self._used = name, used
+        self._name = name
 
     def _count(self, line: Said, usage: Usage | None) -> None:
         """Count a reply by its first line and what it used in the end."""
@@ -191,12 +201,42 @@ class _Tallier:
 
     def finish(self) -> Calls:
         """The calls, once all lines were seen."""
-        if self._first is not None:
-            self._count(self._first, self._used)
         calls = self._calls
         calls.folder = calls.folder or self._folder
         calls.session = calls.session or locate.stem(self._path)
+        plain = _plain_calls(self._firsts, self._used)
+        if plain is not None:
+            calls.by_key = plain
+            return calls
+        for line, usage in zip(self._firsts, self._used, strict=True):
+            self._count(line, usage)
         return calls
+
+
+def _plain_calls(firsts: Sequence[Said], used: Sequence[Usage | None]) -> dict[str, Call] | None:
+    """The calls, column by column, which is quicker; None where one is not like most: named, counted, and once."""
+    usages = [usage for usage in used if usage is not None]
+    said = [line.message for line in firsts if line.message is not None]
+    names = [message.id for message in said if message.id]
+    if not len(usages) == len(said) == len(set(names)) == len(firsts):
+        return None
+    created = [usage.cache_creation or _NO_CREATED for usage in usages]
+    details = [usage.output_tokens_details or _NO_DETAILS for usage in usages]
+    columns = [
+        [usage.input_tokens for usage in usages],
+        [usage.output_tokens for usage in usages],
+        [usage.cache_creation_input_tokens for usage in usages],
+        [usage.cache_read_input_tokens for usage in usages],
+        [parts.ephemeral_5m_input_tokens for parts in created],
+        [parts.ephemeral_1h_input_tokens for parts in created],
+        [parts.thinking_tokens for parts in details],
+    ]
+    if any(None in column for column in columns) or (UNKNOWN in columns[0] and UNKNOWN in columns[1]):
+        return None
+    models, branches = [message.model or "" for message in said], [line.gitBranch for line in firsts]
+    times = [line.timestamp for line in firsts]
+    counts = zip(*columns, strict=True)
+    return dict(zip(names, map(list, zip(models, times, branches, counts, strict=True)), strict=True))
 
 
 def _counts(usage: Usage | None) -> list[int] | None:
@@ -217,9 +257,11 @@ def _counts(usage: Usage | None) -> list[int] | None:
     return cast(list[int], told) if told != _NO_COUNTS else None
 
 
-def _covers(usage: Usage, before: Usage) -> bool:
+def _repeats(usage: Usage | None, before: Usage | None) -> bool:
     """True where the later of two counts of one reply leaves nothing out and takes nothing back, seen at a glance."""
-    return (
+    if usage is None or before is None:
+        return False
+    return usage == before or (
         usage.input_tokens == before.input_tokens
         and usage.cache_read_input_tokens == before.cache_read_input_tokens
         and usage.cache_creation_input_tokens == before.cache_creation_input_tokens

@@ -6,7 +6,6 @@ from array import array
 from binascii import b2a_base64
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
 
 import msgspec
 
@@ -91,10 +90,8 @@ class Spent:
         return {name: rows[at + 1 + n] for n, name in enumerate(COUNTS) if rows[at + 1 + n] != _UNKNOWN}
 
 
-class _Waiting(NamedTuple):
-    key: str
-    counts: list[int | None]
-    model: str | None
+_Waiting = tuple[str, list[int | None], str | None]
+"""Key, counts and model of a request; a plain tuple, as there are many."""
 
 
 class Requests:
@@ -141,7 +138,7 @@ class Requests:
         if claims:
             self._put(key, unified(used), model)
         else:
-            self._waiting = _Waiting(key, unified(used), model)
+            self._waiting = key, unified(used), model
 
     def settle(self) -> None:
         """Put the request that waits down to the last item."""

@@ -22,6 +22,9 @@ from clew.io.records import read_chunks
 _MODEL_ITEMS = frozenset(kind for kind in KINDS if kind != "message" and role_of(kind, None) == "assistant")
 _QUIET_ITEMS = frozenset(kind for kind in KINDS if kind.endswith("_output"))
 
+_EVENTS = frozenset({"user_message", "agent_message", "task_started", "turn_started"})
+"""Those that tell something here."""
+
 
 class _Doubt(Exception):
     """The session is not plain."""
@@ -114,32 +117,36 @@ class _Tallier:
         return self._finish()
 
     def _see(self, lines: list[_Line]) -> None:
+        number, times = self._line, self._times
+        event = self._requests.event
         for line in lines:
-            self._line += 1
+            number += 1
             payload, kind = line.payload, line.type
             if payload is UNSET or payload is None:
                 raise _Doubt
+            what = payload.type
             if kind == "response_item":
-                what = payload.type
                 if what in _QUIET_ITEMS:
                     self._items += 1
                 elif what in _MODEL_ITEMS:
                     self._items += 1
-                    self._model_item(payload, line.timestamp)
+                    times[self._items] = line.timestamp
+                    self._model_item(payload)
                 else:
+                    self._line = number
                     self._item(payload, line.timestamp)
             elif kind == "event_msg":
-                if payload.type == "token_count":
-                    self._tokens(payload.info)
-                else:
+                if what == "token_count":
+                    told = payload.info
+                    if told is not None:
+                        scope = self._root, self._turn
+                        event(told.total_token_usage, told.last_token_usage, scope, self._model, False)
+                elif what in _EVENTS:
+                    self._line = number
                     self._event(payload)
             elif kind is not None:
                 self._other(kind, payload)
-
-    def _tokens(self, told: Spending | None) -> None:
-        if told is not None:
-            scope = self._root, self._turn
-            self._requests.event(told.total_token_usage, told.last_token_usage, scope, self._model, False)
+        self._line = number
 
     def _finish(self) -> Calls:
         calls, meta = self._calls, self._meta
@@ -149,8 +156,10 @@ class _Tallier:
         calls.is_agent = spawn_of(meta) is not None
         calls.folder = calls.folder or meta.cwd
         calls.branch = branch_of(meta) if self._items else None
-        for key, (model, counts, at) in self._ledger.calls.items():
-            calls.note(key, model, self._times.get(at), None, told(counts))
+        time = self._times.get
+        calls.by_key = {
+            key: [model, time(at), None, told(counts)] for key, (model, counts, at) in self._ledger.calls.items()
+        }
         return calls
 
     def _other(self, kind: str, payload: _Payload) -> None:
@@ -175,11 +184,10 @@ class _Tallier:
         self._meta = meta
         self._root = meta.id
 
-    def _model_item(self, item: _Payload, time: str | None) -> None:
+    def _model_item(self, item: _Payload) -> None:
         passed = item.internal_chat_message_metadata_passthrough
         if passed is not None and passed.turn_id:
             self._turn = passed.turn_id
-        self._times[self._items] = time
         self._requests.item(self._items, self._model, item.call_id or item.id or "")
 
     def _item(self, item: _Payload, time: str | None) -> None:
@@ -192,7 +200,8 @@ class _Tallier:
         role = role_of("message", item.role)
         if role == "assistant":
             self._twins.saw_assistant(self._line, spelled_texts(item.content))
-            self._model_item(item, time)
+            self._times[self._items] = time
+            self._model_item(item)
             return
         passed = item.internal_chat_message_metadata_passthrough
         if passed is not None and passed.turn_id:

@@ -131,10 +131,23 @@ def _note(calls: Calls, name: str, message: _Message | _Line) -> None:
         return
     if message.type != _SPEAKER:
         raise _Doubt
-    usage = usage_of(msgspec.structs.asdict(tokens))
-    if usage:
+    counts = _counts(tokens)
+    if counts is not None:
         key = name if CHANCE.fullmatch(name) else f"{calls.session} {name}"
-        calls.note(key, message.model, message.timestamp, None, [usage.get(field, UNKNOWN) for field in FIELDS])
+        calls.note(key, message.model, message.timestamp, None, counts)
+
+
+def _counts(tokens: _Tokens) -> list[int] | None:
+    """The counts in the order of FIELDS; what is not told plainly goes the way of all others."""
+    given, said, cached, thoughts = tokens.input, tokens.output, tokens.cached, tokens.thoughts
+    if (
+        (type(given) is int and type(said) is int and type(cached) is int and type(thoughts) is int)
+        and min(given, said, cached, thoughts) >= 0
+        and given + said > 0
+    ):
+        return [max(0, given - cached), said + thoughts, UNKNOWN, cached, UNKNOWN, UNKNOWN, thoughts]
+    usage = usage_of(msgspec.structs.asdict(tokens))
+    return [usage.get(field, UNKNOWN) for field in FIELDS] if usage else None
 
 
 def _general(source: SourceFile) -> Calls:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SYNTHETIC = "<synthetic>"
 SETTLED = 64
 """After so many records nobody waits any longer for a branch, a slug or an agent's id."""
-MOST = 2**63 - 1
+MOST = 10**10
 """A larger count is no count, and neither is one below zero."""
 
 FIELDS = (
@@ -88,6 +88,8 @@ class Transcript:
                 raise Odd
             self.claimed = line.sessionId
         kind = line.type
+        if kind is not None and type(kind) is not str:
+            raise Odd
         if kind not in _CHAIN:
             self._other(line, kind)
             return None
@@ -106,7 +108,10 @@ class Transcript:
         if type(kind) is not str:
             raise Odd
         if kind == "summary" and line.summary and line.leafUuid:
-            if type(line.summary) is not str or type(line.leafUuid) is not str or not self._is_whole:
+            if type(line.summary) is not str or type(line.leafUuid) is not str:
+                raise Odd
+            if not self._is_whole and line.leafUuid not in self.summaries:
+                # Whether its message stands before the cut is known of those that were named before it alone.
                 raise Odd
             self.summaries[line.leafUuid] = line.summary
         elif kind == "ai-title" and line.aiTitle:

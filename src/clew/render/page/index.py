@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -27,14 +27,9 @@ class Entry(msgspec.Struct, frozen=True):
 
 def index(entries: Sequence[Entry]) -> Iterator[str]:
     """The index, in pieces."""
-    known = {entry.id for entry in entries}
-    children: dict[str, list[Entry]] = {}
-    projects: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.time, reverse=True):
-        if entry.parent in known and entry.parent != entry.id:
-            children.setdefault(entry.parent or "", []).append(entry)
-        else:
-            projects.setdefault(entry.project or "unknown project", []).append(entry)
+    projects: dict[str, list[tuple[Entry, list[Entry]]]] = {}
+    for top, below in _families(entries):
+        projects.setdefault(top.project or "unknown project", []).append((top, below))
     yield head("Sessions", "index")
     agents = ", ".join(sorted({entry.agent for entry in entries}))
     yield banner("Sessions", [("Sessions", str(len(entries))), ("Projects", str(len(projects))), ("Agents", agents)])
@@ -48,10 +43,34 @@ def index(entries: Sequence[Entry]) -> Iterator[str]:
         yield '<p class="none">There are no sessions here. `clew list` says which there are.</p>\n'
     for project, members in projects.items():
         yield f'<section><h2>{line(project)} <span>{len(members)}</span></h2>\n<ul class="list">\n'
-        for entry in members:
-            yield _item(entry, children.get(entry.id, []))
+        for top, below in members:
+            yield _item(top, below)
         yield "</ul></section>\n"
     yield "</main>\n" + tail(f"{count(len(entries), 'session')}. Written by clew.")
+
+
+def _families(entries: Sequence[Entry]) -> list[tuple[Entry, list[Entry]]]:
+    """Each session that nobody here began, with all that came of it; of those that began each other the latest."""
+    ordered = sorted(entries, key=lambda entry: entry.time, reverse=True)
+    known = {entry.id for entry in entries}
+    children: dict[str | None, list[Entry]] = {}
+    for entry in ordered:
+        children.setdefault(entry.parent, []).append(entry)
+    tops = [entry for entry in ordered if entry.parent not in known or entry.parent == entry.id]
+    reached: set[str] = set()
+    found = [(top, _below(top, children, reached)) for top in (*tops, *ordered) if top.address not in reached]
+    return sorted(found, key=lambda family: family[0].time, reverse=True)
+
+
+def _below(top: Entry, children: Mapping[str | None, Sequence[Entry]], reached: set[str]) -> list[Entry]:
+    """The sub-agents of a session, theirs, and so on; each is reached once."""
+    reached.add(top.address)
+    family = [top]
+    for entry in family:
+        fresh = [child for child in children.get(entry.id, ()) if child.address not in reached]
+        reached.update(child.address for child in fresh)
+        family += fresh
+    return family[1:]
 
 
 def _item(entry: Entry, children: Sequence[Entry]) -> str:

@@ -1,0 +1,83 @@
+"""clew web: the local app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clew.cli.cataloguing import folder_for
+from clew.cli.options import common, library
+from clew.cli.output import say
+from clew.cli.redacting import DATA, redacting, redaction
+from clew.cli.sourcing import wanted_sources
+from clew.errors import UsageError
+
+if TYPE_CHECKING:
+    from clew.host import Host
+
+PORT = 7411
+
+
+@click.command("web")
+@click.option("--open", "opens", is_flag=True, help="Open it in your browser.")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"Port to listen on [default: {PORT}, or a free one].")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDR", help="Address to listen on.")
+@click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines can reach.")
+@click.option("--no-sync", is_flag=True, help="Show the catalog as it is.")
+@redacting
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    opens: bool,
+    port: int | None,
+    host: str,
+    allow_remote: bool,
+    no_sync: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Look at everything in a browser: activity, sessions, search, usage, files, secrets.
+
+    Only this machine can reach it, and only with the link that is printed, which is good once; when it was used, a
+    fresh one is printed to stderr. Sources are only read. --redact masks what is shown; by default nothing is. Ctrl-C
+    ends it.
+    """
+    from clew.web.running import App, listen
+
+    shelf = library(context, homes)
+    folder = folder_for(context, homes, shelf.hosts)
+    listening = listen(host, port, PORT, allow_remote)
+    app = App(shelf.hosts, folder, listening, host, profile=redaction(context, DATA).profile)
+    if not no_sync:
+        app.keep_fresh(_options(context, homes), _roots(shelf.hosts))
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        say(f"clew: other machines can reach {host}; whoever has the link reads everything, and so may the network")
+    click.echo(app.link())
+    if opens:
+        _open(app.link())
+    app.run(lambda: say(f"clew: that link was used; a fresh one: {app.link()}"))
+
+
+def _open(link: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(link):
+        raise UsageError("no browser could be started; open the link yourself")
+
+
+def _options(context: click.Context, homes: tuple[str, ...]) -> list[str]:
+    """What makes other commands look at the same sources."""
+    named = (*context.find_root().obj["homes"], *homes)
+    options = [word for home in named for word in ("--home", home)]
+    return [*options, *(word for name in wanted_sources(context) for word in ("--source", name))]
+
+
+def _roots(hosts: tuple[Host, ...]) -> list[Path]:
+    """The folders in which something may change."""
+    from clew.agents import registry
+
+    return [root for host in hosts for agent in registry.load_all() for root in agent.roots(host)]

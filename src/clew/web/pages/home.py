@@ -1,0 +1,99 @@
+"""The home page: what was done when, what it took, and what is going on now."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from clew.catalog import browsing, statements
+from clew.catalog.answer import over
+from clew.catalog.browsing import Entry
+from clew.catalog.stats import Choice, Row, held_of, used_of
+from clew.web.asking import Asked, page
+from clew.web.charts import Day, heatmap
+from clew.web.drawing import drawn
+from clew.web.figures import Cells, stacked
+from clew.web.shelf import Shelf
+
+RUNNING = timedelta(minutes=5)
+"""A session that was written to within this time is said to run."""
+LAST = 8
+DAYS = 30
+
+
+class Overview(NamedTuple):
+    """What the catalog comes to."""
+
+    used: Row
+    held: Row
+    heat: Markup
+    days: list[tuple[str, Day]]
+    cells: Cells
+    names: list[str]
+    """The days that the charts show."""
+
+
+def page_of(asked: Asked) -> Response:
+    """The page."""
+    shelf = asked.shelf
+    today = shelf.now().date()
+    overview = shelf.kept(f"home {today} {asked.profile}", lambda: _drawn(shelf, today, asked.profile))
+    latest = browsing.page(shelf.db, None, LAST)
+    return page(
+        asked,
+        "home.html",
+        overview=overview,
+        latest=latest,
+        running=_running(shelf),
+        now=shelf.now(),
+    )
+
+
+def _drawn(shelf: Shelf, today: date, profile: str) -> Markup:
+    """What only changes with the catalog."""
+    overview = _overview(shelf, today)
+    charts = [stacked(overview.cells, what, names=overview.names) for what in ("cost_nano", "total_tokens")]
+    return Markup(drawn("overview.html", profile, overview=overview, charts=charts))
+
+
+def running(asked: Asked) -> Response:
+    """The part of it that says what is going on now."""
+    return page(asked, "running.html", running=_running(asked.shelf), now=asked.shelf.now())
+
+
+def _running(shelf: Shelf) -> list[Entry]:
+    since = int((shelf.now() - RUNNING).timestamp() * 1e9)
+    return browsing.written_since(shelf.db, since, LAST)
+
+
+def _overview(shelf: Shelf, today: date) -> Overview:
+    ask = shelf.db.execute
+    total = statements.usage_total()
+    (used,) = ask(total.text, total.values).fetchall()
+    (held,) = ask(statements.sessions_total().text).fetchall()
+    stats = over(shelf.db, Choice(), is_full=True)
+    cells = [cell for cell in stats.cells("day", "model") if cell[0]]
+    days = _days(cells, {row[0]: row for row in ask(statements.sessions_by("day").text) if row[0]})
+    last = min(today, max(days, default=today))
+    heat = heatmap(days, today if (today - last).days < 300 else last)
+    shown = [(day.isoformat(), words) for day, words in sorted(days.items(), reverse=True)]
+    names = [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(DAYS))]
+    recent = [cell for cell in cells if names[0] <= cell[0] <= names[-1]]
+    return Overview(used_of(used), held_of(held), heat, shown, recent, names)
+
+
+def _days(cells: Cells, begun: dict[str, tuple[object, ...]]) -> dict[date, Day]:
+    calls: dict[str, int] = {}
+    tokens: dict[str, int] = {}
+    for name, _, used in cells:
+        calls[name] = calls.get(name, 0) + used["calls"]
+        tokens[name] = tokens.get(name, 0) + (used["total_tokens"] or 0)
+    days = {}
+    for name in {*calls, *begun}:
+        sessions = begun[name][1] if name in begun else 0
+        words = f"{calls.get(name, 0):,} model calls, {tokens.get(name, 0):,} tokens, {sessions} sessions begun"
+        days[date.fromisoformat(name)] = Day(calls.get(name, 0), words)
+    return days

@@ -1,0 +1,127 @@
+"""The side panel of a session: time, files, task lists, usage, native records and problems, each when it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from starlette.responses import Response
+
+from clew.catalog import browsing
+from clew.catalog.browsing import Entry, Used
+from clew.derive.todos import progression
+from clew.errors import UnknownReference
+from clew.io.compress import open_source
+from clew.library import StoredSession
+from clew.web.asking import Asked, page
+from clew.web.charts import lanes
+
+LONGEST = 200_000
+"""Bytes of a native record that are shown."""
+MOST = 500
+"""Rows of a panel."""
+_LANES = ("prompts", "replies", "tool results", "others")
+_KINDS = {"user": 0, "assistant": 1, "tool_result": 2}
+_PIECE = 1 << 20
+
+
+def timeline(asked: Asked, entry: Entry) -> dict[str, Any]:
+    """When what was said."""
+    moments = browsing.moments(asked.shelf.db, entry.number)
+    times = [(moment.time_us, _KINDS.get(moment.kind, 3)) for moment in moments]
+    counts = [sum(lane == number for _, lane in times) for number in range(len(_LANES))]
+    return {"drawing": lanes(times, _LANES, "Messages over time"), "lanes": list(zip(_LANES, counts, strict=True))}
+
+
+def files(asked: Asked, entry: Entry) -> dict[str, Any]:
+    """What became of which file."""
+    changes = browsing.changes_of(asked.shelf.db, entry.number)
+    paths: dict[str, list[browsing.Change]] = {}
+    for change in changes:
+        paths.setdefault(change.path, []).append(change)
+    return {"paths": sorted(paths.items())[:MOST], "left_out": max(0, len(paths) - MOST)}
+
+
+def todos(asked: Asked, entry: Entry) -> dict[str, Any]:
+    """The task list, as it changed."""
+    session = asked.shelf.session(entry, asked.profile)
+    states = progression(unit.value for unit in session.units() if unit.is_message)
+    return {"states": states[-MOST:]}
+
+
+def usage(asked: Asked, entry: Entry) -> dict[str, Any]:
+    """What each turn used."""
+    prompts = asked.shelf.transcript(entry, asked.profile).contents().prompts
+    turns: list[tuple[int, str, Used]] = [(0, "before the first prompt", Used()), *((*one, Used()) for one in prompts)]
+    at = 0
+    for message, used in browsing.calls_of(asked.shelf.db, entry.number):
+        while at + 1 < len(turns) and turns[at + 1][0] <= message:
+            at += 1
+        turns[at] = (*turns[at][:2], plus(turns[at][2], used))
+    return {"turns": [turn for turn in turns if turn[0] or turn[2].calls], "total": entry.used}
+
+
+def plus(one: Used, other: Used) -> Used:
+    """The sum of both; what neither knows is unknown."""
+    return Used(*(_sum(left, right) for left, right in zip(one, other, strict=True)))  # type: ignore[arg-type]
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return right if left is None else left if right is None else left + right
+
+
+def record(asked: Asked, entry: Entry) -> dict[str, Any]:
+    """The native record of a message."""
+    wanted = asked.number("message", 0)
+    if not wanted or entry.state == "gone":
+        return {"wanted": wanted, "text": None, "line": 0, "left_out": 0, "is_gone": entry.state == "gone"}
+    session = asked.shelf.session(entry, "none")
+    line, raw = _record(session, wanted)
+    text = asked.shelf.masking(asked.profile).record(session, raw).decode("utf-8", "replace")
+    left_out = max(0, len(text) - LONGEST)
+    return {"wanted": wanted, "text": text[:LONGEST], "line": line, "left_out": left_out, "is_gone": False}
+
+
+def _record(session: StoredSession, wanted: int) -> tuple[int, bytes]:
+    start = stop = part = line = 0
+    for unit in session.units():
+        # A message without bytes of its own stands in the record before.
+        if not (unit.is_message and unit.start == unit.stop):
+            start, stop, part, line = unit.start, unit.stop, unit.part, unit.line
+        if unit.is_message and unit.value["index"] == wanted:
+            names = ("", *session.source.parts)
+            path = session.path.parent / names[part] if part else session.path
+            with open_source(path) as stream:
+                while start > 0 and (piece := stream.read(min(start, _PIECE))):
+                    start, stop = start - len(piece), stop - len(piece)
+                return line, stream.read(stop)
+    raise UnknownReference("the session has no such message")
+
+
+def problems(asked: Asked, entry: Entry) -> dict[str, Any]:
+    """What is wrong with the session's files."""
+    if entry.state == "gone":
+        return {"problems": [], "is_gone": True}
+    session = asked.shelf.session(entry, asked.profile)
+    return {"problems": list(islice(session.problems(), MOST)), "is_gone": False}
+
+
+PANELS: dict[str, tuple[str, Callable[[Asked, Entry], dict[str, Any]]]] = {
+    "timeline": ("Timeline", timeline),
+    "files": ("Files", files),
+    "todos": ("Tasks", todos),
+    "usage": ("Usage by turn", usage),
+    "record": ("Native record", record),
+    "problems": ("Problems", problems),
+}
+
+
+def page_of(asked: Asked) -> Response:
+    """One panel: alone where a script asks, as a page where a person does."""
+    name = asked.part("panel")
+    if name not in PANELS:
+        raise UnknownReference("there is no such panel")
+    entry = asked.shelf.entry(asked.part("agent"), asked.part("identity"))
+    title, make = PANELS[name]
+    return page(asked, "panel.html", entry=entry, panel=name, title=title, **make(asked, entry))

@@ -1,0 +1,87 @@
+"""One session: its head, its outline, and its transcript in windows."""
+
+from __future__ import annotations
+
+import json
+
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, Response
+
+from clew.catalog import browsing
+from clew.catalog.browsing import Entry
+from clew.errors import UnknownReference
+from clew.render.outline import session_notes, session_title
+from clew.render.page.frame import branches
+from clew.web.asking import Asked, page
+from clew.web.drawing import address
+from clew.web.pages.panels import PANELS
+from clew.web.transcript import WINDOW, bounds
+
+
+def entry_of(asked: Asked) -> Entry:
+    """The session that the address names."""
+    return asked.shelf.entry(asked.part("agent"), asked.part("identity"))
+
+
+def page_of(asked: Asked) -> Response:
+    """The page, with one window; the others come when they are looked at."""
+    shelf, entry = asked.shelf, entry_of(asked)
+    transcript = shelf.transcript(entry, asked.profile)
+    first = max(0, min(transcript.windows, asked.number("window", 1)) - 1)
+    (entry,) = browsing.with_children(shelf.db, [entry], None)
+    newer, older = browsing.neighbours(shelf.db, entry)
+    return page(
+        asked,
+        "session.html",
+        entry=entry,
+        title=session_title(transcript.header),
+        header=transcript.header,
+        notes=list(session_notes(transcript.header)),
+        parent=browsing.by_key(shelf.db, entry.parent) if entry.parent else None,
+        newer=newer,
+        older=older,
+        windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
+        first=first,
+        html=Markup(transcript.window(first, links_of(asked, entry))),
+        messages=transcript.messages,
+        size=WINDOW,
+        panels=PANELS,
+        now=shelf.now(),
+    )
+
+
+def _bounds(number: int, messages: int) -> tuple[int, int]:
+    first, last = bounds(number)
+    return first, min(last, messages)
+
+
+def links_of(asked: Asked, entry: Entry) -> dict[str, str]:
+    """Where the sessions are that this one started."""
+    (found,) = browsing.with_children(asked.shelf.db, [entry], None)
+    return {child.id: address(child) for child in found.children}
+
+
+def window(asked: Asked) -> Response:
+    """The HTML of one window."""
+    entry, number = entry_of(asked), int(asked.part("number"))
+    transcript = asked.shelf.transcript(entry, asked.profile)
+    if number >= transcript.windows:
+        raise UnknownReference("there is no such window")
+    return HTMLResponse(transcript.window(number, links_of(asked, entry)))
+
+
+def outline(asked: Asked) -> Response:
+    """The prompts of the whole session, and the tree of its branches."""
+    entry = entry_of(asked)
+    table = asked.shelf.transcript(entry, asked.profile).contents()
+    forks = [[branch or 0, [way.index for way in fork.branches]] for branch, fork in table.forks]
+    now = [way.index for _, fork in table.forks for way in fork.branches if way.is_active]
+    return page(
+        asked,
+        "outline.html",
+        base=address(entry),
+        prompts=table.prompts,
+        tree=Markup(branches(table.forks, table.labels)),
+        forks=json.dumps(forks),
+        chosen=json.dumps(now),
+    )

@@ -1,0 +1,42 @@
+"""Where sessions come from, and what is wrong with the files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.responses import Response
+
+from clew.agents import registry
+from clew.catalog import browsing
+from clew.catalog.keys import session_key
+from clew.web.asking import Asked, page
+from clew.web.drawing import session_address
+
+MOST = 200
+
+
+def page_of(asked: Asked) -> Response:
+    """The page."""
+    shelf = asked.shelf
+    counts = browsing.source_counts(shelf.db)
+    roots = [
+        (agent.title, [(str(root), root.is_dir()) for host in shelf.hosts for root in agent.roots(host)])
+        for agent in registry.load_all()
+    ]
+    return page(
+        asked,
+        "sources.html",
+        homes=[(str(host.base or host.home), host.kind, host.name) for host in shelf.hosts],
+        counts=counts,
+        roots=shelf.masking(asked.profile).value(roots),
+        problems=[_problem(row) for row in browsing.source_problems(shelf.db, MOST)],
+        syncing=shelf.syncing.state,
+    )
+
+
+def _problem(row: tuple[str, str, str, str]) -> dict[str, Any]:
+    agent, session, path, problems = row
+    words = [f"{one['code']} in line {one['line']}" if one.get("line") else one["code"] for one in json.loads(problems)]
+    address = session_address(agent, session, session_key(agent, session)) if session else None
+    return {"agent": agent, "path": path, "words": ", ".join(words), "address": address}

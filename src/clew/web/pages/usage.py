@@ -1,0 +1,100 @@
+"""What was used and what it cost, by day, model, agent or project."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.responses import Response
+
+from clew.catalog import browsing
+from clew.catalog.answer import over
+from clew.catalog.stats import BY, Choice, Row, Stats, report
+from clew.errors import UsageError
+from clew.filters import point_in_time
+from clew.render.sheet import write_csv
+from clew.web.asking import Asked, page
+from clew.web.figures import Chart, stacked
+
+WAYS = ("day", "week", "month", "model", "agent", "project", "tool")
+"""What can be told apart here."""
+CHARTED = 90
+"""Bars of a chart; the latest are shown, or the largest."""
+_TIMED = ("day", "week", "month")
+
+
+def page_of(asked: Asked) -> Response:
+    """The page."""
+    by, problem = _by(asked), None
+    try:
+        choice = _choice(asked)
+    except UsageError as error:
+        choice, problem = Choice(), str(error)
+    found, charts = asked.shelf.kept(f"usage {by} {choice}", lambda: _figures(asked, choice, by))
+    return page(
+        asked,
+        "usage.html",
+        status=400 if problem else 200,
+        by=by,
+        ways=WAYS,
+        totals=found["totals"],
+        rows=found["rows"][::-1] if by in _TIMED else sorted(found["rows"], key=_weight, reverse=True),
+        charts=charts,
+        problem=problem,
+        given=asked.given,
+        names=asked.shelf.kept("names", lambda: browsing.names(asked.shelf.db)),
+        csv=asked.address("/usage.csv"),
+    )
+
+
+def _weight(row: Row) -> tuple[int, int]:
+    return row.get("cost_nano") or 0, row.get("total_tokens") or row.get("tool_calls") or 0
+
+
+def _figures(asked: Asked, choice: Choice, by: str) -> tuple[Row, list[Chart]]:
+    stats = over(asked.shelf.db, choice, is_full=True)
+    found = report(stats, by)
+    return found, [] if by == "tool" else _charts(stats, by)
+
+
+def _charts(stats: Stats, by: str) -> list[Chart]:
+    cells = stats.cells(by, "model")
+    sums: dict[str, int] = {}
+    for name, _, used in cells:
+        sums[name] = sums.get(name, 0) + (used["total_tokens"] or 0)
+    if by in _TIMED:
+        kept = set(sorted(name for name in sums if name)[-CHARTED:])
+    else:
+        kept = set(sorted(sums, key=lambda name: -sums[name])[:20])
+    shown = [(name or "unknown", model, used) for name, model, used in cells if name in kept]
+    return [stacked(shown, "cost_nano", f"Cost by {by}"), stacked(shown, "total_tokens", f"Tokens by {by}")]
+
+
+def sheet(asked: Asked) -> Response:
+    """The rows as CSV."""
+    by = _by(asked)
+    rows = report(over(asked.shelf.db, _choice(asked), is_full=True), by)["rows"]
+    out = io.StringIO()
+    write_csv(rows, out)
+    headers = {"Content-Disposition": f'attachment; filename="usage-by-{by}.csv"'}
+    return Response(out.getvalue(), media_type="text/csv", headers=headers)
+
+
+def _by(asked: Asked) -> str:
+    said = asked.word("by") or "day"
+    return said if said in WAYS and said in BY else "day"
+
+
+def _choice(asked: Asked) -> Choice:
+    filters = asked.filters()
+    plain: dict[str, Any] = {name: getattr(filters, name) for name in ("project", "branch", "model", "tool", "file")}
+    for name in ("since", "until"):
+        plain[f"{name}_us"] = _microseconds(asked, name) if asked.word(name) else None
+    return Choice(agent=filters.agent, has=filters.has, **plain)
+
+
+def _microseconds(asked: Asked, name: str) -> int:
+    found = point_in_time(asked.word(name), asked.shelf.now())
+    span = found - datetime(1970, 1, 1, tzinfo=UTC)
+    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds

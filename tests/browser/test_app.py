@@ -1,0 +1,347 @@
+"""The app in a real Chromium: pages, keys, growth, filters, branches, search, print, and no request elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from clew.demo import write_demo
+from tests.browser.conftest import AXE, Opener, Watched
+from tests.web.live_session import ADDRESS, line, session_file
+from tests.web.poison import poison_home
+from tests.web.shown import Shown, shown
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+MEAN = "/session/claude-code/71960fc3-4cec-4060-adfc-a6068f5d859b"
+FORKED = "/session/claude-code/f005c7db-1dcc-4692-bc16-77f2521cfb4b"
+PREDICT = quote("/home/ada/src/tidepool/tidepool/predict.py", safe="")
+LONG, COUNT = "0f6a1c52-0000-4000-8000-0000000000dd", 20_000
+PAGES = [
+    "/",
+    "/sessions",
+    MEAN,
+    f"{MEAN}/panel/usage",
+    f"{FORKED}/graph",
+    "/search?q=tide",
+    "/usage",
+    "/files",
+    f"/files/history?path={PREDICT}",
+    f"/files/blame?path={PREDICT}",
+    "/secrets",
+    "/sources",
+    "/nowhere",
+]
+
+Visit = Callable[..., tuple["Page", Watched]]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("app") / "home"
+    write_demo(folder)
+    session_file(folder)
+    project = folder / ".claude" / "projects" / "-home-ada-long"
+    project.mkdir()
+    with (project / f"{LONG}.jsonl").open("w") as out:
+        for number in range(1, COUNT + 1):
+            out.write(long_line(number))
+    return folder
+
+
+def long_line(number: int) -> str:
+    """A message of a long session; every tenth is a prompt."""
+    who = "user" if number % 10 == 1 else "assistant"
+    text = f"Word {number}. " * 9
+    value = {
+        "type": who,
+        "uuid": f"0f6a1c52-1111-4000-8000-{number:012}",
+        "parentUuid": f"0f6a1c52-1111-4000-8000-{number - 1:012}" if number > 1 else None,
+        "sessionId": LONG,
+        "timestamp": "2026-11-02T10:00:00.000Z",
+        "cwd": "/home/ada/long",
+        "message": {"role": who, "content": text if who == "user" else [{"type": "text", "text": text}]},
+    }
+    return json.dumps(value) + "\n"
+
+
+@pytest.fixture(scope="module")
+def app(home: Path) -> Iterator[Shown]:
+    with shown(home, home.parent / "catalog") as running:
+        yield running
+
+
+@pytest.fixture
+def visit(app: Shown, opener: Opener) -> Visit:
+    """Opens a page of the app in a browser that was let in."""
+
+    def go(path: str, **options: int | bool) -> tuple[Page, Watched]:
+        return enter(app, opener(**options), path)
+
+    return go
+
+
+def enter(app: Shown, watched: Watched, path: str) -> tuple[Page, Watched]:
+    """Let a browser in by the link, and open a page."""
+    page = watched.page
+    page.goto(f"http://{app.host}/enter#token={app.keys.link}")
+    page.wait_for_url(f"http://{app.host}/")
+    page.goto(f"http://{app.host}{path}")
+    return page, watched
+
+
+def foreign(app: Shown, watched: Watched) -> list[str]:
+    """Requests to anywhere but the app."""
+    return [url for url in watched.requests if not url.startswith((f"http://{app.host}/", "data:image/"))]
+
+
+def test_the_link_lets_in_and_leaves_the_address(app: Shown, visit: Visit) -> None:
+    page, watched = visit("/")
+    assert page.title() == "Home · clew" and "token" not in page.url
+    page.goto(f"http://{app.host}/enter#token=used")
+    page.get_by_text("This link was used already").wait_for()
+    assert not [url for url in watched.requests if "token" in url]
+
+
+def test_every_page_opens_and_asks_nobody_else(app: Shown, visit: Visit) -> None:
+    page, watched = visit("/")
+    for path in PAGES[:-1]:
+        page.goto(f"http://{app.host}{path}")
+        page.locator("main h1, .top h1").first.wait_for()
+    assert foreign(app, watched) == [] and watched.complaints == []
+
+
+def test_H01_a_poisoned_home_runs_nothing(opener: Opener, tmp_path: Path) -> None:
+    write_demo(tmp_path / "home")
+    poison_home(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog") as poisoned:
+        page, watched = enter(poisoned, opener(), "/sessions")
+        addresses = page.evaluate("[...document.querySelectorAll('main .list a')].map((a) => a.pathname)")
+        assert len(addresses) > 15
+        for path in ("/", "/search?q=alert", "/usage?by=model", "/files", *addresses):
+            page.goto(f"http://{poisoned.host}{path}")
+            page.locator("main").wait_for()
+            if path in addresses:
+                page.locator(".outline").wait_for()
+                page.locator("#fold").click()
+            assert page.evaluate("document.scripts.length") == 2
+        assert foreign(poisoned, watched) == [] and watched.complaints == []
+
+
+def test_the_keyboard_is_enough(visit: Visit) -> None:
+    page, _ = visit(MEAN, height=500)
+    page.locator(".outline").wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.id") == "m2"
+    page.keyboard.press("Shift+J")
+    assert page.evaluate("document.activeElement.id") == "m19"
+    page.keyboard.press("k")
+    assert page.evaluate("document.activeElement.id") != "m19"
+    page.keyboard.press("Shift+K")
+    assert page.evaluate("document.activeElement.id") == "m1"
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    assert page.locator("#d0").is_checked() and not page.locator("main .c").first.is_visible()
+    page.keyboard.press("t")
+    assert page.locator("#t1").is_checked()
+    page.keyboard.press("f")
+    assert page.locator("#follow").get_attribute("aria-pressed") == "true"
+    page.keyboard.press("g")
+    page.wait_for_url(f"**{MEAN}/graph")
+    page.keyboard.press("g")
+    page.wait_for_url(f"**{MEAN}")
+    page.keyboard.press("]")
+    page.wait_for_url(lambda url: "71960fc3" not in url)
+    page.keyboard.press("[")
+    page.wait_for_url(f"**{MEAN}")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "quick"
+    page.keyboard.type("amplitudes")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=amplitudes")
+
+
+def test_rows_of_a_list_are_gone_through(visit: Visit) -> None:
+    page, _ = visit("/sessions")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    first = page.locator("main .list > li > a").first
+    assert page.evaluate("document.activeElement.href") == first.evaluate("(a) => a.href")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/session/**")
+
+
+def test_a_session_grows_before_the_eyes(home: Path, visit: Visit) -> None:
+    page, _ = visit(ADDRESS)
+    page.locator(".outline").wait_for()
+    page.evaluate("document.querySelector('#m1').dataset.mine = 'kept'")
+    before = page.locator("main article").count()
+    path = next(home.rglob(ADDRESS.rpartition("/")[2] + ".jsonl"))
+    with path.open("a") as out:
+        out.write(line(before + 1, f"This came later, as number {before + 1}."))
+    page.get_by_text(f"This came later, as number {before + 1}.").first.wait_for(timeout=5_000)
+    assert page.locator("#messages").inner_text() == str(before + 1)
+    assert page.locator("#news").inner_text() == "1 new message"
+    assert page.evaluate("document.querySelector('#m1').dataset.mine") == "kept"
+
+
+def test_filters_answer_as_they_change(visit: Visit) -> None:
+    page, _ = visit("/sessions")
+    every = page.locator("#found .list > li").count()
+    page.locator("#filters select[name=agent]").select_option("codex")
+    page.get_by_text("pass the filters").wait_for()
+    assert 0 < page.locator("#found .list > li").count() < every
+    assert page.url.endswith("/sessions?agent=codex")
+    page.reload()
+    assert page.locator("#filters select[name=agent]").input_value() == "codex"
+    page.locator("#filters input[name=text]").fill("xyzzyxyzzy")
+    page.keyboard.press("Tab")
+    page.get_by_text("No session passes").wait_for()
+
+
+def test_branches_are_switched(visit: Visit) -> None:
+    page, _ = visit(FORKED)
+    left, right = (page.locator(f"article[data-b='{number}']").first for number in (3, 5))
+    page.locator(".tree").wait_for()
+    assert right.is_visible() and not left.is_visible()
+    page.locator("main .fork a[data-go='3']").click()
+    assert left.is_visible() and not right.is_visible()
+    assert page.locator("main .fork a[data-go='3']").get_attribute("aria-current") == "true"
+    page.locator(".tree a[data-go='5']").click()
+    assert right.is_visible() and not left.is_visible()
+    page.goto(page.url.partition("#")[0] + "#m3")
+    page.locator("#m3").wait_for(state="visible")
+
+
+def test_search_answers_as_one_types(visit: Visit) -> None:
+    page, _ = visit("/search")
+    page.locator("#query").press_sequentially("amplit")
+    page.locator("#hits mark").first.wait_for()
+    assert page.url.endswith("/search?q=amplit")
+    page.locator("#hits a[href*='71960fc3'][href*='#m']").first.click()
+    page.wait_for_url(f"**{MEAN}#m*")
+    index = page.url.rpartition("#")[2]
+    page.locator(f"#{index}").wait_for(state="visible")
+    page.goto(page.url.partition("/session/")[0] + "/search?q=tide")
+    page.locator(".facets a", has_text="gemini").first.click()
+    page.wait_for_url("**agent=gemini**")
+    assert page.locator(".facets a.now").count() == 1
+
+
+def test_panels_load_when_they_are_opened(visit: Visit) -> None:
+    page, watched = visit(MEAN, width=1500)
+    page.locator(".outline").wait_for()
+    assert not [url for url in watched.requests if "/panel/" in url]
+    for name, words in (("files", "predict.py"), ("todos", "mean level"), ("usage", "In all"), ("problems", "Nothing")):
+        page.locator(f"#panel-{name} summary").first.click()
+        page.locator(f"#panel-{name} .inside", has_text=words).wait_for()
+    page.locator("#panel-record summary").first.click()
+    page.keyboard.press("j")
+    page.locator("#panel-record pre", has_text='"uuid"').wait_for()
+
+
+def test_code_gets_its_colours(visit: Visit) -> None:
+    page, _ = visit(MEAN, height=4000)
+    page.wait_for_selector("code.x-python .kw")
+
+
+def test_dark_and_light_are_kept(visit: Visit) -> None:
+    page, _ = visit("/", dark=True)
+    shade = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(shade)
+    page.locator("label[for=t1]").click()
+    light = page.evaluate(shade)
+    assert light != dark
+    page.goto(page.url + "sessions")
+    assert page.evaluate(shade) == light
+    page.keyboard.press("t")
+    assert page.evaluate(shade) == dark
+
+
+def test_secrets_are_hidden_by_a_switch(visit: Visit) -> None:
+    page, _ = visit("/")
+    page.locator("#mask").click()
+    page.locator("#mask[aria-pressed=true]").wait_for()
+    assert "Masked: secrets" in page.locator("footer").inner_text()
+    page.locator("#mask").click()
+    page.locator("#mask[aria-pressed=false]").wait_for()
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280, 1600])
+def test_nothing_reaches_over_the_edge(visit: Visit, width: int) -> None:
+    page, _ = visit("/", width=width)
+    for path in PAGES:
+        page.goto(page.url.partition("/")[0] + f"//{page.url.split('/')[2]}{path}")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+
+
+def test_in_print_there_is_paper_and_ink(visit: Visit) -> None:
+    page, _ = visit(MEAN, dark=True)
+    page.emulate_media(media="print", color_scheme="dark")
+    for hidden in (".site", ".bar", ".side", ".toc"):
+        assert not page.locator(hidden).first.is_visible()
+    assert page.locator("main article").first.is_visible()
+    assert len(page.pdf()) > 10_000
+
+
+def test_without_a_script_everything_can_be_read(app: Shown, visit: Visit, opener: Opener) -> None:
+    visit("/")
+    watched = opener(scripts=False)
+    name, _, value = app.cookie().partition("=")
+    watched.page.context.add_cookies([{"name": name, "value": value, "url": f"http://{app.host}"}])
+    page = watched.page
+    page.goto(f"http://{app.host}/session/claude-code/{LONG}")
+    page.get_by_role("link", name="Messages 101 to 200").click()
+    assert page.locator("#m101").is_visible()
+    page.goto(f"http://{app.host}{MEAN}")
+    page.locator("#panel-files summary").first.click()
+    page.get_by_role("link", name="Files").nth(1).click()
+    assert "predict.py" in page.locator("main").inner_text()
+
+
+def test_twenty_thousand_messages_open_and_scroll(visit: Visit) -> None:
+    page, _ = visit(f"/session/claude-code/{LONG}")
+    assert page.locator("main article").count() <= 300
+    page.evaluate("location.hash = '#m15001'")
+    page.locator("#m15001").wait_for(state="visible", timeout=20_000)
+    box = page.locator("#m15001").bounding_box()
+    assert box is not None and -50 < box["y"] < 900
+    for _ in range(60):
+        page.mouse.wheel(0, 4_000)
+        page.wait_for_timeout(30)
+    page.wait_for_timeout(500)
+    assert page.locator("main article").count() < 6_000
+    page.keyboard.press("j")
+    assert int(page.evaluate("document.activeElement.id").removeprefix("m")) > 15_001
+    page.goto(page.url.partition("#")[0] + "#m19999")
+    page.reload()
+    page.locator("#m19999").wait_for(state="visible", timeout=20_000)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_an_accessibility_check_finds_nothing(app: Shown, opener: Opener, dark: bool) -> None:
+    if AXE is None:
+        pytest.skip("axe-core is not here: `make axe` fetches it, or name its axe.min.js in CLEW_AXE")
+    page, _ = enter(app, opener(dark=dark, checked=True, width=1500), "/")
+    for path in PAGES:
+        page.goto(f"http://{app.host}{path}")
+        page.locator("main").wait_for()
+        if path == MEAN:
+            page.locator(".outline").wait_for()
+            for panel in page.locator(".panel summary").all():
+                panel.click()
+            page.wait_for_timeout(800)
+        page.add_script_tag(content=Path(AXE).read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run()")["violations"]
+        said = [(one["id"], one["impact"], [node["html"][:120] for node in one["nodes"]][:3]) for one in found]
+        assert said == [], path

@@ -1,0 +1,183 @@
+"""What a disk full of histories may hold, and what a kill may leave behind: no sync is lost to it, and no text."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.catalog import indexing, mending, place, quick, workers
+from clew.catalog.search import Request, Searcher
+from clew.catalog.sync import sync
+from clew.catalog.text import TextWriter, shards
+from clew.host import Host
+from tests.catalog.worlds import append, claude_lines, claude_path, run, spelled, write_claude
+
+SESSION = "aaaaaaaa-0000-4000-8000-000000000000"
+OTHER = "bbbbbbbb-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "catalog"
+
+
+def hits(folder: Path, words: str = "shuttle0x2") -> int:
+    searcher = Searcher(folder, str)
+    try:
+        return searcher.search(Request(words)).total
+    finally:
+        searcher.close()
+
+
+def ask(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    db = place.open_reader(folder)
+    assert db is not None
+    try:
+        return db.execute(query).fetchall()
+    finally:
+        db.close()
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_text_is_recovered_whatever_the_number_of_its_shard(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of two workers may be the only one that had anything to do."""
+
+    def second_alone(folder: Path, tasks: Any, _count: int, _tell: Any) -> workers.Work:
+        shop = workers.Shop(folder, 1)
+        for part in workers.batches(tasks):
+            shop.take(part)
+        raise Killed
+
+    write_claude(home, SESSION, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(workers, "run", second_alone)
+        patched.setattr("clew.catalog.sync.workers.run", second_alone, raising=False)
+        with pytest.raises(Killed):
+            run(home, folder)
+    assert "0" not in [Path(shard).name for shard in shards(folder / place.TEXT)]
+    run(home, folder)
+    assert hits(folder) == 1
+
+
+def test_a_new_index_that_was_not_finished_is_finished_by_the_next_sync(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(_writer: TextWriter) -> None:
+        raise Killed
+
+    write_claude(home, SESSION, 10)
+    run(home, folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(TextWriter, "commit", stopped)
+        with pytest.raises(Killed):
+            mending.index_anew(folder)
+    run(home, folder)
+    assert hits(folder) == 1
+
+
+def test_a_damaged_index_costs_no_session_whose_source_is_gone(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "PENDING", 100)
+    path, other = write_claude(home, SESSION, 10), write_claude(home, OTHER, 10, seed=1)
+    run(home, folder)
+    path.unlink()
+    run(home, folder)
+    for shard in shards(folder / place.TEXT):
+        (Path(shard) / "meta.json").write_text("garbage")
+    append(other, spelled(claude_lines(OTHER, 10, 50, seed=1)))
+    assert run(home, folder).moved is None
+    assert ask(folder, "SELECT count(*) FROM sessions WHERE state = 'gone'") == [(1,)]
+    assert hits(folder) == 1 and hits(folder, "shuttle1x2") == 1
+
+
+def test_numbers_that_nobody_can_have_used_stop_no_sync(home: Path, folder: Path) -> None:
+    lines = claude_lines(SESSION, 0, 5)
+    lines[2]["message"]["usage"]["input_tokens"] = 4 * 10**15
+    path = claude_path(home, SESSION)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(spelled(lines))
+    write_claude(home, OTHER, 5, seed=1)
+    run(home, folder)
+    assert len(ask(folder, "SELECT session_id FROM sessions")) == 2
+    assert max(count for (count,) in ask(folder, "SELECT coalesce(input_tokens, 0) FROM usage")) < 10**12
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX alone")
+def test_a_name_that_is_no_text_stops_no_sync(home: Path, folder: Path) -> None:
+    write_claude(home, SESSION, 5)
+    odd = Path(os.fsdecode(os.fsencode(home) + b"/.claude/projects/-odd-\xff"))
+    try:
+        odd.mkdir()
+    except OSError:
+        pytest.skip("this file system wants names to be text")
+    (odd / f"{OTHER}.jsonl").write_bytes(spelled(claude_lines(OTHER, 0, 5)))
+    report = run(home, folder)
+    assert len(report.passed_over) == 1
+    assert report.sources == 1
+
+
+@pytest.mark.parametrize("odd", [["assistant"], {"a": 1}, 5, True])
+def test_a_type_that_is_no_word_loses_no_session(home: Path, folder: Path, odd: Any) -> None:
+    path = claude_path(home, SESSION)
+    path.parent.mkdir(parents=True)
+    lines = [{**claude_lines(SESSION, 0, 1)[0], "type": odd}, *claude_lines(SESSION, 0, 5)]
+    path.write_bytes(spelled(lines))
+    run(home, folder)
+    assert ask(folder, "SELECT native_id FROM sessions") == [(SESSION,)]
+    assert hits(folder) == 1
+
+
+def test_a_torn_tail_of_any_depth_is_a_problem(home: Path, folder: Path) -> None:
+    path = write_claude(home, SESSION, 5)
+    run(home, folder)
+    append(path, b'{"a":' + b"[" * 200_000)
+    run(home, folder)
+    ((noted,),) = ask(folder, "SELECT problems FROM source")
+    assert [problem["code"] for problem in json.loads(noted)] == ["torn-tail"]
+
+
+def test_a_damaged_index_is_left_to_the_whole_sync_by_the_quick_one(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "PENDING", 100)
+    path = write_claude(home, SESSION, 5)
+    run(home, folder)
+    for shard in shards(folder / place.TEXT):
+        (Path(shard) / "meta.json").write_text("garbage")
+    append(path, spelled(claude_lines(SESSION, 5, 50)))
+    reader = place.open_reader(folder)
+    assert isinstance(reader, sqlite3.Connection)
+    assert quick._take(str(folder), reader, quick._version(reader), [1]) is None
+    reader.close()
+    sync([Host.at(home)], folder, count=1)
+    assert hits(folder, "shuttle0x42") == 1
+
+
+def test_odd_lines_of_any_agent_are_noted(home: Path, folder: Path) -> None:
+    rollout = home / ".codex" / "sessions" / "2026" / "10" / "01" / f"rollout-2026-10-01T08-00-00-{SESSION}.jsonl"
+    rollout.parent.mkdir(parents=True)
+    head = {"timestamp": "2026-10-01T08:00:00.000Z", "type": "session_meta", "payload": {"id": SESSION, "cwd": "/w"}}
+    rollout.write_bytes(spelled([head]) + b"no json\n" + b"\0" * 64 + b"\n" + b'{"timestamp":"2026')
+    run(home, folder)
+    ((noted,),) = ask(folder, "SELECT problems FROM source")
+    assert {(problem["code"], problem["line"]) for problem in json.loads(noted)} == {
+        ("malformed-json", 2),
+        ("nul-run", 3),
+        ("torn-tail", 4),
+    }

@@ -1,0 +1,97 @@
+"""What is told from the text of records alone: no record that holds something may pass."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks import planted
+from clew.redact.marks import Marker
+from clew.redact.rules import standard
+from clew.redact.sieve import Sieve
+from clew.redact.tree import Redactor, Setting
+from tests.redact.planted import Planter
+
+PLANT = Planter("sieve")
+TOKEN, WORD = PLANT.github(), PLANT.password()
+
+
+def sieve(*kinds: str) -> Sieve:
+    found = standard().sieve(frozenset(kinds))
+    assert found is not None
+    return found
+
+
+def spellings(value: Any) -> list[bytes]:
+    return [
+        json.dumps(value).encode(),
+        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(),
+        json.dumps(value, indent=2).encode(),
+        json.dumps({"text": json.dumps(value)}).encode(),
+    ]
+
+
+HOLDING: list[Any] = [
+    {"text": f"a\t{TOKEN}"},
+    {"text": f"\u2019{TOKEN}\u2019"},
+    {"text": f"bell\a\b\f{TOKEN}"},
+    {"text": f"line\n{TOKEN}\r\n"},
+    {"name": "DB_PASSWORD", "value": WORD},
+    {"value": WORD, "key": "db_password"},
+    {"passwords": [WORD, "other"]},
+    {"argv": ["tool", "--password", WORD]},
+    {"argv": ["curl", "-u", f"me:{WORD}"]},
+    {"env": {"SMTP_PASSWORD": WORD}},
+    {"text": f"password\tis {WORD}"},
+    {"content": [{"type": "text", "text": TOKEN[:20]}, {"type": "text", "text": TOKEN[20:]}]},
+    {"type": "tool_use", "id": "toolu_1", "input": {"file_path": "/app/.env"}},
+    {"type": "tool_use", "id": "toolu_1", "input": {"command": "cat ~/.aws/credentials"}},
+    {"text": TOKEN.replace("p", "\\u0070")},
+]
+
+
+@pytest.mark.parametrize("value", HOLDING, ids=range(len(HOLDING)))
+def test_a_record_that_holds_something_is_held(value: Any) -> None:
+    for raw in spellings(value):
+        assert sieve("secret").held([b"{}", raw, b"{}"]) == {1}, raw
+
+
+@pytest.mark.parametrize("label", ["secret", "pii"])
+def test_every_planted_value_is_held_in_any_record(label: str) -> None:
+    for record in planted.records(7, 18):
+        if record["label"] == label:
+            for raw in spellings({"message": {"content": record["text"]}}):
+                assert sieve("secret", "pii").held([raw]) == {0}, record["kind"]
+
+
+def test_what_passes_is_what_a_closer_look_leaves() -> None:
+    redactor = Redactor(Setting("pii", Marker()))
+    values = [{"message": {"content": record["text"]}} for record in planted.records(8, 18)]
+    held = sieve("secret", "pii").held([json.dumps(value).encode() for value in values])
+    assert all(number in held for number, value in enumerate(values) if redactor.findings(value))
+    assert len(held) < len(values)
+
+
+def test_ordinary_records_pass() -> None:
+    lines = [
+        {
+            "type": "user",
+            "uuid": "00000000-0000-4000-8000-000000000001",
+            "message": {"content": "Please fix the test."},
+        },
+        {"type": "assistant", "usage": {"input_tokens": 12, "output_tokens": 3}, "message": {"content": "Done."}},
+        {"tool": "Read", "input": {"file_path": "/srv/app/main.py"}, "lines": ["import os", "", "def main(): ..."]},
+    ]
+    assert sieve("secret").held([json.dumps(line).encode() for line in lines]) == set()
+
+
+def test_a_result_is_held_for_the_call_it_answers() -> None:
+    call = {"type": "tool_use", "id": "toolu_9", "name": "Read", "input": {"file_path": "/app/.env"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "MODE=quiet-harbour"}
+    clean = [{"text": "x" * 3000}] * 20
+    for values in ([call, *clean, result], [{"messages": [call, *clean, result]}]):
+        redactor = Redactor(Setting("secrets", Marker()))
+        redactor.learn(values)
+        assert "quiet-harbour" not in json.dumps([redactor.value(value) for value in values])

@@ -1,0 +1,195 @@
+"""Who gets an answer from the web app, asked of a real server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from clew.errors import UsageError
+from clew.web.guard import Keys
+from clew.web.serve import bind
+from tests.web.served import Served, served
+
+SECRET_PATH = "/home/ada/secret"
+
+
+async def _page(_request: Request) -> Response:
+    return PlainTextResponse("a transcript")
+
+
+async def _broken(_request: Request) -> Response:
+    raise RuntimeError(SECRET_PATH)
+
+
+@pytest.fixture(scope="module")
+def app() -> Iterator[Served]:
+    with served([Route("/", _page), Route("/broken", _broken)]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cookie(app: Served) -> str:
+    return app.cookie()
+
+
+def test_the_link_opens_the_app(app: Served, cookie: str) -> None:
+    assert app.ask("/", Cookie=cookie).body == b"a transcript"
+
+
+HOSTS = [
+    "", "evil.example", "evil.example:{port}", "127.0.0.1", "localhost", "[::1]", "127.0.0.1:1", "localhost:80",
+    "127.0.0.1.evil.example:{port}", "localhost.evil.example:{port}", "evil.example@127.0.0.1:{port}",
+    "127.0.0.1:{port}@evil.example", "127.0.0.1:{port}.evil.example", "127.1:{port}", "0:{port}", "0.0.0.0:{port}",
+    "2130706433:{port}", "0x7f000001:{port}", "0177.0.0.1:{port}", "127.0.0.2:{port}", "[::]:{port}",
+    "[::ffff:127.0.0.1]:{port}", "[0:0:0:0:0:0:0:1]:{port}", "::1:{port}", "localhost:0{port}", "localhost:{port}0",
+    "localhost:{port} evil", "localhost:{port},evil.example", "LOCALHOST.:{port}", "localhost.:{port}", "*:{port}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", HOSTS)
+@pytest.mark.parametrize("path", ["/", "/enter", "/static/app.css", "/nowhere"])
+def test_W01_another_name_gets_no_answer(app: Served, cookie: str, spelling: str, path: str) -> None:
+    answer = app.ask(path, Host=spelling.format(port=app.port), Cookie=cookie)
+    assert answer.status in (400, 421)
+    assert b"transcript" not in answer.body
+
+
+def test_W01_two_names_get_no_answer(app: Served, cookie: str) -> None:
+    with socket.create_connection(("127.0.0.1", app.port), timeout=5) as raw:
+        head = ("GET / HTTP/1.1", f"Host: {app.host}", "Host: evil.example", f"Cookie: {cookie}", "Connection: close")
+        raw.sendall("\r\n".join((*head, "", "")).encode())
+        answer = raw.makefile("rb").read()
+    assert answer.split()[1] in (b"400", b"421") and b"transcript" not in answer
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]", "LocalHost"])
+def test_W01_its_own_names_do(app: Served, cookie: str, name: str) -> None:
+    assert app.ask("/", Host=f"{name}:{app.port}", Cookie=cookie).status == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "odd"])
+def test_W02_another_site_gets_no_answer(app: Served, cookie: str, site: str) -> None:
+    assert app.ask("/", Cookie=cookie, Sec_Fetch_Site=site).status == 403
+
+
+ORIGINS = ["null", "http://evil.example", "https://{host}", "http://localhost:1", "http://{host}.x", ""]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_W02_another_origin_gets_no_answer(app: Served, cookie: str, origin: str) -> None:
+    assert app.ask("/", Cookie=cookie, Origin=origin.format(host=app.host)).status == 403
+
+
+def test_W02_a_form_or_a_simple_request_changes_nothing(app: Served) -> None:
+    for sort in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"):
+        assert app.enter(app.keys.link, Content_Type=sort).status == 403
+    body = b'{"token":"x"}'
+    assert app.ask("/enter", "POST", body, Content_Type="application/json").status == 403
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+        assert app.ask("/", method, b"{}", Content_Type="application/json", X_Clew="1").status in (401, 405)
+
+
+def test_W02_no_other_origin_may_read(app: Served, cookie: str) -> None:
+    answer = app.ask("/", Cookie=cookie)
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+def test_W03_without_the_link_there_is_nothing(app: Served) -> None:
+    for cookie in ("", "clew=", "clew=x", "clew=" + app.keys.link, "other=1"):
+        assert app.ask("/", Cookie=cookie).status == 401
+    assert app.ask("/", Accept="text/html").headers["location"] == "/enter"
+
+
+def test_W03_a_link_is_good_once(app: Served) -> None:
+    link = app.keys.link
+    assert len(link) * 6 >= 128
+    assert app.enter("wrong").status == 403
+    assert app.enter(link).status == 200
+    assert app.enter(link).status == 403
+    assert app.keys.link != link
+
+
+def test_W03_the_cookie_is_kept_from_pages_and_other_sites(app: Served) -> None:
+    said = app.enter(app.keys.link).headers["set-cookie"].lower()
+    assert "httponly" in said and "samesite=strict" in said and "domain" not in said
+
+
+def test_W03_a_broken_exchange_is_refused(app: Served) -> None:
+    for body in (b"", b"{", b"[]", b'{"token":1}', b'{"token":"\xff"}', b"null"):
+        assert app.ask("/enter", "POST", body, Content_Type="application/json", X_Clew="1").status in (400, 403)
+
+
+def test_W03_every_key_is_compared() -> None:
+    keys = Keys()
+    visitors = [keys.exchange(keys.link) for _ in range(3)]
+    assert all(visitor is not None and keys.knows(visitor) for visitor in visitors)
+    assert not keys.knows("") and not keys.knows("é")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])
+def test_W04_other_addresses_must_be_asked_for(host: str) -> None:
+    with pytest.raises(UsageError):
+        bind(host, 0)
+
+
+PATHS = [
+    "/../etc/passwd", "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static/%2e%2e%2fapp.py",
+    "/static/%00", "/static/app.css%00.js", "/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/....//app.py",
+    "/static/app.css/..", "/static/", "/static/app.py", "/static/C:%5cx", "/%5c..%5cx", "//evil.example/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_W05_no_path_leads_out(app: Served, cookie: str, path: str) -> None:
+    answer = app.ask(path, Cookie=cookie)
+    assert answer.status in (400, 404)
+    assert b"import" not in answer.body and b"root:" not in answer.body
+
+
+@pytest.mark.parametrize("path", ["/", "/enter", "/static/app.css", "/nowhere", "/broken"])
+def test_W06_every_answer_has_its_headers(app: Served, cookie: str, path: str) -> None:
+    headers = app.ask(path, Cookie=cookie).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == ("no-cache" if path.startswith("/static/") else "no-store")
+
+
+def test_W07_a_long_body_is_refused(app: Served) -> None:
+    assert app.enter("x" * 100_000).status == 413
+    with socket.create_connection(("127.0.0.1", app.port), timeout=5) as raw:
+        head = f"POST /enter HTTP/1.1\r\nHost: {app.host}\r\nX-Clew: 1\r\nContent-Type: application/json\r\n"
+        raw.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n")
+        try:
+            for _ in range(64):
+                raw.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+            raw.sendall(b"0\r\n\r\n")
+            answer = raw.recv(64)
+        except OSError:
+            answer = b""
+    assert not answer.startswith(b"HTTP/1.1 200")
+
+
+def test_W07_a_long_head_is_refused(app: Served) -> None:
+    try:
+        status = app.ask("/", X_Long="x" * 200_000).status
+    except ConnectionError:
+        # The server need not read to the end what it refuses.
+        status = 431
+    assert status in (400, 431)
+    assert app.ask("/enter").status == 200
+
+
+def test_W08_errors_say_nothing_of_the_machine(app: Served, cookie: str) -> None:
+    for path in ("/broken", "/nowhere"):
+        answer = app.ask(path, Cookie=cookie)
+        assert answer.status in (404, 500)
+        assert SECRET_PATH.encode() not in answer.body and b"Traceback" not in answer.body
+        assert "server" not in answer.headers

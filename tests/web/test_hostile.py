@@ -1,0 +1,70 @@
+"""A home with hostile text in every field of every agent: no page runs, loads or hides anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from clew.demo import write_demo
+from tests.render.hostile import HOSTILE
+from tests.web.poison import poison_home
+from tests.web.shown import Shown, links, shown
+
+PANELS = ("timeline", "files", "todos", "usage", "record?message=2", "problems")
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    folder = tmp_path_factory.mktemp("hostile")
+    write_demo(folder / "home")
+    poison_home(folder / "home")
+    with shown(folder / "home", folder / "catalog") as app:
+        yield app
+
+
+@pytest.fixture(scope="module")
+def sessions(poisoned: Shown) -> list[str]:
+    return [path for path in links(poisoned.page("/sessions")) if path.startswith("/session/")]
+
+
+def test_the_home_is_poisoned_and_still_read(poisoned: Shown, sessions: list[str]) -> None:
+    assert len(sessions) > 15
+    (titles,) = poisoned.shelf_row("SELECT count(*) FROM sessions WHERE title LIKE '%alert(1)%'")
+    assert titles > 3
+    body = poisoned.get("/sessions").body.decode()
+    assert "&lt;script&gt;alert(1)" in body
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions", "/usage?by=model", "/usage?by=project", "/files", "/sources"])
+def test_H01_no_list_holds_what_is_not_ours(poisoned: Shown, path: str) -> None:
+    poisoned.page(path)
+
+
+def test_H01_no_session_holds_what_is_not_ours(poisoned: Shown, sessions: list[str]) -> None:
+    for session in sessions:
+        poisoned.page(session)
+        poisoned.page(f"{session}/graph")
+        poisoned.page(f"{session}/outline")
+        for panel in PANELS:
+            answer = poisoned.get(f"{session}/panel/{panel}")
+            assert answer.status in (200, 404)
+            if answer.status == 200:
+                poisoned.page(f"{session}/panel/{panel}")
+
+
+def test_H01_no_hit_holds_what_is_not_ours(poisoned: Shown) -> None:
+    for query in ("alert", "script", "evil", "javascript", "onerror"):
+        poisoned.page(f"/search?q={query}")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_H01_what_is_asked_for_is_shown_as_text(poisoned: Shown, text: str) -> None:
+    asked = quote(text, safe="")
+    for path in (f"/search?q={asked}", f"/sessions?project={asked}&text={asked}", f"/files?text={asked}"):
+        poisoned.page(path)
+    for path in (f"/sessions?since={asked}", f"/usage?since={asked}"):
+        poisoned.page(path, status=400)
+    assert poisoned.get(f"/session/{asked}/{asked}").status in (400, 404)
+    assert poisoned.get(f"/files/history?path={asked}").status in (200, 404)

@@ -1,0 +1,355 @@
+"""Every page of the app over the demo home, from a real server: what it holds; its numbers are the catalog's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from clew.catalog import place
+from clew.demo import write_demo
+from clew.web.scanning import Scan
+from clew.web.transcript import WINDOW
+from tests.web.live_session import ADDRESS, line, session_file
+from tests.web.shown import Shown, links, named, shown, words
+
+MEAN = "/session/claude-code/71960fc3-4cec-4060-adfc-a6068f5d859b"
+FORKED = "/session/claude-code/f005c7db-1dcc-4692-bc16-77f2521cfb4b"
+PREDICT = "/home/ada/src/tidepool/tidepool/predict.py"
+PAGES = [
+    "/",
+    "/sessions",
+    "/sessions?agent=codex&has=error",
+    MEAN,
+    f"{MEAN}?window=1",
+    f"{MEAN}/outline",
+    f"{FORKED}/graph",
+    *(f"{MEAN}/panel/{name}" for name in ("timeline", "files", "todos", "usage", "record?message=3", "problems")),
+    "/search",
+    "/search?q=tide",
+    "/usage",
+    *(f"/usage?by={name}" for name in ("week", "month", "model", "agent", "project", "tool")),
+    "/files",
+    f"/files/history?path={quote(PREDICT)}",
+    f"/files/blame?path={quote(PREDICT)}",
+    "/secrets",
+    "/sources",
+]
+
+
+@pytest.fixture(scope="module")
+def rows(demo: Shown) -> sqlite3.Connection:
+    db = place.open_reader(demo.shelf.folder)
+    assert db is not None
+    return db
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_has_its_landmarks(demo: Shown, path: str) -> None:
+    tree = demo.page(path)
+    for tag in ("main", "h1", "title", "footer", "dialog"):
+        assert len(list(tree.iter(tag))) == 1, tag
+    assert named(tree, "nav") and named(tree, "header", "site")
+    assert [named(tree, "a", "skip")[0].get("href"), tree.get("lang")] == ["#talk", "en"]
+    assert all(one.get("aria-label") or one.get("aria-labelledby") for one in named(tree, "nav"))
+    every = {element.get("id") for element in tree.iter() if element.get("id")}
+    wanted = {element.get("aria-labelledby") for element in tree.iter() if element.get("aria-labelledby")}
+    assert "talk" in every and wanted <= every
+
+
+def test_every_link_leads_somewhere(demo: Shown) -> None:
+    known: dict[str, None] = dict.fromkeys(PAGES)
+    waiting = list(PAGES)
+    while waiting and len(known) < 90:
+        path = waiting.pop()
+        if ".csv" in path:
+            continue
+        for found in links(demo.page(path)):
+            plain = found.partition("#")[0]
+            if plain and plain not in known:
+                known[plain] = None
+                waiting.append(plain)
+    assert len(known) > 60
+
+
+def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connection) -> None:
+    sums = "sum(calls), sum(input_tokens) + sum(output_tokens)"
+    calls, tokens = rows.execute(f"SELECT {sums} FROM usage_days").fetchone()
+    sessions, messages = rows.execute("SELECT count(*), sum(message_count) FROM sessions").fetchone()
+    tree = demo.page("/")
+    facts = {words(one.findall("dt")): words(one.findall("dd")) for one in named(tree, "dl", "totals")[0]}
+    assert facts["Sessions and sub-agents"] == f"{sessions:,}" and facts["Messages"] == f"{messages:,}"
+    assert facts["Model calls"] == f"{calls:,}" and facts["Tokens"] == f"{tokens:,}"
+    (day,) = rows.execute("SELECT max(day_utc) FROM usage_days").fetchone()
+    (used,) = rows.execute("SELECT sum(calls) FROM usage_days WHERE day_utc = ?", (day,)).fetchone()
+    assert f"{day}: {used} model calls" in words(named(tree, "svg", "heat"))
+    assert f"{day}{used} model calls" in words(named(tree, "tr"))
+
+
+def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Connection) -> None:
+    (tops, every) = rows.execute("SELECT sum(parent_session_id = ''), count(*) FROM sessions").fetchone()
+    tree = demo.page("/sessions")
+    assert words(named(tree, "p", "count")) == f"{tops} sessions"
+    assert len(named(tree, "li")) == every
+    assert len(named(tree, "li", "below")) == every - tops
+    query = "SELECT native_id FROM sessions WHERE parent_session_id = '' ORDER BY ended_us DESC, started_us DESC"
+    shown_ids = [href.rpartition("/")[2] for href in links(tree) if href.startswith("/session/")]
+    assert [one for one in shown_ids if not one.startswith("agent-")][:3] == [row[0] for row in rows.execute(query)][:3]
+
+
+@pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        ("agent=codex", "agent = 'codex'"),
+        ("agent=codex&agent=gemini", "agent IN ('codex', 'gemini')"),
+        ("project=TIDEPOOL", "project = 'tidepool'"),
+        ("has=error", "error_count > 0"),
+        ("since=2026-10-20", "ended_us >= 1792454400000000"),
+        ("tool=edit", "session_id IN (SELECT session_id FROM tool_calls WHERE name LIKE '%edit%')"),
+        ("file=predict.py", "session_id IN (SELECT session_id FROM file_changes WHERE path LIKE '%predict.py')"),
+        ("branch=mean", "git_branch LIKE '%mean%'"),
+    ],
+)
+def test_filters_stand_in_the_address(demo: Shown, rows: sqlite3.Connection, query: str, where: str) -> None:
+    wanted = {row[0] for row in rows.execute(f"SELECT native_id FROM sessions WHERE {where}")}
+    tree = demo.page(f"/sessions?{query}")
+    assert {href.rpartition("/")[2] for href in links(tree) if href.startswith("/session/")} == wanted
+    assert wanted and "pass the filters" in words(named(tree, "p", "count"))
+
+
+def test_a_filter_that_makes_no_sense_is_said_to(demo: Shown) -> None:
+    tree = demo.page("/sessions?since=some+day", status=400)
+    assert "no time" in words(named(tree, "p", "bad"))
+    assert "no session passes" in words(demo.page("/sessions?text=xyzzyxyzzy")).lower()
+
+
+def test_a_session_shows_head_outline_and_messages(demo: Shown, rows: sqlite3.Connection) -> None:
+    tree = demo.page(MEAN)
+    facts = {words(one.findall("dt")): words(one.findall("dd")) for one in named(tree, "dl", "facts")[0]}
+    count, tokens = rows.execute(
+        "SELECT message_count, (SELECT sum(input_tokens) + sum(output_tokens) FROM usage_days u"
+        " WHERE u.session_id = s.session_id) FROM sessions s WHERE native_id LIKE '71960fc3%'"
+    ).fetchone()
+    assert (facts["Messages"], facts["Tokens"], facts["Errors"]) == (str(count), f"{tokens:,}", "1")
+    assert {"m1", "m2", "m14"} <= {element.get("id") for element in tree.iter()}
+    outline = demo.part(f"{MEAN}/outline")
+    assert [one.get("href") for one in outline.iter("a")] == ["#m1", "#m19"]
+    window = demo.get(f"{MEAN}/window/0").body.decode()
+    assert window in demo.get(MEAN).body.decode()
+    assert demo.get(f"{MEAN}/window/1").status == 404
+
+
+def test_branches_are_told_to_the_script(demo: Shown) -> None:
+    (outline,) = named(demo.part(f"{FORKED}/outline"), "div", "outline")
+    assert json.loads(outline.get("data-forks") or "") == [[0, [3, 5]]]
+    assert json.loads(outline.get("data-chosen") or "") == [5]
+    graph = demo.page(f"{FORKED}/graph")
+    assert [href for href in links(graph) if "#m" in href] == [f"{FORKED}#m{index}" for index in (1, 3, 5)]
+    assert [one.get("class") for one in named(graph, "circle")] == ["went", "other", "went"]
+
+
+def test_the_panels_say_what_the_records_say(demo: Shown) -> None:
+    assert "+3 −3" in words(demo.part(f"{MEAN}/panel/files"))
+    todos = words(demo.part(f"{MEAN}/panel/todos"))
+    assert todos.index("added Add the mean level") < todos.index("completed Add the mean level")
+    record = demo.part(f"{MEAN}/panel/record?message=1")
+    assert "Low water at Saint-Malo" in words(named(record, "pre"))
+    assert json.loads(words(named(record, "pre")))["type"] == "user"
+    assert "prompts 2" in words(demo.part(f"{MEAN}/panel/timeline"))
+    torn = demo.part("/session/claude-code/3c986c27-53f1-40e2-a98b-1094b4993bdb/panel/problems")
+    assert "torn-tail" in words(torn)
+    assert demo.get(f"{MEAN}/panel/nothing").status == 404
+    assert demo.get(f"{MEAN}/panel/record?message=99999").status == 404
+
+
+def test_usage_by_turn_adds_up(demo: Shown) -> None:
+    table = named(demo.part(f"{MEAN}/panel/usage"), "table")[0]
+    turns = [[words(cell) for cell in row] for row in table.iter("tr")][1:]
+    for column in (1, 2, 3):
+        numbers = [int(row[column].replace(",", "")) for row in turns if row[column]]
+        assert sum(numbers[:-1]) == numbers[-1]
+
+
+def test_search_finds_marks_and_narrows(demo: Shown) -> None:
+    found = demo.part("/search?q=amplitudes")
+    assert "amplitudes" in {words(one) for one in found.iter("mark")}
+    assert any(href.startswith(f"{MEAN}#m") for href in links(found))
+    every, narrowed = (words(named(demo.page(f"/search?q=tide{more}"), "p", "count")) for more in ("", "&agent=gemini"))
+    assert int(every.split()[0]) > int(narrowed.split()[0]) > 0
+    assert "nothing was found" in words(demo.part("/search?q=xyzzyxyzzy")).lower()
+    assert int(words(named(demo.part("/search?q=tidep&typed=1"), "p", "count")).split()[0]) > 0
+    assert named(demo.part("/search?q=%22open"), "p", "bad")
+
+
+def test_usage_is_exact_and_a_sheet(demo: Shown, rows: sqlite3.Connection) -> None:
+    for by, column in (("day", "day_utc"), ("model", "model"), ("agent", "agent"), ("project", "project")):
+        known = dict(rows.execute(f"SELECT {column}, sum(input_tokens) FROM usage_days GROUP BY {column}"))
+        sheet = list(csv.DictReader(io.StringIO(demo.get(f"/usage.csv?by={by}").body.decode())))
+        assert {row[by]: row["input_tokens"] for row in sheet if row["calls"] != "0"} == {
+            name: "" if tokens is None else str(tokens) for name, tokens in known.items()
+        }
+        tree = demo.page(f"/usage?by={by}")
+        shown_rows = [[words(cell) for cell in row] for row in named(tree, "table", "wide")[0].iter("tr")]
+        for name, tokens in known.items():
+            row = next(row for row in shown_rows if row[0] == (name or "unknown"))
+            assert row[2] == ("" if tokens is None else f"{tokens:,}")
+    assert demo.get("/usage.csv").headers["content-type"].startswith("text/csv")
+
+
+def test_what_has_no_price_is_unknown_and_not_nothing(demo: Shown, rows: sqlite3.Connection) -> None:
+    query = "SELECT model FROM usage_days GROUP BY model HAVING sum(priced_calls) = 0"
+    unpriced = [row[0] for row in rows.execute(query)]
+    assert unpriced
+    for path in ("/", "/usage"):
+        legends = [words(one) for one in named(demo.page(path), "ul", "legend")]
+        assert any(f"{unpriced[0]} unknown" in legend for legend in legends), path
+    assert not re.search(r"\$0\.00(?!\d)", words(demo.page("/")))
+
+
+def test_a_file_has_its_history_diffs_and_blame(demo: Shown) -> None:
+    assert PREDICT in words(demo.page("/files?text=predict"))
+    tree = demo.page(f"/files/history?path={quote(PREDICT)}")
+    (lazy,) = [one.get("data-load") for one in named(tree, "details", "lazy")]
+    changes = demo.part(lazy or "")
+    assert "z0 is the mean level" in words(named(changes, "ins")) and "exact" in words(changes)
+    blame = demo.page(f"/files/blame?path={quote(PREDICT)}")
+    assert "claude-code #20 | 8 | total = mean_level" in [" | ".join(map(words, row)) for row in blame.iter("tr")]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../../etc/passwd", "%00", "", "/home/ada", "file:///etc/passwd"])
+def test_W05_a_path_is_looked_up_and_never_opened(demo: Shown, path: str) -> None:
+    for page in ("history", "blame", "changes"):
+        answer = demo.get(f"/files/{page}?path={quote(path, safe='%')}")
+        assert answer.status == 404 and b"root:" not in answer.body
+
+
+MISSING = ["/session/codex/nothing", "/session/../x", "/session/claude-code/%2e%2e", "/x", "/session/a/b/live"]
+
+
+@pytest.mark.parametrize("path", MISSING)
+def test_what_is_not_there_is_said_kindly(demo: Shown, path: str) -> None:
+    assert demo.get(path).status == 404
+    assert "Traceback" not in demo.get(path).body.decode()
+
+
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait for something that happens by itself."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_secrets_are_masked_and_found(tmp_path: Path) -> None:
+    write_demo(tmp_path / "home")
+    secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z" + "Qa"
+    project = tmp_path / "home" / ".claude" / "projects" / "-home-ada-keys"
+    project.mkdir(parents=True)
+    line = {
+        "type": "user",
+        "uuid": "0f6a1c52-0000-4000-8000-000000000001",
+        "parentUuid": None,
+        "sessionId": "0f6a1c52-0000-4000-8000-0000000000aa",
+        "timestamp": "2026-11-01T10:00:00.000Z",
+        "cwd": "/home/ada/keys",
+        "message": {"role": "user", "content": f"The key is GITHUB_TOKEN={secret} and it works"},
+    }
+    (project / "0f6a1c52-0000-4000-8000-0000000000aa.jsonl").write_text(json.dumps(line) + "\n")
+    address = "/session/claude-code/0f6a1c52-0000-4000-8000-0000000000aa"
+    inside = ("", "/outline", "/graph", "/window/0", "/panel/record?message=1")
+    shown_at = ("/", "/sessions", "/search?q=key", *(address + more for more in inside))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        app.shelf.scan = Scan(["--home", str(tmp_path / "home")])
+        assert secret in app.get(address).body.decode()
+        for path in shown_at:
+            assert secret not in app.get(path + ("&" if "?" in path else "?") + "redact=secrets").body.decode(), path
+        app.get("/secrets")
+        until(lambda: not app.shelf.scan.is_running)
+        found = app.get("/secrets").body.decode()
+        assert address + "#m1" in found and secret not in found
+    with shown(tmp_path / "home", tmp_path / "catalog", profile="secrets") as app:
+        for path in shown_at:
+            assert secret not in app.get(path).body.decode(), path
+
+
+def test_an_empty_home_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        assert "clew demo" in words(app.page("/"))
+        said = {"/sessions": "no sessions yet", "/files": "No session changed", "/usage": "Nothing was used"}
+        for path, text in said.items():
+            assert text in words(app.page(path))
+        assert "clew sources add" in words(app.page("/sources"))
+
+
+def test_before_the_first_sync_pages_wait(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        (tmp_path / "catalog" / place.DATABASE).rename(tmp_path / "away")
+        tree = app.page("/")
+        assert named(tree, "main")[0].get("data-reload") == "2"
+        (tmp_path / "away").rename(tmp_path / "catalog" / place.DATABASE)
+        assert "clew demo" in words(app.page("/"))
+
+
+def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path) -> None:
+    write_demo(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog"):
+        pass
+    next((tmp_path / "home").rglob("71960fc3*.jsonl")).unlink()
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        tree = app.page(MEAN)
+        assert "source of this session is gone" in words(tree) and "Low water at Saint-Malo" in words(tree)
+        for panel in ("timeline", "files", "todos", "usage", "record?message=1", "problems"):
+            assert app.get(f"{MEAN}/panel/{panel}").status == 200
+        assert app.get(f"{MEAN}/graph").status == 200
+
+
+def test_H11_a_huge_message_is_cut(tmp_path: Path) -> None:
+    path = session_file(tmp_path / "home")
+    path.write_text(line(1, "Words and words. " * 300_000))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        answer = app.get(ADDRESS)
+        assert answer.status == 200 and len(answer.body) < 600_000 and b"more characters" in answer.body
+        assert len(app.get(f"{ADDRESS}/panel/record?message=1").body) < 600_000
+        assert len(app.get("/sessions").body) + len(app.get("/search?q=words").body) < 100_000
+
+
+def test_long_sessions_come_in_windows(tmp_path: Path) -> None:
+    project = tmp_path / "home" / ".claude" / "projects" / "-home-ada-long"
+    project.mkdir(parents=True)
+    session, count = "0f6a1c52-0000-4000-8000-0000000000bb", 1050
+    with (project / f"{session}.jsonl").open("w") as out:
+        for number in range(count):
+            who = "user" if number % 2 == 0 else "assistant"
+            content = f"Word {number + 1}." if who == "user" else [{"type": "text", "text": f"Word {number + 1}."}]
+            line = {
+                "type": who,
+                "uuid": f"0f6a1c52-0000-4000-8000-{number + 1:012}",
+                "parentUuid": f"0f6a1c52-0000-4000-8000-{number:012}" if number else None,
+                "sessionId": session,
+                "timestamp": f"2026-11-01T10:{number // 60:02}:{number % 60:02}.000Z",
+                "cwd": "/home/ada/long",
+                "message": {"role": who, "content": content},
+            }
+            out.write(json.dumps(line) + "\n")
+    address = f"/session/claude-code/{session}"
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        tree = app.page(address)
+        assert len(named(tree, "div", "w")) == -(-count // WINDOW)
+        assert len(named(tree, "article", "m")) == WINDOW
+        seen = [
+            article.get("id")
+            for number in range(-(-count // WINDOW))
+            for article in named(app.part(f"{address}/window/{number}"), "article", "m")
+        ]
+        assert seen == [f"m{number + 1}" for number in range(count)]
+        assert len(named(app.page(f"{address}?window=11"), "article", "m")) == count - 10 * WINDOW
