@@ -24,7 +24,7 @@ from clew.model.json import JSON
 
 CANARY = Raw(b'"\\u0063lew"')
 """Spelled as nobody spells it: a document in which it stands like this has not been written anew by another tool."""
-BATCH = 1 << 16
+BATCH = 1 << 17
 """So many bytes of a document are gathered before they are written."""
 MAX_FINDINGS = 20
 """How many findings a reading keeps; `validate` finds them all."""

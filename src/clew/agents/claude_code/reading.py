@@ -86,7 +86,7 @@ class ClaudeReadingAtOnce(ClaudeReading):
     the reading begins again; whether the guess was right is known at the end.
     """
 
-    _enough = 4 << 20
+    _enough = 1 << 19
 
     def __init__(self, source: SourceFile) -> None:
         self._scanner = Scanner(Facts(), source.path, tree=True, counts=False)
