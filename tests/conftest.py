@@ -1,7 +1,9 @@
 """What every test shares: a home of its own, and the hypothesis profiles."""
 
 import os
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,11 @@ FOLDERS = {
     "CLEW_DATA_DIR": ".local/share/clew",
 }
 OVERRIDES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "PAGER")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A suite that runs in the background ignores interrupts, and so would the commands that tests interrupt.
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", parent=settings.get_profile("quick"), max_examples=5000)

@@ -327,8 +327,12 @@ def test_a_question_can_be_stopped(demo: Path) -> None:
     search(demo, "bell")
     endless = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t"
     asked = subprocess.Popen([*PROGRAM, "--home", str(demo), "sql", endless], stderr=subprocess.PIPE)
-    with pytest.raises(subprocess.TimeoutExpired):
-        asked.communicate(timeout=3)
-    asked.send_signal(signal.SIGINT)
-    _, said_last = asked.communicate(timeout=30)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            asked.communicate(timeout=3)
+        asked.send_signal(signal.SIGINT)
+        _, said_last = asked.communicate(timeout=30)
+    finally:
+        asked.kill()
+        asked.wait()
     assert asked.returncode == 130 and b"Traceback" not in said_last
