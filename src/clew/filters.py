@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from clew.agents.told import strings_in
 from clew.errors import UsageError
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -86,7 +87,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             if unit.is_message:
                 blocks = unit.value["content"]
                 file = file or any(_in(self.file, path) for path in _paths(blocks))
-                text = text or any(_in(self.text, words) for words in _words(blocks))
+                text = text or any(_in(self.text, words) for words in strings_in(blocks))
                 if file and text:
                     return True
         return False
@@ -114,18 +115,6 @@ def _paths(blocks: list[dict[str, JSON]]) -> Iterator[str]:
             if isinstance(arguments, dict) and isinstance(arguments.get(key), str):
                 yield arguments[key]
 
-
-def _words(value: JSON) -> Iterator[str]:
-    """Every string inside a value, without recursion."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item)
 
 
 def point_in_time(words: JSON, now: datetime) -> datetime:

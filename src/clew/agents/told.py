@@ -75,10 +75,11 @@ def words_of(value: Any) -> str:
     """Every text inside a JSON value, a line for each."""
     if isinstance(value, str):
         return value
-    return "\n".join(_texts(value))
+    return "\n".join(strings_in(value))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def strings_in(value: Any) -> Iterator[str]:
+    """Every string inside a value, in its order, without recursion."""
     waiting = [value]
     while waiting:
         item = waiting.pop()

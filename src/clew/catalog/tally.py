@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from clew.agents.base import Agent, SourceFile, Tallies, session_object, skim
 from clew.catalog.keys import session_key
+from clew.catalog.statements import TOKENS
 from clew.derive.calls import UNKNOWN, Calls, sound
 from clew.derive.collect import SYNTHETIC
 from clew.derive.session import project_of
@@ -28,14 +29,6 @@ from clew.pricing import PriceTable, prices
 DAY = 86_400_000_000
 WORTH_SPREADING = 4 << 20
 """From this many bytes on, several processes are quicker than one."""
-TOKENS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_creation_5m_tokens",
-    "cache_creation_1h_tokens",
-    "reasoning_tokens",
-)
 _WIDTH = 2 + len(TOKENS)
 """Of a packed call: its name, its time, and its tokens."""
 
