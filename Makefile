@@ -5,6 +5,7 @@ WORKERS ?= auto
 DEMO    ?= .demo
 LAB     := .lab
 REAL    := tests/realclients
+SCALE   := tests/cluster
 AXE     := axe-core@4.14.0
 
 VENV   := .venv
@@ -13,12 +14,13 @@ PIP    := $(PY) -m pip --disable-pip-version-check install -qq
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sshd browser axe test-real lint bench docs clean
+.PHONY: help run test sshd browser postgres axe test-real test-scale lint bench docs clean
 
 help:
 	@echo 'make run        clew on your own history, or on a demo where there is none'
-	@echo 'make test       the whole test suite, but for the next'
+	@echo 'make test       the whole test suite, but for the next two'
 	@echo 'make test-real  tests with the genuine clients, offline; fetches them (Linux, root, node with npm)'
+	@echo 'make test-scale tests with a Spark cluster of several processes; fetches Spark, needs Java 17'
 	@echo 'make lint       ruff, mypy and the import contracts'
 	@echo 'make bench      the benchmarks'
 	@echo 'make docs       write the generated pages again'
@@ -33,8 +35,8 @@ run: $(VENV)/.run-installed
 	echo '$$ clew --home $(DEMO)'; $(VENV)/bin/clew --home $(DEMO) || exit $$?; \
 	echo; echo 'All of it in a browser: $(VENV)/bin/clew web --home $(DEMO) --open'
 
-test: $(VENV)/.dev-installed sshd browser axe
-	@$(PY) -m pytest -n $(WORKERS) --ignore=$(REAL)
+test: $(VENV)/.dev-installed sshd browser postgres axe
+	@$(PY) -m pytest -n $(WORKERS) --ignore=$(REAL) --ignore=$(SCALE)
 
 # The tests of other machines want an ssh server. Where installing one is not ours to do, or would start it, they skip.
 sshd:
@@ -49,6 +51,12 @@ browser:
 	  if [ -n "$$name" ] && command -v "$$name" >/dev/null; then exit 0; fi; \
 	done; echo 'No Chromium: the tests in a browser are skipped. On Debian or Ubuntu: apt install chromium'
 
+# The tests of pushes want a real server, which they start themselves; without one they skip.
+postgres:
+	@if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && ! command -v postgres >/dev/null; then \
+	  echo 'No PostgreSQL: the tests of pushes are skipped. On Debian or Ubuntu: apt install postgresql'; \
+	fi
+
 # The check of accessibility wants axe-core; where it cannot be fetched, it skips.
 axe:
 	@if [ ! -f $(LAB)/axe/package/axe.min.js ] && command -v npm >/dev/null; then \
@@ -59,6 +67,9 @@ axe:
 test-real: $(VENV)/.dev-installed
 	@$(PY) -m tests.realclients.lab
 	@$(PY) -m pytest $(REAL)
+
+test-scale: $(VENV)/.spark-installed
+	@$(PY) -m pytest $(SCALE)
 
 lint: $(VENV)/.dev-installed
 	@$(PY) -m ruff check $(CHECKED)
@@ -83,6 +94,10 @@ $(VENV)/.run-installed: pyproject.toml | $(PY)
 $(VENV)/.dev-installed: pyproject.toml | $(PY)
 	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.run-installed $@
+
+$(VENV)/.spark-installed: $(VENV)/.dev-installed
+	@$(PIP) --editable '.[dev,spark]'
+	@touch $@
 
 $(PY):
 	@python=; \

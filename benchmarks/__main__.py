@@ -12,8 +12,21 @@ from pathlib import Path
 from benchmarks.corpus import corpus, parse_size
 from benchmarks.measure import Options
 
-NAMES = ("archive", "export", "html", "listing", "memory", "redaction", "snapshots", "start", "store", "web")
-_NEED_HOME = {"archive", "export", "html", "listing", "web"}
+NAMES = (
+    "archive",
+    "engines",
+    "export",
+    "html",
+    "listing",
+    "memory",
+    "push",
+    "redaction",
+    "snapshots",
+    "start",
+    "store",
+    "web",
+)
+_NEED_HOME = {"archive", "engines", "export", "html", "listing", "push", "web"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,38 +1,62 @@
 """Lossless unified NDJSON of every session of an agent, against nothing but `orjson.loads` of the same bytes.
 
-Both read from files in this process; the export writes to the null device. Lines are decoded one by one; a file that
-is no JSON lines is decoded whole.
+Both read from files, and the export writes to the null device: once in this process alone, and once as `clew export`
+does, on all cores. The floor is always one process. Lines are decoded one by one; a file that is no JSON lines is
+decoded whole.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import orjson
 
 from benchmarks.measure import Cost, Options, agent_files, best, in_turn, timed, total
 from clew import Host, Library
 from clew.export.document import ONE_LINE, write_document
+from clew.export.many import Told, written_together
+from clew.library import StoredSession
 
 _TIME = "2026-01-01T00:00:00Z"
 
 
 def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
-    files = agent_files(options.home, options.agent)
+    home, agent = options.home, options.agent
+    files = agent_files(home, agent)
     megabytes = total(files) / 10**6
-    floors, exports = in_turn(
-        options.rounds, lambda: timed(lambda: load(files)), lambda: timed(lambda: export(options.home, options.agent))
+    floors, alone, spread = in_turn(
+        options.rounds,
+        lambda: timed(lambda: load(files)),
+        lambda: timed(lambda: export(home, agent)),
+        lambda: _timed_with_children(home, agent),
     )
-    floor, ours = best(floors), best(exports)
-    ratio = Cost(floor.wall / ours.wall, floor.cpu / ours.cpu)
-    what = f"{len(files)} files of {options.agent}, {megabytes:.1f} MB"
-    yield f"export: {what}, best of {options.rounds}, no garbage collector"
-    yield f"  floor, orjson.loads of each line  {floor}  {megabytes / floor.cpu:6.1f} MB/s"
-    yield f"  clew, unified NDJSON              {ours}  {megabytes / ours.cpu:6.1f} MB/s"
-    yield f"  speed as a share of the floor: {ratio.wall:.2f} wall, {ratio.cpu:.2f} cpu"
+    floor, one, whole = best(floors), best(alone), best(spread)
+    yield f"export: {len(files)} files of {agent}, {megabytes:.1f} MB, best of {options.rounds}, no garbage collector"
+    yield f"  floor, orjson.loads of each line  {floor}  {megabytes / floor.cpu:6.1f} MB/s of cpu"
+    yield f"  clew, one process                 {one}  {megabytes / one.cpu:6.1f} MB/s of cpu"
+    yield f"  clew, all {os.cpu_count()} cores                 {whole}  {megabytes / whole.wall:6.1f} MB/s of wall"
+    yield f"  one process, by cpu: {floor.cpu / one.cpu:.2f} of the floor's speed ({floor.wall / one.wall:.2f} by wall)"
+    yield f"  whole machine, by wall: {floor.wall / whole.wall:.2f} of the floor's speed"
+    more = whole.cpu / one.cpu
+    yield f"  spreading takes {more:.2f} times the cpu; {_if_idle(floor, whole):.2f} by wall if all cores were free"
+
+
+def _if_idle(floor: Cost, spread: Cost) -> float:
+    """The second ratio as it would be if each process had a core to itself, all the time."""
+    return floor.cpu / (spread.cpu / (os.cpu_count() or 1))
+
+
+def _timed_with_children(home: Path, agent: str) -> Cost:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cost = timed(lambda: export_on_whole(home, agent))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    more = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return cost._replace(cpu=cost.cpu + more)
 
 
 def load(files: list[Path]) -> None:
@@ -50,4 +74,25 @@ def export(home: Path, agent: str) -> None:
     """Write every session, one document a line."""
     with open(os.devnull, "wb") as out:
         for session in Library(Host.at(home), agents=[agent]).sources():
-            write_document(session.agent, session.source, out, timestamp=_TIME, layout=ONE_LINE)
+            _write(session, out)
+
+
+def export_on_whole(home: Path, agent: str) -> None:
+    """The same, as `clew export` does it."""
+    sessions = list(Library(Host.at(home), agents=[agent]).sources())
+
+    def attempt(number: int, slot: IO[bytes]) -> Told:
+        _write(sessions[number], slot)
+        return {}
+
+    with open(os.devnull, "wb") as out:
+        documents = written_together(attempt, [session.source.size for session in sessions])
+        for session, document in zip(sessions, documents, strict=True):
+            if document is None:
+                _write(session, out)
+            else:
+                document.copy_to(out)
+
+
+def _write(session: StoredSession, out: IO[bytes]) -> None:
+    write_document(session.agent, session.source, out, timestamp=_TIME, layout=ONE_LINE)

@@ -2,7 +2,8 @@
 
 `--peers PYTHON` names the interpreter of an environment in which `claude-code-transcripts` or `claude-code-log` are
 installed: they write the same sessions, sub-agents included, in the same run, one after the other. Each gets a copy of
-the sessions, because one of them keeps a cache beside them; what each wrote is counted, because it may be less.
+the sessions, because one of them keeps a cache beside them; what each wrote is counted, because it may be less. One of
+them writes all sessions of a project as one text too, unless it is told not to: both ways are measured.
 """
 
 from __future__ import annotations
@@ -24,16 +25,20 @@ _PEERS: dict[str, Callable[[Path, Path], list[str]]] = {
         "all", "--include-agents", "-q", "-s", str(home / ".claude/projects"), "-o", str(out)
     ],
     "claude-code-log": lambda home, out: [
+        "convert", str(home / ".claude/projects"), "--all-projects", "-o", str(out)
+    ],
+    "claude-code-log, no combined text": lambda home, out: [
         "convert", str(home / ".claude/projects"), "--all-projects", "--combined", "no", "-o", str(out)
     ],
 }  # fmt: skip
+"""By the name of the program, and what is told about how it is called."""
 
 
 def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
     files = agent_files(options.home, options.agent)
     yield f"html: {len(files)} files of {options.agent}, {total(files) / 10**6:.1f} MB, best of {options.rounds}"
-    peers = [name for name in _PEERS if options.peers and (options.peers.parent / name).is_file()]
+    peers = [name for name in _PEERS if options.peers and (options.peers.parent / _program(name)).is_file()]
     written: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
         room = Path(folder)
@@ -47,8 +52,18 @@ def report(options: Options) -> Iterator[str]:
     costs = dict(zip((_OURS, _MASKED, *peers), map(best, others), strict=True))
     yield f"  {'floor, orjson.loads of each line':34}{best(first)}"
     for name, cost in costs.items():
-        ratio = "" if name == _OURS else f", {cost.wall / costs[_OURS].wall:.1f} times the wall time of {_OURS}"
-        yield f"  {name:34}{cost}  {written[name]}{ratio}"
+        yield f"  {name:34}{cost}  {written[name]}"
+        if name in peers:
+            yield from (f"    {_ratio(cost, costs[ours])} of {ours}" for ours in (_OURS, _MASKED))
+
+
+def _ratio(cost: Cost, ours: Cost) -> str:
+    over = cost.over(ours)
+    return f"{over.wall:.1f} times the wall time, {over.cpu:.1f} times the processor time"
+
+
+def _program(name: str) -> str:
+    return name.partition(",")[0]
 
 
 def _site(options: Options, room: Path, masking: str, written: dict[str, str]) -> Cost:
@@ -59,7 +74,7 @@ def _site(options: Options, room: Path, masking: str, written: dict[str, str]) -
 
 def _peer(options: Options, room: Path, name: str, written: dict[str, str]) -> Callable[[], Cost]:
     assert options.peers is not None
-    program = str(options.peers.parent / name)
+    program = str(options.peers.parent / _program(name))
 
     def measured() -> Cost:
         copy = room / "copy"

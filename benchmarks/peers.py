@@ -1,8 +1,9 @@
 """python -m benchmarks.peers HOME:TRUTH [HOME:TRUTH]: clew against its peers, in one run.
 
-Homes are made by a generator that also writes the truth; the last one is the large one. Everything is taken in turn,
-the best of some rounds counts, and wrong answers score nothing. Peers are found on the path or named; one that is
-missing is said so. Prints rows of Markdown.
+Homes are made by a generator that also writes the truth (`--make TOOL` makes one of 200 MB and one of 1 GB); the last
+one is the large one. Everything is taken in turn, the best of some rounds counts, and wrong answers score nothing.
+Peers are found on the path or named; one that is missing or fails is said so, and the rest goes on. Prints a table in
+Markdown.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.truth import NEEDLES, Truth, read_truth, tokens_of
 
 PEERS = ("ccusage", "agentsview", "rg", "find")
 CLASSES = {"rare": (1.0, 0.2), "common": (3.0, 1.0), "phrase": (10.0, 5.0), "prefix": (5.0, 2.0)}
 """Kinds of queries, with the milliseconds they may take and should take."""
+
+
+_LARGE = 500_000_000
+"""A home beyond this size is the large one, where the peer slows down and more is aimed at."""
 
 
 class Ran(NamedTuple):
@@ -48,6 +53,16 @@ class Row(NamedTuple):
     peer: str
     ours: str
     ratio: str
+    is_met: bool | None = None
+    """Whether the must is met; None where that cannot be said."""
+
+    def __str__(self) -> str:
+        verdict = {True: "met", False: "**missed**", None: ""}[self.is_met]
+        return f"| {' | '.join((*self[:-1], verdict))} |"
+
+
+class Failed(Exception):
+    """A process did not do what it was run for."""
 
 
 class Bench:
@@ -64,6 +79,8 @@ class Bench:
     def run(self, *command: str | Path, home: Path | None = None, check: bool = True, **env: str) -> Ran:
         """Run a process to its end."""
         given = {**os.environ, "CLEW_CONFIG_DIR": str(self.scratch / "config"), **env}
+        # An installed command finds its modules compiled.
+        given.pop("PYTHONDONTWRITEBYTECODE", None)
         if home is not None:
             given["HOME"] = str(home)
         with tempfile.TemporaryFile() as out:
@@ -75,8 +92,15 @@ class Bench:
             out.seek(0)
             text = out.read()
         if check and process.returncode not in (0, 1):
-            raise SystemExit(f"{command[0]} failed with {process.returncode}")
+            raise Failed(f"{Path(command[0]).name} failed with {process.returncode}")
         return Ran(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, text)
+
+    def peer(self, name: str, *words: str | Path, **options: Any) -> Callable[[], Ran]:
+        """A run of a peer."""
+        path = self.peers[name]
+        if not path:
+            raise Failed(f"{name} is missing")
+        return partial(self.run, path, *words, **options)
 
     def own(self, *words: str | Path, folder: Path) -> Ran:
         """Run clew with its files in a folder."""
@@ -105,19 +129,41 @@ class Bench:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fill the table."""
     chosen = _parser().parse_args(arguments)
-    truths = [read_truth(*given.split(":", 1)) for given in chosen.homes]
-    with tempfile.TemporaryDirectory(prefix="clew-peers-") as folder:
+    with tempfile.TemporaryDirectory(prefix="clew-peers-", dir=chosen.scratch) as folder:
         bench = Bench(chosen, Path(folder))
+        homes = [*chosen.homes, *(_made(chosen.make, bench.folder()) if chosen.make else ())]
+        if not homes:
+            raise SystemExit("name homes with their truth, or a generator with --make")
+        truths = [read_truth(*given.split(":", 1)) for given in homes]
         print("\n".join(_heading(bench, truths)), flush=True)
         for row in measure(bench, truths):
-            print("| " + " | ".join(row) + " |", flush=True)
+            print(row, flush=True)
+        print(f"\nLoad at the end: {_load()}.")
+
+
+SIZES = (("200MB", 7), ("1GB", 11))
+"""Of the homes that are made, with the seed of each."""
+
+
+def _made(tool: str, folder: Path) -> Iterator[str]:
+    for size, seed in SIZES:
+        home, truth = folder / size, folder / f"{size}.json"
+        command = [sys.executable, tool, "--size", size, "--seed", str(seed), "--out", str(home), "--truth", str(truth)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        yield f"{home}:{truth}"
+
+
+def _load() -> str:
+    return " ".join(f"{load:.1f}" for load in os.getloadavg())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("homes", nargs="+", metavar="HOME:TRUTH", help="a home and its truth; the large one last")
+    parser.add_argument("homes", nargs="*", metavar="HOME:TRUTH", help="a home and its truth; the large one last")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
     parser.add_argument("--clew", help="the clew command")
+    parser.add_argument("--make", metavar="TOOL", help="make the homes with this generator")
+    parser.add_argument("--scratch", metavar="DIR", help="where files may be written; some gigabytes")
     parser.add_argument(
         "--agentsview-on", choices=("none", "first", "all"), default="first", help="which homes it reads"
     )
@@ -127,84 +173,98 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _heading(bench: Bench, truths: Sequence[Truth]) -> Iterator[str]:
-    load = " ".join(f"{load:.1f}" for load in os.getloadavg())
-    sizes = ", ".join(f"{truth.size / 1e6:.0f} MB in {truth.files} files" for truth in truths)
-    yield f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {os.cpu_count()} cores"
-    yield f"({platform.machine()}), load {load}; homes: {sizes}; best of {bench.rounds}."
+    sizes = ", ".join(f"{truth.size / 1e6:,.0f} MB in {truth.files:,} files" for truth in truths)
+    yield f"Measured {datetime.now(UTC):%Y-%m-%d, %H:%M} UTC, Python {platform.python_version()},"
+    yield f"{os.cpu_count()} cores ({platform.machine()}), load {_load()}; homes: {sizes}; best of {bench.rounds};"
+    yield "times are wall, with processor seconds of all processes in brackets; memory is of the largest process.\n"
     for name, path in bench.peers.items():
-        told = bench.run(path, "--version").out.decode().split("\n")[0] if path else "missing: its rows are left out"
+        told = bench.run(path, "--version").out.decode().split("\n")[0] if path else "missing: its rows say so"
         yield f"- {name}: {told}"
-    yield "\n| measure | must | aim | peer | clew | ratio or verdict |\n|---|---|---|---|---|---|"
+    yield "\n| measure | must | aim | peer | clew | ratio | must |\n|---|---|---|---|---|---|---|"
 
 
 def measure(bench: Bench, truths: Sequence[Truth]) -> Iterator[Row]:
-    """All rows."""
+    """All rows. A row that cannot be taken says why, and takes none with it."""
     large = truths[-1]
     folders = {truth.home: bench.folder() for truth in truths}
-    yield from statistics_rows(bench, large, bench.folder(), "`clew stats` with no catalog", "0.8", "0.4")
-    memory = {}
+    for truth in truths:
+        yield from statistics_rows(bench, truth, bench.folder(), "`clew stats` with no catalog", 0.8, "0.4")
+    synced = {truth.home: bench.own("sync", "--home", truth.home, folder=folders[truth.home]) for truth in truths}
     for number, truth in enumerate(truths):
-        synced = bench.own("sync", "--home", truth.home, folder=folders[truth.home])
-        memory[truth.home] = synced.megabytes
-        wanted = bench.with_agentsview
-        if bench.peers["agentsview"] and (wanted == "all" or (wanted == "first" and number == 0)):
-            yield agentsview_row(bench, truth, synced)
-        else:
-            name = f"full sync at {truth.size / 1e6:.0f} MB"
-            speed = f"{truth.size / 1e6 / synced.seconds:.0f} MB/s"
-            yield Row(name, "8 times faster", "20 times", "not run", f"{synced.seconds:.1f} s", speed)
-    yield from statistics_rows(bench, large, folders[large.home], "`clew stats` from the catalog", "0.15", "0.05")
-    yield from sync_rows(bench, large, folders[large.home])
+        with_peer = bench.with_agentsview == "all" or (bench.with_agentsview == "first" and not number)
+        yield sync_row(bench, truth, synced[truth.home], with_peer)
+    for truth in truths:
+        yield from statistics_rows(bench, truth, folders[truth.home], "`clew stats` from the catalog", 0.15, "0.05")
+    for truth in truths:
+        yield idle_row(bench, truth, folders[truth.home])
     yield appended_row(bench, truths[0])
     yield from search_rows(bench, large, folders[large.home])
-    yield size_row(large, folders[large.home])
-    flat = max(memory.values()) / min(memory.values())
-    told = ", ".join(f"{used:.0f} MB" for used in memory.values())
-    yield Row(
-        "peak memory of a sync, largest process", "400 MB, flat within 20 %", "150", "", told, f"{flat:.2f} times"
-    )
+    for truth in truths:
+        yield size_row(truth, folders[truth.home])
+    yield memory_row([ran.megabytes for ran in synced.values()])
 
 
-def statistics_rows(bench: Bench, truth: Truth, folder: Path, name: str, must: str, aim: str) -> Iterator[Row]:
+def _at(truth: Truth) -> str:
+    return f"{truth.size / 1e6:,.0f} MB"
+
+
+def statistics_rows(bench: Bench, truth: Truth, folder: Path, name: str, must: float, aim: str) -> Iterator[Row]:
     """Statistics against ccusage; only if every number is right."""
     ours: Callable[[], Ran] = partial(bench.own, "stats", "--home", truth.home, "--json", folder=folder)
-    right = tokens_of(json.loads(ours().out)["by_model"]) == truth.tokens
-    if not bench.peers["ccusage"]:
-        (own,) = bench.in_turn(ours)
-        yield Row(name, must, aim, "missing", _told(own), "right" if right else "WRONG NUMBERS")
+    name = f"{name}, {_at(truth)}"
+    if tokens_of(json.loads(ours().out)["by_model"]) != truth.tokens:
+        yield Row(name, f"{must}", aim, "", "", "WRONG NUMBERS", False)
         return
-    home = bench.linked(truth.home)
-    peer, own = bench.in_turn(
-        partial(bench.run, bench.peers["ccusage"], "daily", "--offline", "--json", home=home), ours
+    try:
+        peer, own = bench.in_turn(
+            bench.peer("ccusage", "daily", "--offline", "--json", home=bench.linked(truth.home)), ours
+        )
+    except Failed as failure:
+        (own,) = bench.in_turn(ours)
+        yield Row(name, f"{must}", aim, str(failure), _told(own), "numbers right")
+        return
+    ratio = own.seconds / peer.seconds
+    shown = f"{ratio:.2f}; processor {own.cpu / peer.cpu:.2f}"
+    yield Row(f"{name}, against `ccusage`", f"{must}", aim, _told(peer), _told(own), shown, ratio <= must)
+    memory = f"{own.megabytes:.0f} MB"
+    yield Row(
+        f"peak memory of it, {_at(truth)}", "80 MB", "40", f"{peer.megabytes:.0f} MB", memory, "", own.megabytes <= 80
     )
-    verdict = f"{own.seconds / peer.seconds:.2f}; cpu {own.cpu / peer.cpu:.2f}" if right else "WRONG NUMBERS"
-    yield Row(name, must, aim, _told(peer), _told(own), verdict)
-    yield Row(f"peak memory: {name}", "80 MB", "40 MB", f"{peer.megabytes:.0f} MB", f"{own.megabytes:.0f} MB", "")
 
 
 def _told(ran: Ran) -> str:
-    return f"{ran.seconds:.3f} s ({ran.cpu:.2f} s cpu)"
+    return f"{ran.seconds:.3f} s ({ran.cpu:.2f})"
 
 
-def agentsview_row(bench: Bench, truth: Truth, own: Ran) -> Row:
+def sync_row(bench: Bench, truth: Truth, own: Ran, with_peer: bool) -> Row:
     """A full sync against agentsview's."""
-    home = bench.linked(truth.home)
-    peer = bench.run(bench.peers["agentsview"] or "", "sync", home=home, AGENTSVIEW_NO_DAEMON="1")
-    name = f"full sync at {truth.size / 1e6:.0f} MB, tool output searchable"
-    return Row(name, "8 times faster", "20 times", _told(peer), _told(own), f"{peer.seconds / own.seconds:.1f} times")
+    name = f"full sync, tool output searchable, {_at(truth)}, against `agentsview sync`"
+    must, aim = ("", "20 times") if truth.size > _LARGE else ("8 times faster", "")
+    speed = f"{truth.size / 1e6 / own.seconds:.0f} MB/s"
+    try:
+        if not with_peer:
+            raise Failed("not run")
+        peer = bench.peer("agentsview", "sync", home=bench.linked(truth.home), AGENTSVIEW_NO_DAEMON="1")()
+    except Failed as failure:
+        return Row(name, must, aim, str(failure), _told(own), speed)
+    ratio = peer.seconds / own.seconds
+    is_met = ratio >= 8 if must else None
+    return Row(name, must, aim, _told(peer), _told(own), f"{ratio:.1f} times; {speed}", is_met)
 
 
-def sync_rows(bench: Bench, truth: Truth, folder: Path) -> Iterator[Row]:
+def idle_row(bench: Bench, truth: Truth, folder: Path) -> Row:
     """A sync with nothing to do, against looking at every file."""
+    name = f"sync with nothing changed, {_at(truth)}, against `find -printf`"
     idle = partial(bench.own, "sync", "--home", truth.home, folder=folder)
     idle()
-    if not bench.peers["find"]:
+    try:
+        peer, own = bench.in_turn(bench.peer("find", truth.home, "-printf", "%p %s %T@\n"), idle)
+    except Failed as failure:
         (own,) = bench.in_turn(idle)
-        yield Row("sync with nothing changed", "4 times", "2 times", "missing", _told(own), "")
-        return
-    peer, own = bench.in_turn(partial(bench.run, bench.peers["find"], truth.home, "-printf", "%p %s %T@\n"), idle)
-    ratio = f"{own.seconds / peer.seconds:.1f} times"
-    yield Row("sync with nothing changed, against `find -printf`", "4 times", "2 times", _told(peer), _told(own), ratio)
+        return Row(name, "4 times", "2 times", str(failure), _told(own), "")
+    ratio = own.seconds / peer.seconds
+    shown = f"{ratio:.1f} times; processor {own.cpu / peer.cpu:.1f}"
+    return Row(name, "4 times", "2 times", _told(peer), _told(own), shown, ratio <= 4)
 
 
 def appended_row(bench: Bench, truth: Truth) -> Row:
@@ -224,38 +284,48 @@ def appended_row(bench: Bench, truth: Truth) -> Row:
         return bench.own("sync", "--home", home, folder=folder)
 
     idle, more = bench.in_turn(partial(bench.own, "sync", "--home", home, folder=folder), grown)
-    beyond = (more.seconds - idle.seconds) * 1000
-    return Row("one line appended, beyond the no-op", "30 ms", "10 ms", "120 ms", f"{beyond:.0f} ms", "")
+    beyond, worked = (more.seconds - idle.seconds) * 1000, (more.cpu - idle.cpu) * 1000
+    name = f"one line appended to a file of {target.stat().st_size / 1e6:.0f} MB, beyond the no-op, {_at(truth)}"
+    return Row(name, "30 ms", "10 ms", "120 ms", f"{beyond:.0f} ms ({worked:.0f})", "", beyond <= 30)
 
 
 def search_rows(bench: Bench, truth: Truth, folder: Path) -> Iterator[Row]:
     """A word from the command line against ripgrep, the needles, and queries in a running process."""
     word = truth.needles[0].word
-    own_search = partial(bench.own, "search", "--home", truth.home, "--json", word, folder=folder)
-    if bench.peers["rg"]:
-        command = (bench.peers["rg"], "-l", "-j2", "--hidden", "--no-ignore", word, truth.home)
-        peer, own = bench.in_turn(partial(bench.run, *command), own_search)
-        ratio = f"{own.seconds / peer.seconds:.2f}"
-        yield Row("`clew search` word, whole process", "0.2", "0.1", _told(peer), _told(own), ratio)
+    name = f"`clew search` word, whole process, {_at(truth)}, against `rg -l -j2`"
+    ours: Callable[[], Ran] = partial(bench.own, "search", "--home", truth.home, "--json", word, folder=folder)
+    try:
+        peer, own = bench.in_turn(bench.peer("rg", "-l", "-j2", "--hidden", "--no-ignore", word, truth.home), ours)
+        ratio = own.seconds / peer.seconds
+        yield Row(name, "0.2", "0.1", _told(peer), _told(own), f"{ratio:.2f}", ratio <= 0.2)
+    except Failed as failure:
+        (own,) = bench.in_turn(ours)
+        yield Row(name, "0.2", "0.1", str(failure), _told(own), "")
     inside = json.loads(bench.run(sys.executable, "-m", NEEDLES, truth.home, folder, truth.path).out)
     found, wanted = inside["found"], len(truth.needles)
     yield Row(
-        "needles found, tool output included",
-        "all",
-        "all",
-        "",
-        f"{found} of {wanted}",
-        "right" if found == wanted else "MISSING",
+        "planted words found, tool output included", "all", "all", "", f"{found} of {wanted}", "", found == wanted
     )
-    for name, (must, aim) in CLASSES.items():
-        p95 = inside["p95_ms"][name]
-        yield Row(f"search in a running process, p95: {name}", f"{must} ms", f"{aim} ms", "", f"{p95:.2f} ms", "")
+    for kind, (must, aim) in CLASSES.items():
+        p95 = inside["p95_ms"][kind]
+        name = f"search in a running process, p95: {kind}, {_at(truth)}"
+        yield Row(name, f"{must:g} ms", f"{aim:g} ms", "", f"{p95:.2f} ms", "", p95 <= must)
 
 
 def size_row(truth: Truth, folder: Path) -> Row:
     """The catalog against what it is made from."""
     used = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Row("catalog size over raw size", "0.35", "0.2", "", f"{used / 1e6:.0f} MB", f"{used / truth.size:.2f}")
+    ratio = used / truth.size
+    name = f"catalog size over raw size, {_at(truth)}"
+    return Row(name, "0.35", "0.2", "", f"{used / 1e6:,.0f} MB", f"{ratio:.2f}", ratio <= 0.35)
+
+
+def memory_row(megabytes: Sequence[float]) -> Row:
+    """What syncs took, and whether it grows with what is read."""
+    grown, told = max(megabytes) / min(megabytes), ", ".join(f"{used:.0f}" for used in megabytes)
+    is_met = max(megabytes) <= 400 and grown <= 1.2
+    must = "400 MB, flat within 20 %"
+    return Row("peak memory of these syncs", must, "150", "", f"{told} MB", f"{grown:.2f} times", is_met)
 
 
 if __name__ == "__main__":

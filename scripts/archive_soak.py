@@ -22,11 +22,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from clew.archive.blocks import read_table
+from clew.archive import writing
+from clew.archive.blocks import SMALL, read_table
 from clew.archive.capture import capture
 from clew.archive.checking import verify
 from clew.archive.copying import files_of
-from clew.archive.layout import manifests
+from clew.archive.layout import manifest_numbers
 from clew.archive.pruning import Policy, plan, prune
 from clew.archive.reading import Reader
 from clew.archive.state import load
@@ -36,6 +37,8 @@ from clew.sources.local import in_homes
 from clew.store.system import System
 
 ROUNDS_OF_AN_ARCHIVE = 50
+LARGE = 0.2
+"""In so many rounds there is enough for several blocks in columns, which other processes pack."""
 
 
 class Fatal(System):
@@ -63,6 +66,7 @@ class Soak:
         self._place, self._chance = place, chance
         self.kills = self.completed = self.lost = self.doubled = self.damaged = 0
         self._sure: set[tuple[str, bytes]] = set()
+        self._is_large = False
         self._fresh()
 
     def _fresh(self) -> None:
@@ -74,10 +78,11 @@ class Soak:
 
     def round(self, number: int) -> None:
         """Sessions change, a process is killed, and what it left is looked at."""
+        self._is_large = self._chance.random() < LARGE
         self._change()
-        is_prune = self._chance.random() < 0.15 and bool(manifests(self._archive))
+        is_prune = self._chance.random() < 0.15 and bool(manifest_numbers(self._archive))
         self._kill(self._prune if is_prune else self._capture)
-        if manifests(self._archive):
+        if manifest_numbers(self._archive):
             self.damaged += bool(verify(self._archive).problems)
         if number % 5 == 4:
             self._complete()
@@ -90,7 +95,8 @@ class Soak:
         for _ in range(chance.randint(1, 4)):
             there = sorted(self._sessions.glob("*.jsonl"))
             path = self._sessions / f"{chance.randint(0, 40):08x}-0000-4000-8000-000000000000.jsonl"
-            lines = [self._line() for _ in range(chance.randint(1, 30))]
+            few, many = (300, 1500) if self._is_large else (1, 30)
+            lines = [self._line() for _ in range(chance.randint(few, many))]
             kind = chance.random()
             if there and kind < 0.2:
                 path.write_bytes(chance.choice(there).read_bytes())
@@ -113,12 +119,13 @@ class Soak:
         if not process:
             code = 1
             try:
+                writing.FULL = SMALL
                 work(system)
                 code = 0
             finally:
                 os._exit(code)
         if not by_call:
-            time.sleep(self._chance.uniform(0, 0.03))
+            time.sleep(self._chance.uniform(0, 0.5 if self._is_large else 0.03))
             os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
         self.kills += os.WIFSIGNALED(status)

@@ -9,6 +9,7 @@ ClewError
   InvalidDocument        exit 4   not a unified document, or of another major version
   PathRefused            exit 4   a name in a record that could lead elsewhere
   Busy                   exit 5   another process holds what we need
+  TargetRefused          exit 5   a server or a store does not take what it is given: full, newer, forbidden
   WouldLose              exit 6   going on would lose data
   RemoteFailed           exit 7   another machine did not answer
 """
@@ -64,6 +65,12 @@ class PathRefused(ClewError):
 
 class Busy(ClewError):
     """Another process holds a lock we need."""
+
+    exit_code = 5
+
+
+class TargetRefused(ClewError):
+    """A server or a store that answers cannot take what it is given."""
 
     exit_code = 5
 

@@ -116,7 +116,6 @@ def _paths(blocks: list[dict[str, JSON]]) -> Iterator[str]:
                 yield arguments[key]
 
 
-
 def point_in_time(words: JSON, now: datetime) -> datetime:
     """A date, a time, or how long ago: `2026-11-01`, `2026-11-01T10:00`, `3d`, `12h`, `today`, `yesterday`."""
     if isinstance(words, datetime):

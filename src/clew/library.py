@@ -208,7 +208,7 @@ class Library:
         ledger = UsageLedger()
         for session in self.sessions(filters):
             with suppress(SourceUnreadable):
-                ledger.absorb(session.outline.ledger)
+                ledger.absorb(session.outline.ledger, f"{session.agent.id} {session.id}")
             session.forget()
         return dict(ledger.by_model())
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, SourceFile, skim
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
 
 _SHAPE = re.compile(
@@ -16,6 +16,8 @@ _SHAPE = re.compile(
 )
 _MESSAGE = re.compile(r"#(\d{1,18})$")
 _SHOWN = 5
+_COARSE = 2.0
+"""Seconds: some file systems write times no finer."""
 
 
 class Named(Protocol):
@@ -107,11 +109,27 @@ def _has_id(session: Named) -> bool:
 
 
 def _last(sessions: Sequence[S]) -> S:
-    """The session written to last; sub-agents do not count."""
+    """The session that something was said in last, as in a list; sub-agents do not count."""
     if not sessions:
         raise UnknownReference("there is no session yet")
     latest = sorted(sessions, key=lambda session: (session.source.mtime, session.id), reverse=True)
-    return next((session for session in latest if not _is_subagent(session)), latest[0])
+    best: tuple[float, str, S] | None = None
+    for session in latest:
+        if best is not None and best[0] > session.source.mtime + _COARSE:
+            # Nothing is said in a file after it was written, so that most need not be opened.
+            break
+        if not _is_subagent(session):
+            said = _ended(session), session.id, session
+            best = max(best or said, said, key=lambda one: one[:2])
+    return best[2] if best is not None else latest[0]
+
+
+def _ended(session: Named) -> float:
+    try:
+        ended = skim(session.agent, session.source, tree=False, counts=False).ended
+    except SourceUnreadable:
+        return session.source.mtime
+    return ended.timestamp() if ended is not None else float("-inf")
 
 
 def _is_subagent(session: Named) -> bool:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from clew.agents.base import SourceFile, freeze
+from clew.agents.codex import known, made
 from clew.agents.codex.atonce import CodexReadingAtOnce
 from clew.agents.codex.regular import Regular
 from clew.export import document
@@ -49,7 +51,9 @@ def _document(source: SourceFile, at_once: int, general: bool = False) -> tuple[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(document, "AT_ONCE", at_once)
         if general:
-            patch.setattr(Regular, "take", lambda *_: False)
+            patch.setattr(Regular, "_fit", lambda *_: [])
+            patch.setattr(Regular, "_state", lambda *_: False)
+            patch.setattr(Regular, "_other", lambda *_: False)
         out = io.BytesIO()
         reading = document.write_document(AGENT, source, out, timestamp=TIME)
     return out.getvalue(), reading
@@ -112,15 +116,13 @@ def usual() -> list[Value]:
 def test_the_usual_lines_take_the_quick_way_and_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, *usual())
     general: list[bytes] = []
-    take = Regular.take
+    generally = Regular._generally
 
-    def watched(regular: Regular, text: bytes, line: int) -> bool:
-        taken = take(regular, text, line)
-        if not taken:
-            general.append(text)
-        return taken
+    def watched(regular: Regular, text: bytes, line: int) -> None:
+        general.append(text)
+        generally(regular, text, line)
 
-    monkeypatch.setattr(Regular, "take", watched)
+    monkeypatch.setattr(Regular, "_generally", watched)
     out = io.BytesIO()
     reading = document.write_document(AGENT, AGENT.locate(path), out, timestamp=TIME)
     assert isinstance(reading, CodexReadingAtOnce)
@@ -300,6 +302,54 @@ def test_lines_of_any_kind_agree(lines: list[Value], ends: bool) -> None:
         if not ends:
             path.write_bytes(spelled(meta(), *lines)[:-1])
         agree(path)
+
+
+@given(st.lists(LINES | USUAL, max_size=8), st.sampled_from([1, 200, 700]))
+def test_lines_agree_however_many_are_read_together(lines: list[Value], window: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known, "WINDOW", window)
+        agree(write(Path(folder), meta(), *lines))
+
+
+def test_calls_of_either_order_take_the_quick_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = {
+        "first": {"name": "f", "call_id": "c", "arguments": "{}"},
+        "last": {"name": "f", "arguments": "{}", "call_id": "c"},
+    }
+    general: list[bytes] = []
+    monkeypatch.setattr(Regular, "_generally", lambda _regular, text, _line: general.append(text))
+    for name, call in orders.items():
+        (tmp_path / name).mkdir()
+        lines = [meta(), item("function_call", **call), item("function_call", **call)]
+        source = AGENT.locate(write(tmp_path / name, *lines))
+        document.write_document(AGENT, source, io.BytesIO(), timestamp=TIME)
+    assert general == []
+
+
+def test_a_line_that_is_not_usual_leaves_the_quick_way_to_its_neighbours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = [event("task_started", turn_id="t"), item("web_search_call", status="completed")]
+    path = write(tmp_path, *usual()[:-1], *odd, *usual()[2:-1])
+    assert isinstance(agree(path), CodexReadingAtOnce)
+    general: list[str] = []
+    generally = Regular._generally
+
+    def watched(regular: Regular, text: bytes, line: int) -> None:
+        general.append(json.loads(text)["payload"]["type"])
+        generally(regular, text, line)
+
+    monkeypatch.setattr(Regular, "_generally", watched)
+    document.write_document(AGENT, AGENT.locate(path), io.BytesIO(), timestamp=TIME)
+    assert general == ["web_search_call"]
+
+
+@pytest.mark.parametrize("between", [b",", b",\n"])
+def test_what_is_made_is_spelled_with_what_stands_between(between: bytes) -> None:
+    out = bytearray(b"0" + between)
+    made.spell([], out, between)
+    made.spell([Raw(b"1"), "a\nb"], out, between)
+    assert bytes(out) == b"0" + between + b"1" + between + b'"a\\nb"' + between
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the shared corpus is not here")

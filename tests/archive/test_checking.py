@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from clew.archive.checking import verify
-from clew.archive.layout import manifest_path, manifests, packs
-from clew.archive.writing import writer
+from clew.archive.layout import HEALTH, manifest_path, manifests, packs
 from clew.errors import ClewError
 from tests.archive.worlds import World, lines
 
@@ -53,8 +52,8 @@ def test_a_flipped_byte_in_a_dictionary_is_found(world: World) -> None:
 
 def test_every_missing_file_is_found(world: World) -> None:
     for path in small(world):
-        if path == manifest_path(world.archive, max(manifests(world.archive))):
-            continue  # without its last manifest an archive is what it was before that capture
+        if path == manifest_path(world.archive, max(manifests(world.archive))) or path.name == HEALTH:
+            continue  # a capture that is cut off has only the copy of its manifest, and health is found out anew
         whole = path.read_bytes()
         path.unlink()
         assert finds(world.archive), path.name
@@ -86,16 +85,3 @@ def test_what_a_killed_capture_left_is_no_problem_and_goes(world: World) -> None
     assert not half.exists()
     assert pack.read_bytes()[: len(whole)] == whole
     assert verify(world.archive).problems == []
-
-
-def test_a_damaged_archive_is_not_written_to(world: World) -> None:
-    small(world)
-    path = manifests(world.archive)[1]
-    path.write_bytes(path.read_bytes()[:-1])
-    before = {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()}
-    try:
-        with writer(world.archive):
-            raise AssertionError("it was opened")
-    except ClewError as error:
-        assert "damaged" in str(error)
-    assert {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()} == before

@@ -75,6 +75,15 @@ def test_sessions_that_are_gone_are_read_from_the_archive(home: Path) -> None:
     assert all(row["gone"] for row in clew("archive", "list", "--json").json)
 
 
+def test_search_statistics_and_the_catalog_know_sessions_that_are_gone(home: Path) -> None:
+    asked = [("search", "moon", "--json"), ("stats", "--engine", "sqlite", "--json")]
+    before = [clew("--home", home, *words).raw for words in asked]
+    clew("--home", home, "archive")
+    shutil.rmtree(home)
+    assert clew("--source", "archive", "sync").code == 0
+    assert [clew("--source", "archive", *words).raw for words in asked] == before
+
+
 def test_a_live_session_is_not_read_twice(home: Path) -> None:
     clew("--home", home, "archive")
     before = rows("--home", home)
@@ -131,15 +140,46 @@ def test_busy_is_exit_code_5(home: Path, tmp_path: Path) -> None:
     assert "holds the lock" in ran.err
 
 
-def test_damage_is_exit_code_1_and_stops_a_restore(home: Path, tmp_path: Path) -> None:
+def test_damage_is_told_once_and_stops_nothing_but_what_it_touches(home: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "own" / "archive"
+    clew("--home", home, "archive", "--agent", "codex")
     clew("--home", home, "archive")
-    pack = tmp_path / "own" / "archive" / "packs" / "00000001.pack"
-    whole = pack.read_bytes()
-    pack.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
-    assert clew("archive", "verify").code == 1
-    assert clew("archive", "verify", "--json").json["problems"]
-    assert clew("archive", "restore", "--to", tmp_path / "out").code == 3
-    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    damaged = load(archive).blocks[0]
+    pack = archive / "packs" / "00000001.pack"
+    whole = bytearray(pack.read_bytes())
+    whole[damaged.offset + 500] ^= 1
+    pack.write_bytes(whole)
+    ran = clew("archive", "verify")
+    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+    (problem,) = clew("archive", "verify", "--json").json["problems"]
+    assert (problem["path"], problem["offset"]) == (str(pack), damaged.offset)
+    assert problem["files"]
+    restored = clew("archive", "restore", "--to", tmp_path / "out", "--json")
+    assert restored.code == 3
+    assert sorted(one["path"] for one in restored.json["damaged"]) == problem["files"]
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(written) == restored.json["written"] > len(problem["files"])
+    assert all(path.read_bytes() == (home / path.relative_to(tmp_path / "out")).read_bytes() for path in written)
+    assert clew("archive", "list").code == 0
+    assert "damaged made good" in clew("--home", home, "archive").err
+    assert clew("archive", "verify").code == 0
+    assert clew("archive", "restore", "--to", tmp_path / "out").code == 0
+
+
+def test_a_manifest_that_is_lost_is_one_line_and_the_rest_is_listed(home: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "own" / "archive"
+    clew("--home", home, "archive", "--agent", "codex")
+    clew("--home", home, "archive")
+    every = len(clew("archive", "list", "--json").json)
+    for place in ("captures", "packs"):
+        path = archive / place / "00000001.manifest"
+        path.write_bytes(path.read_bytes()[:-1])
+    ran = clew("archive", "list", "--json")
+    assert 0 < len(ran.json) < every
+    assert "00000001.manifest" in ran.err
+    assert clew("--home", home, "archive").code == 0
+    assert len(clew("archive", "list", "--json").json) == every
+    assert clew("archive", "verify").code == 0
 
 
 def test_no_archive_is_one_line(home: Path) -> None:
@@ -156,9 +196,9 @@ def test_an_archive_of_a_newer_clew_is_left_alone(world: World) -> None:
     world.write(1, lines(1))
     world.capture()
     (path,) = manifests(world.archive).values()
-    path.write_bytes(spell_manifest(msgspec.structs.replace(read_manifest(path)[0], format=2)))
+    path.write_bytes(spell_manifest(msgspec.structs.replace(read_manifest(path)[0], format=99)))
     ran = clew("archive", "list", "--archive", world.archive)
-    assert (ran.code, "newer" in ran.err) == (4, True)
+    assert (ran.code, "another clew" in ran.err) == (4, True)
     assert clew("--home", world.home, "archive", "--archive", world.archive).code == 4
 
 

@@ -208,3 +208,22 @@ def test_a_clock_that_went_back_swaps_no_versions(world: World) -> None:
     pruned(world, Policy(keep_versions=2), repack=True)
     assert world.contents() == {world.session(1).name: [lines(2), lines(3)]}
     assert verify(world.archive).problems == []
+
+
+def test_the_largest_that_may_stay_is_chosen_by_what_was_written_and_not_by_what_was_touched(world: World) -> None:
+    """An old session that somebody touched, or copied back, is an old session; its files go together."""
+    for number in range(4):
+        path = aged(world, number, 40 - number, os.urandom(5000).hex().encode())
+        backup = world.home / ".claude" / "file-history" / path.stem / "0123456789abcdef@v1"
+        backup.parent.mkdir(parents=True)
+        backup.write_bytes(os.urandom(2000))
+        stamp = (NOW_US - round((40 - number) * DAY_US)) * 1000
+        os.utime(backup, ns=(stamp, stamp))
+    world.capture()
+    os.utime(world.session(0), ns=(NOW_US * 1000, NOW_US * 1000))
+    world.capture()
+    decided = pruned(world, Policy(max_size=world.stored() // 2 + 500))
+    gone = {version.main for version in decided.dropped}
+    assert gone == {os.fsencode(world.session(number)) for number in (0, 1)}
+    assert len(decided.dropped) == 4
+    assert not gone & {version.main for version in decided.kept}

@@ -11,7 +11,7 @@ from clew.archive import restoring
 from clew.archive.layout import packs
 from clew.archive.reading import Reader
 from clew.archive.state import load
-from clew.errors import AmbiguousReference, ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
+from clew.errors import AmbiguousReference, ClewError, PathRefused, UnknownReference, WouldLose
 from tests.archive.worlds import PROJECT, World, lines
 
 
@@ -108,8 +108,7 @@ def test_R08_damaged_content_is_not_written(world: World, tmp_path: Path) -> Non
     world.capture()
     (pack,) = packs(world.archive).values()
     pack.write_bytes(pack.read_bytes()[:-1] + b"\0")
-    with pytest.raises(SourceUnreadable):
-        restored(world, tmp_path / "out")
+    assert restored(world, tmp_path / "out") == 0
     assert not list((tmp_path / "out").rglob("*.jsonl"))
 
 

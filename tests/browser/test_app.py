@@ -23,11 +23,15 @@ MEAN = "/session/claude-code/71960fc3-4cec-4060-adfc-a6068f5d859b"
 FORKED = "/session/claude-code/f005c7db-1dcc-4692-bc16-77f2521cfb4b"
 PREDICT = quote("/home/ada/src/tidepool/tidepool/predict.py", safe="")
 LONG, COUNT = "0f6a1c52-0000-4000-8000-0000000000dd", 20_000
+MIDDLING, MIDDLING_COUNT, HUGE = "0f6a1c52-0000-4000-8000-0000000000ee", 950, 7
+"""A session of some windows, with one message that is cut."""
 PAGES = [
     "/",
     "/sessions",
     MEAN,
     f"{MEAN}/panel/usage",
+    f"{MEAN}/print",
+    f"/session/claude-code/{MIDDLING}/more/{HUGE}/0?from=200000",
     f"{FORKED}/graph",
     "/search?q=tide",
     "/usage",
@@ -52,18 +56,22 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (project / f"{LONG}.jsonl").open("w") as out:
         for number in range(1, COUNT + 1):
             out.write(long_line(number))
+    with (project / f"{MIDDLING}.jsonl").open("w") as out:
+        for number in range(1, MIDDLING_COUNT + 1):
+            text = "\n".join(f"Line {n}." for n in range(1, 40_001)) if number == HUGE else None
+            out.write(long_line(number, text, MIDDLING))
     return folder
 
 
-def long_line(number: int) -> str:
+def long_line(number: int, text: str | None = None, session: str = LONG) -> str:
     """A message of a long session; every tenth is a prompt."""
     who = "user" if number % 10 == 1 else "assistant"
-    text = f"Word {number}. " * 9
+    text = text or f"Word {number}. " * 9
     value = {
         "type": who,
         "uuid": f"0f6a1c52-1111-4000-8000-{number:012}",
         "parentUuid": f"0f6a1c52-1111-4000-8000-{number - 1:012}" if number > 1 else None,
-        "sessionId": LONG,
+        "sessionId": session,
         "timestamp": "2026-11-02T10:00:00.000Z",
         "cwd": "/home/ada/long",
         "message": {"role": who, "content": text if who == "user" else [{"type": "text", "text": text}]},
@@ -130,7 +138,7 @@ def test_H01_a_poisoned_home_runs_nothing(opener: Opener, tmp_path: Path) -> Non
             if path in addresses:
                 page.locator(".outline").wait_for()
                 page.locator("#fold").click()
-            assert page.evaluate("document.scripts.length") == 2
+            assert page.evaluate("document.scripts.length") == 3
         assert foreign(poisoned, watched) == [] and watched.complaints == []
 
 
@@ -292,6 +300,44 @@ def test_in_print_there_is_paper_and_ink(visit: Visit) -> None:
         assert not page.locator(hidden).first.is_visible()
     assert page.locator("main article").first.is_visible()
     assert len(page.pdf()) > 10_000
+
+
+def test_printing_prints_all_of_a_long_session(visit: Visit) -> None:
+    page, _ = visit(f"/session/claude-code/{MIDDLING}")
+    assert page.locator("main article").count() < MIDDLING_COUNT
+    # It is the browser that tells the page of it, before it prints.
+    assert page.pdf().startswith(b"%PDF")
+    assert page.locator("main .w > .more").count() == 0
+    page.reload()
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.articles = document.querySelectorAll('main article').length; })"
+    )
+    page.pdf()
+    assert page.evaluate("window.articles") == MIDDLING_COUNT
+    assert page.locator("main article").count() == MIDDLING_COUNT
+    page.get_by_role("link", name="Print").click()
+    page.wait_for_url("**/print")
+    assert page.locator("main article").count() == MIDDLING_COUNT
+    page.emulate_media(media="print")
+    assert not page.locator(".screen").is_visible() and page.locator(f"#m{MIDDLING_COUNT}").is_visible()
+
+
+def test_what_is_cut_is_shown_by_the_keyboard(visit: Visit) -> None:
+    page, watched = visit(f"/session/claude-code/{MIDDLING}#m{HUGE}")
+    more = page.locator(f"article:has(#m{HUGE}) a[data-more], #m{HUGE} a[data-more]").first
+    more.wait_for()
+    assert "Line 40000." not in page.locator("main").inner_text()
+    for _ in range(5):
+        if not more.count():
+            break
+        more.focus()
+        before = page.evaluate("document.querySelectorAll('.rest').length")
+        page.keyboard.press("Enter")
+        page.wait_for_function("before => document.querySelectorAll('.rest').length > before", arg=before)
+        assert page.evaluate("document.activeElement.className") == "rest"
+    text = page.locator(f"#m{HUGE}").evaluate("el => el.closest('article').textContent")
+    assert not more.count() and [f"Line {n}." in text for n in (1, 20_000, 40_000)] == [True] * 3
+    assert watched.complaints == []
 
 
 def test_without_a_script_everything_can_be_read(app: Shown, visit: Visit, opener: Opener) -> None:

@@ -134,6 +134,13 @@ def test_in_print_all_is_open_paper_and_ink(opener: Opener, site: Path) -> None:
     assert not page.locator(".bar").is_visible() and page.locator("main").is_visible()
     assert page.evaluate("getComputedStyle(document.querySelector('main pre')).maxHeight") == "none"
     assert page.evaluate("getComputedStyle(document.querySelector('.m')).contentVisibility") == "visible"
+    assert page.evaluate(
+        "[...document.querySelectorAll('main details > :not(summary)')].every((el) => el.checkVisibility())"
+    )
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("main details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("main details:not([open])").count() > 0
     assert len(page.pdf()) > 10_000
 
 

@@ -95,6 +95,11 @@ def test_words_of_texts(text: str, expected: list[str]) -> None:
         ("Plain words, And_Snake", []),
         ("aB aB cD", [["a", "b"], ["c", "d"]]),
         ("x" * 300 + "Y", []),
+        ("naïveCafé", [["naive", "cafe"]]),
+        ("na\u0131veCafe\u0301", [["naive", "cafe"]]),
+        ("straßeÉtéØre", [["strasse", "ete", "ore"]]),
+        ("日本getName語", [["get", "name"]]),
+        ("x → getName", [["get", "name"]]),
     ],
 )
 def test_parts_of_camel_case(text: str, expected: list[list[str]]) -> None:

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from clew.catalog.stats import BY, Choice, percentile, ratio, used_of
+from clew.catalog.changes import Change, changes_of
+from clew.catalog.stats import BY, IDLE, Choice, changed_of, percentile, ratio, report, used_of
+from clew.cli import stats_shown
 from clew.demo import write_demo
+from clew.derive.usage import NAMELESS, UsageLedger
+from clew.render.tables import cell_width
 from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
 from tests.counting.homes import turn as turned
 from tests.counting.ways import catalogued, tallied
@@ -156,6 +161,52 @@ def test_percentiles_are_values_that_were_there(
 def test_a_share_of_nothing_is_unknown() -> None:
     assert ratio(None, 5) is ratio(1, 0) is ratio(1, None) is None
     assert ratio(1, 4) == 0.25
+
+
+@pytest.mark.parametrize("by", [name for name in BY if name != "tool"])
+def test_the_same_is_told_with_a_catalog_and_without(by: str, demo: Path) -> None:
+    quick, full = report(tallied([demo]), by), report(catalogued([demo]), by)
+    assert list(quick["totals"]) == list(full["totals"])
+    assert {tuple(row) for row in quick["rows"]} == {tuple(row) for row in full["rows"]}
+    assert {quick["totals"][name] for name in IDLE} == {None}
+    assert None not in {full["totals"][name] for name in IDLE}
+
+
+def test_hits_are_a_part_of_all_input(tmp_path: Path) -> None:
+    claude(tmp_path, reply("m1", 10, 1, read=70, written=20))
+    assert tallied([tmp_path]).totals()["cache_hit_rate"] == 0.7
+
+
+def test_lines_that_nobody_tells_are_unknown() -> None:
+    assert changes_of("replace", {"file_path": "a.py"}) == [Change("a.py", "edit", None, None)]
+    assert changes_of("write_file", {"file_path": "a.py"}) == [Change("a.py", "edit", None, 0)]
+    assert changes_of("delete_file", {"path": "a.py"}) == [Change("a.py", "delete", 0, None)]
+    patch = "*** Begin Patch\n*** Delete File: a.py\n*** Add File: b.py\n+x\n*** End Patch"
+    found = changes_of("apply_patch", {"input": patch})
+    assert found == [Change("a.py", "delete", 0, None), Change("b.py", "create", 1, 0)]
+    assert changed_of(("", 2, None, None)) == {"files_changed": 2, "lines_added": None, "lines_removed": None}
+    assert changed_of(("", 0, None, None)) == {"files_changed": 0, "lines_added": 0, "lines_removed": 0}
+
+
+def test_calls_without_a_name_are_their_sessions_own() -> None:
+    one, all_calls = UsageLedger(), UsageLedger()
+    one.note(f"{NAMELESS}3", SONNET, [1, 2, None, None, None, None, None])
+    for session in ("a", "b", "b"):
+        all_calls.absorb(one, session)
+    assert all_calls.by_model()[SONNET].calls == 2
+
+
+def test_a_table_that_is_too_wide_does_without_some_columns(
+    demo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = report(tallied([demo]), "model")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for width in (200, 100, 72, 60, 48):
+        monkeypatch.setenv("COLUMNS", str(width))
+        stats_shown.print_stats(found, "model", is_full=False)
+        lines = click.unstyle(capsys.readouterr().out).splitlines()
+        assert max(map(cell_width, lines)) <= width
+        assert "cost" in lines[0] and "output" in lines[0]
 
 
 def test_absent_is_not_zero(tmp_path: Path) -> None:

@@ -7,15 +7,17 @@ import os
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clew.catalog import place, quick
 from clew.catalog.locking import locked
-from clew.catalog.sync import forget_gone
+from clew.catalog.sync import _move_aside, forget_gone
 from clew.catalog.writing import RowWriter
 from clew.errors import Busy, SourceUnreadable
 from tests.catalog.worlds import (
+    VIEWS,
     append,
     claude_lines,
     claude_path,
@@ -286,6 +288,86 @@ def test_S11_a_catalog_of_another_version_is_made_anew(home: Path, folder: Path)
     db.close()
     assert run(home, folder).moved is not None
     check(home, folder)
+
+
+def test_what_is_gone_comes_along_into_a_new_catalog(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).unlink()
+    run(home, folder)
+    before = _told(folder)
+    _make_old(folder)
+    # Another one goes while nobody looks.
+    claude_path(home, TWO).unlink()
+    report = run(home, folder)
+    assert report.moved is not None and (report.sources, report.gone) == (2, 2)
+    assert _told(folder) == before
+    assert indexed(folder) == searchable(folder)
+    assert run(home, folder).work == (0, 0, 0, 0)
+
+
+def test_a_copy_that_is_gone_gives_way_in_a_new_catalog_too(home: Path, folder: Path) -> None:
+    copied = claude_path(home, "0c0c0c0c-3333-4333-8333-333333333333")
+    copied.write_bytes(claude_path(home, ONE).read_bytes())
+    run(home, folder)
+    copied.unlink()
+    run(home, folder)
+    before = _told(folder)
+    _make_old(folder)
+    assert run(home, folder).gone == 1
+    assert _told(folder) == before
+    assert indexed(folder) == searchable(folder)
+
+
+def test_a_sync_that_was_killed_while_it_moved_finds_what_is_aside(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).unlink()
+    run(home, folder)
+    _make_old(folder)
+    _move_aside(folder)
+    assert (run(home, folder).gone, run(home, folder).gone) == (1, 1)
+    assert _count(folder, "sessions") == 2
+
+
+def _make_old(folder: Path) -> None:
+    db = sqlite3.connect(folder / place.DATABASE)
+    db.execute("PRAGMA user_version = 1")
+    db.commit()
+    db.close()
+
+
+def _told(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What the views show, whatever became of the files."""
+    db = place.open_reader(folder)
+    assert db is not None
+    shown = {view: db.execute(f"SELECT * FROM {view}").fetchall() for view in VIEWS}
+    db.close()
+    return {
+        view: sorted((tuple(value for value in row if value not in ("live", "gone")) for row in rows), key=repr)
+        for view, rows in shown.items()
+    }
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
+def test_no_connection_goes_through_a_fork(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clew.catalog import workers
+
+    opened: list[sqlite3.Connection] = []
+    open_writer, run_workers = place.open_writer, workers.run
+
+    def watched(where: Path | str) -> sqlite3.Connection:
+        opened.append(open_writer(where))
+        return opened[-1]
+
+    def checked(*given: Any) -> Any:
+        for db in opened:
+            with pytest.raises(sqlite3.ProgrammingError):
+                db.execute("SELECT 1")
+        return run_workers(*given)
+
+    monkeypatch.setattr(place, "open_writer", watched)
+    monkeypatch.setattr(workers, "run", checked)
+    run(home, folder)
+    assert opened
 
 
 def test_a_catalog_that_is_damaged_inside_is_made_anew(home: Path, folder: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from clew.cli.pages import shared_out
 from clew.host import Host
 from clew.library import Library
 from clew.render.page.frame import CARRIED
@@ -134,13 +134,14 @@ def test_H09_long_lines_are_shown_quickly_on_a_terminal(tmp_path: Path) -> None:
             assert time.process_time() - began < 2 and "\x1b]" not in shown
 
 
-def test_the_work_is_shared_out_evenly() -> None:
-    sizes = [5_000_000, 3_000_000, 2_000_000, 1_000_000, 1_000_000, 0, 0]
-    shares = shared_out(sizes, 2)
-    assert sorted(place for share in shares for place in share) == list(range(len(sizes)))
-    loads = [sum(sizes[place] for place in share) for share in shares]
-    assert max(loads) - min(loads) <= 1_000_000
-    assert shared_out([], 2) == [] and shared_out([1], 4) == [[0]]
+def test_a_site_is_the_same_on_however_many_cores_it_is_written(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cores in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert clew("--home", demo, "export", "--site", tmp_path / str(cores)).code == 0
+    one, three = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("1", "3"))
+    assert one == three and "index.html" in one
 
 
 def _home(folder: Path, text: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -42,12 +43,36 @@ def test_json_has_totals_models_and_rows(demo: Path) -> None:
 
 def test_the_catalog_changes_no_number(demo: Path) -> None:
     before = clew("stats", "--home", demo, "--json").json
-    assert "turns" not in before["totals"]
+    assert before["totals"]["turns"] is None
     synced(demo)
     after = clew("stats", "--home", demo, "--json").json
     assert after["by_model"] == before["by_model"]
-    assert {name: after["totals"][name] for name in before["totals"]} == before["totals"]
+    assert after["totals"].keys() == before["totals"].keys()
+    known = {name: told for name, told in before["totals"].items() if told is not None}
+    assert {name: after["totals"][name] for name in known} == known
     assert after["totals"]["turns"] > 0
+
+
+def test_who_asks_for_tools_is_told_of_the_catalog(demo: Path) -> None:
+    assert "brought up to date" in clew("stats", "--home", demo, "--by", "tool", "--json").err
+    synced(demo)
+    assert clew("stats", "--home", demo, "--by", "tool", "--json").err == ""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_who_reads_no_further_gets_no_more(unbuffered: str, tmp_path: Path) -> None:
+    said = [prompt(f"shuttle {number} of the loom", uuid=f"u{number}") for number in range(1500)]
+    claude(tmp_path, *said)
+    synced(tmp_path)
+    words = [sys.executable, "-c", "from clew.cli.start import run; run()", "search", "--home", str(tmp_path)]
+    child = subprocess.Popen(
+        [*words, "--no-sync", "-n", "1500", "shuttle"],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert child.stdout is not None and child.stdout.read(1)
+    child.stdout.close()
+    assert child.wait() == 141
 
 
 def test_a_catalog_that_is_stale_is_not_asked(tmp_path: Path) -> None:

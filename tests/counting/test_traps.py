@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clew.agents.claude_code.tally import _carefully, tally
+from clew.derive.calls import Call
+from clew.host import Host
+from clew.sources.local import in_homes
 from tests.counting.homes import (
     CODEX,
     HAIKU,
@@ -145,6 +150,53 @@ def two_records_are_glued(home: Path) -> dict[str, Counts]:
     glued = lines(reply("m1", 1, 2)).rstrip("\n") + lines(reply("m2", 3, 4, number=2))
     claude(home, prompt("a"), glued, reply("m3", 5, 6, number=3))
     return {SONNET: (3, 9, 12, 0, 0, None)}
+
+
+@trap
+def only_the_parts_of_what_was_cached_are_told(home: Path) -> dict[str, Counts]:
+    record = reply("m1", 1, 2)
+    parts = {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 12}
+    record["message"]["usage"] = {"input_tokens": 1, "output_tokens": 2, "cache_creation": parts}
+    claude(home, record, reply("m2", 3, 4, written=5, number=2))
+    return {SONNET: (2, 4, 6, 0, 47, None)}
+
+
+@trap
+def the_parts_say_more_than_the_whole(home: Path) -> dict[str, Counts]:
+    parts = {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 12}
+    claude(home, reply("m1", 1, 2, written=40, usage={"cache_creation": parts}))
+    return {SONNET: (1, 1, 2, 0, 42, None)}
+
+
+@trap
+def replies_name_no_branch(home: Path) -> dict[str, Counts]:
+    claude(home, prompt("a"), reply("m1", 1, 2, gitBranch=""), reply("m2", 3, 4, number=2, gitBranch=None))
+    return {SONNET: (2, 4, 6, 0, 0, None)}
+
+
+@trap
+def nobody_names_a_branch(home: Path) -> dict[str, Counts]:
+    claude(home, prompt("a", gitBranch=""), reply("m1", 1, 2, gitBranch=""), reply("m2", 3, 4, number=2, gitBranch=""))
+    return {SONNET: (2, 4, 6, 0, 0, None)}
+
+
+@trap
+def a_sidechain_becomes_a_session(home: Path) -> dict[str, Counts]:
+    aside: dict[str, Any] = {"isSidechain": True, "cwd": "/home/dev/other"}
+    claude(home, prompt("a", **aside), reply("m1", 1, 2, **aside), prompt("b"), reply("m2", 3, 4, number=2))
+    return {SONNET: (2, 4, 6, 0, 0, None)}
+
+
+@trap
+def a_reply_comes_back_after_another(home: Path) -> dict[str, Counts]:
+    claude(home, reply("m1", 1, 2), reply("m2", 3, 4, number=2), reply("m1", 1, 9, number=3))
+    return {SONNET: (2, 4, 13, 0, 0, None)}
+
+
+@trap
+def a_count_shrinks_again(home: Path) -> dict[str, Counts]:
+    claude(home, reply("m1", 1, 20), reply("m1", 1, 2, number=2), reply("m1", 1, 5, read=7, number=3))
+    return {SONNET: (1, 1, 20, 7, 0, None)}
 
 
 @trap
@@ -395,6 +447,22 @@ def a_file_that_is_no_session_is_no_harm(home: Path) -> dict[str, Counts]:
 def test_every_way_finds_the_right_numbers(name: str, way: str, tmp_path: Path) -> None:
     right = TRAPS[name](tmp_path)
     assert WAYS[way]([tmp_path]) == right
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_glance_sees_what_care_sees(name: str, tmp_path: Path) -> None:
+    TRAPS[name](tmp_path)
+    for each in in_homes([Host.at(tmp_path)], ["claude-code"]):
+        quick, slow = tally(each.source), _carefully(each.source)
+        assert list(map(_with_branch, quick.by_key.items(), repeat(quick.branch))) == list(
+            map(_with_branch, slow.by_key.items(), repeat(slow.branch))
+        )
+        assert (quick.session, quick.folder, quick.branch) == (slow.session, slow.folder, slow.branch)
+
+
+def _with_branch(call: tuple[str, Call], first: str | None) -> tuple[Any, ...]:
+    key, (model, time, branch, counts) = call
+    return key, model, time, branch or first or "", list(counts)
 
 
 @pytest.mark.parametrize("way", WAYS)

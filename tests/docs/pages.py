@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = {"commands.md", "problems.md", "seeds.md"}
-KINDS = {"console", "json", "jsonl", "python", "sh", "text", "toml"}
+KINDS = {"console", "json", "jsonl", "python", "sh", "sql", "text", "toml"}
 
 _FENCE = re.compile(r'^```(\S*)(?: title="([^"]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 

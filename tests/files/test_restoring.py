@@ -8,7 +8,9 @@ import pytest
 
 from clew.files.blame import Origin, Version, blame
 from clew.files.restoring import carry_out, plan
+from clew.files.unfinished import FOLDER as FOLDER_OF_RESTORES
 from clew.io.protected import is_protected
+from clew.store.system import SYSTEM, make_folder
 from tests.files.claude import FOLDER, Transcript
 from tests.files.test_within import SPELLINGS, tree
 
@@ -20,6 +22,12 @@ def target(tmp_path: Path) -> Path:
     folder = tmp_path / "target"
     folder.mkdir()
     return folder
+
+
+def _own(target: Path) -> Path:
+    """clew's own folder, as it is while one is alone there."""
+    make_folder(SYSTEM, target.parent / "own" / FOLDER_OF_RESTORES)
+    return target.parent / "own"
 
 
 def verdicts(said: Transcript, target: Path, message: int, **options: bool) -> dict[str, str]:
@@ -78,7 +86,7 @@ def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> 
     history = said.write(target.parent / "home")
     answers = history.all_at(said.index)
     steps = plan(list(zip(answers, history.contents(answers), strict=True)), target, FOLDER, allow_protected=False)
-    assert carry_out(steps, target, target.parent / "rescue") == ["bell.py"]
+    assert carry_out(steps, target, target.parent / "rescue", _own(target)) == ["bell.py"]
     assert tree(target) == {"bell.py": b"one\n"}
     assert tree(target.parent / "rescue") == {"bell.py": b"mine\n"}
 

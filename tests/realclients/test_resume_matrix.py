@@ -19,9 +19,7 @@ from tests.realclients.script import Script
 from tests.realclients.stories import STORIES, Story
 
 SAGES = ("sage-agent", "sage-emacs")
-EVERY = [
-    pytest.param(name, target, id=f"{name}-to-{target.name}") for name in STORIES for target in CLIENTS.values()
-]
+EVERY = [pytest.param(name, target, id=f"{name}-to-{target.name}") for name in STORIES for target in CLIENTS.values()]
 FOREIGN = [
     pytest.param(name, target, id=f"{name}-to-{target.name}")
     for name, story in STORIES.items()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.redact.marks import Marker
-from clew.redact.native import mask_file
+from clew.redact.native import mask_file, masks
 from clew.redact.stamping import stamp_of, stamped
 from clew.redact.tree import Redactor, Setting
 from tests.redact.planted import Planter
@@ -94,3 +94,30 @@ def test_a_document_gets_the_stamp(extensions: dict[str, object] | None) -> None
 @pytest.mark.parametrize("text", [b"", b"plain", b'{"schema_version":', b'{"schema_version":1,"x":]}'])
 def test_what_is_no_document_gets_none(text: bytes) -> None:
     assert stamped(text, {"masked": 1}) == text
+
+
+_NAMES = [
+    "/home/nora/x",
+    "C:\\Users\\nora\\x",
+    "nora@box:~$ ls",
+    "10.1.2.3",
+    "nas.local",
+    "-home-nora-app-",
+    "/home/user/",
+]
+
+
+@pytest.mark.parametrize("before", ["", "x" * 500, "\n", "\t", "\b", "\\", "\\n", "\u00e9", '"', "a\\\\", "日" * 200])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_what_names_the_machine_goes_alike_the_quick_way_and_the_close_one(before: str, depth: int) -> None:
+    lines = []
+    for name in _NAMES:
+        value = {"text": f"{before}{name} and {before}{name}{before}"}
+        for _ in range(depth):
+            value = {"text": json.dumps(value)}
+        lines += [json.dumps(value).encode() + b"\n", json.dumps(value, ensure_ascii=False).encode() + b"\n"]
+    quick = list(mask_file(partial(BytesIO, b"".join(lines)), Redactor(Setting("paths", Marker()))))
+    close = masks(lines, Redactor(Setting("paths", Marker())))
+    assert quick == close
+    assert [json.loads(line) for line in quick]
+    assert sum(old != new for old, new in zip(lines, quick, strict=True)) >= len(lines) - 6

@@ -14,6 +14,8 @@ from benchmarks import planted
 from benchmarks.redaction import SHARED, load_generator
 from clew.errors import UsageError
 from clew.redact import PLAIN, Marker, load_rules, parse_rules, redact, scan
+from clew.redact import rules as scanning
+from clew.redact.rules import rule_ids
 
 MIXED = string.ascii_letters + string.digits
 KEYS = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]
@@ -224,6 +226,10 @@ def test_RD12_allowed_values_patterns_and_rules_are_left() -> None:
         ("[[rule]]\nid = 'a'\npattern = 'x'\nkind = 'other'\n", 4, "kind"),
         ("[[rule]]\nid = 'a'\nregex = 'x'\n", 3, "unknown key"),
         ("[allow]\npatterns = ['(']\n", 2, "refused"),
+        ("[allow]\nrules = [\n  'email',\n  'host_nam',\n]\n", 4, "no rule 'host_nam'; is it 'host_name'?"),
+        ("[allow]\nrules = ['qqqq']\n", 2, "no rule 'qqqq'"),
+        ("[[rule]]\nid = 'github_token'\npattern = 'x'\n", 2, "one of clew's own"),
+        ("[[rule]]\nid = 'email'\npattern = 'x'\n", 2, "one of clew's own"),
         ("[[rule]\n", 1, "line 1"),
     ],
 )
@@ -234,6 +240,15 @@ def test_RD12_a_bad_rule_is_refused_with_its_line(text: str, line: int, said: st
         load_rules(path)
     assert said in str(refused.value)
     assert f":{line}:" in str(refused.value) or f"line {line}" in str(refused.value)
+
+
+def test_every_rule_that_finds_something_can_be_excepted() -> None:
+    named = re.compile(r'Hit\([^"\n]*"([a-z0-9_]+)"|_one\([^"\n]*"([a-z0-9_]+)"|return "([a-z_]+)" if')
+    folder = Path(scanning.__file__).parent
+    found = {name for path in folder.glob("*.py") for match in named.findall(path.read_text("utf-8")) for name in match}
+    found -= {"", "password", "secret"}
+    assert {"known_value", "crowded", "url_password", "card", "host_name"} <= found
+    assert found <= rule_ids()
 
 
 def test_a_kubernetes_secret_and_a_docker_login() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import by_section, parts
+from clew.render.page.fragments import LIMIT
 from clew.render.page.index import Entry, index
 from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
 from clew.render.terminal import show
 from tests.cli.running import FORKED, LATEST
-from tests.render.pages import elements, page, page_of, parse, reply, sessions, words
+from tests.render.pages import elements, faults, page, page_of, parse, reply, sessions, words
 
 EDIT = {"file_path": "/a/b.py", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"}
 
@@ -278,7 +280,7 @@ def test_sub_agents_are_linked_or_stand_inside() -> None:
 
     def nested(identity: str, prefix: str) -> Any:
         assert identity == "child"
-        return iter([f'<article class="m" id="{prefix}1">inside</article>'])
+        return iter([f'<article class="m" id="{prefix}1">inside</article>'.encode()])
 
     tree = parse(page(messages, session, nested=nested))
     (inside,) = elements(tree, kind="sub")
@@ -307,3 +309,18 @@ def test_sessions_that_name_each_other_as_parent_stay_in_the_index() -> None:
     found = linked(entry("a", "b"), entry("b", "a", "2026-11-03"), entry("c", "c"), entry("d", "b", "2026-11-02"))
     assert sorted(map(str, found)) == ["a.html", "b.html", "c.html", "d.html"]
     assert found[0] == "b.html"
+
+
+def test_H11_where_a_text_is_cut_the_page_says_what_prints_the_rest() -> None:
+    long = "x" * (LIMIT + 1_234)
+    said = [
+        reply({"type": "text", "text": long}, {"type": "thinking", "thinking": long}, call("a", "Bash", command=long)),
+        reply(result("a", long), index=2, role="user"),
+        reply(call("b", "Edit", file_path="f", old_string="y", new_string=long), index=3),
+        reply({"type": "image", "image": long, "encoding": "url"}, index=4),
+    ]
+    html = page(said, {"id": "the-session"})
+    told = re.findall(r"… ([0-9,]+) more characters are not in this page; <code>clew show ([^<]*)</code>", html)
+    assert [where for _, where in told] == [f"the-session#{index}" for index in (1, 1, 1, 2, 3, 4)]
+    assert all(int(left.replace(",", "")) in range(1_234, 1_250) for left, _ in told)
+    assert faults(html) == []

@@ -227,7 +227,7 @@ def test_S04_a_write_at_the_level_disk_waits_for_the_disk(tmp_path: Path) -> Non
     for level in ("disk", "system"):
         with Store(tmp_path, durability=level).session(level) as session:
             session.user("x")
-            flags = fcntl.fcntl(session._writer.log._descriptor, fcntl.F_GETFL)
+            flags = fcntl.fcntl(session._writer.log.descriptor, fcntl.F_GETFL)
             assert (flags & os.O_DSYNC == os.O_DSYNC) == (level == "disk")
 
 

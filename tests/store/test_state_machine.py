@@ -14,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from clew import Host, Library
 from clew.errors import UnknownReference
 from clew.store import Session, Store
+from clew.store.lock import locked
+from clew.store.system import SYSTEM
 from clew.store.undo import Refused
 from tests.store.support import Quick, assert_whole, lines, log_of
 
@@ -235,7 +237,8 @@ class Sessions(RuleBasedStateMachine):
         """A process dies in the middle of a write."""
         self.handles[handle]._writer.log.drop()
         self.handles[handle] = self._opened()
-        with log_of(self.place).open("ab") as log:
+        # It holds the lock then: nobody else is in the middle of anything.
+        with locked(SYSTEM, log_of(self.place)), log_of(self.place).open("ab") as log:
             log.write(b'{"type":"user","uuid":"torn","x":"' + junk)
 
     @invariant()
@@ -271,3 +274,21 @@ class Sessions(RuleBasedStateMachine):
 
 TestSessions = Sessions.TestCase
 TestSessions.settings = settings(stateful_step_count=25, phases=PHASES)
+
+
+class Hurried(Sessions):
+    """The same at the faster level, where messages that come without a pause go a way of their own."""
+
+    def _opened(self) -> Session:
+        return Store(self.place, system=Quick(), durability="system").session("s")
+
+    @rule(handle=HANDLES, count=st.integers(2, 30))
+    def append_without_a_pause(self, handle: int, count: int) -> None:
+        receipts = [self.handles[handle].user(f"{number}") for number in range(count)]
+        for number, receipt in enumerate(receipts):
+            self.model.add(receipt.uuid, self.model.head, f"{number}")
+            assert receipt.seq == self.model.records
+
+
+TestHurried = Hurried.TestCase
+TestHurried.settings = settings(stateful_step_count=25, phases=PHASES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, 
 from clew.host import Host
 from clew.library import Library
 from clew.references import Reference, branch_of, message_of, named_path, resolve
+from tests.unit.samples import claude_line
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,19 @@ def test_an_unknown_reference(text: str) -> None:
 def test_the_last_of_none() -> None:
     with pytest.raises(UnknownReference, match="there is no session yet"):
         resolve(Reference("@last"), [])
+
+
+def test_the_last_is_the_one_that_a_list_has_first(tmp_path: Path) -> None:
+    found = []
+    for name, hour, written in (("a", 9, 1_800_000_000), ("b", 11, 1_800_000_002), ("c", 10, 1_800_000_009)):
+        path = tmp_path / f"{name}.jsonl"
+        line = claude_line("user", name, None) | {"timestamp": f"2026-11-01T{hour:02}:00:00.000Z"}
+        path.write_text(json.dumps(line) + "\n")
+        found.append(stored(name, written, file=str(path)))
+    assert resolve(Reference("@last"), found).id == "b"
+    # One that was written long before the last word of another was said need not be opened.
+    unopened = stored("d", 1_000_000_000, file=str(tmp_path / "missing.jsonl"))
+    assert resolve(Reference("@last"), [*found, unopened]).id == "b"
 
 
 def test_sub_agents_are_last_only_among_themselves() -> None:

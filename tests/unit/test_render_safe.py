@@ -1,7 +1,6 @@
 """Nothing that a session holds reaches the terminal as a command, and nothing in it is invisible."""
 
 import re
-import time
 import unicodedata
 from itertools import product
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.render import safe
 from clew.render.safe import one_line, visible
 from clew.render.terminal import show
 
@@ -118,8 +118,13 @@ def test_one_line() -> None:
     assert one_line("  a\n\n b\t\x1bc ") == "a b ␛c"
 
 
-def test_plain_text_is_fast() -> None:
-    text = "plain words, and a line\n" * 200_000
-    began = time.perf_counter()
-    assert visible(text) == text
-    assert time.perf_counter() - began < 3
+def test_plain_text_is_not_looked_at_character_by_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "plain words, ümlauts — and a line\n" * 1_000
+    monkeypatch.setattr(safe, "_spelled", lambda _: pytest.fail("the slow way"))
+    assert visible(text) is text
+    assert safe.visible_bytes(text) == text.encode()
+
+
+def test_bytes_are_those_of_the_text() -> None:
+    for text in ("", "a\r\nb\rc", "\x1b[31m\u202e", "\ud800x", "\u00fc\ufeff", "👩\u200d💻"):
+        assert safe.visible_bytes(text) == visible(text).encode()

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 from clew.catalog import place
 from clew.catalog.sync import sync
 from clew.host import Host
+from clew.web.assets import static
 from clew.web.routes import pages
 from clew.web.shelf import Shelf
 from tests.render.pages import parse
@@ -31,7 +32,7 @@ ATTRIBUTES = re.compile(
 )
 _ADDRESS = re.compile(r"/(?!/)[^\s\\]*|#m?[\w-]*|https?://[^\s]+|mailto:[^\s]+")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|avif|svg\+xml);base64,[A-Za-z0-9+/=]*")
-OWN_SCRIPTS = ["/static/code.js", "/static/app.js"]
+OWN_SCRIPTS = [static(name) for name in ("code.js", "view.js", "app.js")]
 
 
 class Shown(Served):

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from clew.errors import UsageError
+from clew.web.assets import TYPES, static
 from clew.web.guard import Keys
 from clew.web.serve import bind
 from tests.web.served import Served, served
@@ -160,6 +161,13 @@ def test_W06_every_answer_has_its_headers(app: Served, cookie: str, path: str) -
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
     assert headers["cache-control"] == ("no-cache" if path.startswith("/static/") else "no-store")
+
+
+def test_W06_only_a_file_of_the_app_is_kept_and_never_a_refusal(app: Served, cookie: str) -> None:
+    for name in TYPES:
+        assert app.ask(static(name), Cookie=cookie).headers["cache-control"].endswith("immutable")
+    for path, visitor in ((static("app.js"), ""), ("/static/nothing?v=1", cookie), ("/?v=1", cookie)):
+        assert app.ask(path, Cookie=visitor).headers["cache-control"] == "no-store"
 
 
 def test_W07_a_long_body_is_refused(app: Served) -> None:

@@ -313,14 +313,41 @@ def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path
         assert app.get(f"{MEAN}/graph").status == 200
 
 
-def test_H11_a_huge_message_is_cut(tmp_path: Path) -> None:
-    path = session_file(tmp_path / "home")
-    path.write_text(line(1, "Words and words. " * 300_000))
+def test_H11_a_huge_message_is_cut_and_the_rest_can_be_had(tmp_path: Path) -> None:
+    path, text = session_file(tmp_path / "home"), "".join(f"Word {number} <&>. " for number in range(40_000))
+    path.write_text(line(1, text))
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         answer = app.get(ADDRESS)
-        assert answer.status == 200 and len(answer.body) < 600_000 and b"more characters" in answer.body
+        assert answer.status == 200 and len(answer.body) < 600_000
+        found = [words(named(app.page(ADDRESS), "div", "p")[0]).partition("Show more")[0].strip()]
+        links = named(app.page(ADDRESS), "a", "more")
+        while links:
+            (link,) = links
+            tree = app.page(link.get("href") or "")
+            found.append("".join(named(tree, "pre", "whole")[0].itertext()))
+            links = named(tree, "a", "more")
+        assert "".join("".join(found).split()) == "".join(text.split())
+        part = app.get(f"{ADDRESS}/more/1/0?from=200000", X_Clew="1").body
+        assert part.startswith(b'<span class="rest"') and b"&lt;&amp;&gt;" in part and b"<main" not in part
+        for nothing in ("more/1/1", "more/2/0", "more/1/0?from=99999999"):
+            assert app.get(f"{ADDRESS}/{nothing}").status == 404
+        rest = app.page(f"{ADDRESS}/panel/record?message=1")
+        (link,) = named(rest, "a", "more")
+        assert "characters are left" in words(link) and "from=200000" in (link.get("href") or "")
         assert len(app.get(f"{ADDRESS}/panel/record?message=1").body) < 600_000
         assert len(app.get("/sessions").body) + len(app.get("/search?q=words").body) < 100_000
+
+
+def test_a_view_for_paper_has_every_message_and_every_row_can_be_had(demo: Shown, rows: sqlite3.Connection) -> None:
+    for agent, session, count in rows.execute("SELECT agent, native_id, message_count FROM sessions").fetchall():
+        address = f"/session/{agent}/{session}"
+        whole = [one.get("id") for one in demo.page(f"{address}/print").iter() if one.tag == "article"]
+        first = [one.get("id") for one in demo.page(address).iter() if one.tag == "article"]
+        assert whole[: len(first)] == first and (count > WINDOW or whole == first)
+    for panel in ("files", "todos", "problems"):
+        few, every = (demo.page(f"{MEAN}/panel/{panel}?rows={most}") for most in (1, 10**9))
+        shown_all = [link for link in named(few, "a", "more") if "rows=" in (link.get("href") or "")]
+        assert bool(shown_all) == (len(words(few)) < len(words(every)))
 
 
 def test_long_sessions_come_in_windows(tmp_path: Path) -> None:

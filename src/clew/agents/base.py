@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO, NamedTuple, Protocol, cast, runtime_checkable
 
 import msgspec
@@ -149,6 +149,15 @@ class KeepsCopies(Protocol):
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
         """Those files, and folders of nothing else; existing or not."""
+        ...
+
+
+@runtime_checkable
+class LooksBeside(Protocol):
+    """An agent that looks at files of other sessions to read one: who carries a session elsewhere must bring them."""
+
+    def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
+        """Those of the known files of a home that are looked at, given a session's main file and its content."""
         ...
 
 

@@ -31,7 +31,7 @@ CACHE = "archived"
 def archived_hosts(folder: Path, env: Mapping[str, str] | None = None) -> tuple[tuple[Host, ...], list[str]]:
     """A home for each home whose sessions are gone, and what could not be brought back."""
     reader = Reader(folder)
-    problems: list[str] = []
+    problems = [str(damage) for damage in reader.state.lost]
     try:
         found = [
             _host(reader, place, versions, data_dir(env) / CACHE, problems) for place, versions in _wanted(reader.state)

@@ -1,11 +1,13 @@
 """A capture: what is new in the sources goes into the archive.
 
 A file that has the size, the times and the number on the disk that it had is not opened. One that grew is read to
-see that its beginning is the same, and only its end is kept. Any other is a new version; the old one stays.
+see that its beginning is the same, and only its end is kept. Any other is a new version; the old one stays. What the
+archive holds of a file and cannot be read any more is kept anew.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import random
@@ -20,7 +22,9 @@ import msgspec
 
 from clew.archive.chunks import cut
 from clew.archive.copying import Wanted, each_once
+from clew.archive.health import damages, look, touched, unreadable, write_health
 from clew.archive.layout import Place, Version
+from clew.archive.mending import mend
 from clew.archive.state import join_runs
 from clew.archive.writing import Writer
 from clew.errors import SourceUnreadable
@@ -29,10 +33,10 @@ from clew.host import Host
 COMMIT_BYTES = 256 << 20
 """After so many new bytes a manifest is written: what a kill can undo is no more."""
 _READ = 1 << 20
-_LEAST_LEARNED, _MOST_LEARNED = 512 << 10, 6 << 20
+_LEAST_LEARNED, _MOST_LEARNED = 512 << 10, 2 << 20
 """A dictionary is learned from at least so much, and from no more."""
 _SAMPLE = 8 << 10
-_LARGEST_DICTIONARY = 256 << 10
+_LARGEST_DICTIONARY = 112 << 10
 _AGAIN = 8
 """A dictionary that was learned from this many times less than there is now is learned anew."""
 
@@ -52,6 +56,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Bytes of files that were new or had changed."""
     stored: int = 0
     """What the packs grew by."""
+    mended: int = 0
+    """Versions of files that were damaged in the archive and are not any more."""
     problems: list[str] = msgspec.field(default_factory=list)
 
 
@@ -61,16 +67,62 @@ class _Changed(NamedTuple):
     path: bytes
     known: Version | None
     size: int
+    torn: bool
+    """What the archive has of it cannot be read."""
 
 
 def capture(
     writer: Writer, files: Iterable[Wanted], now: Callable[[], datetime], progress: Progress | None = None
 ) -> Outcome:
     """Bring the archive up to date with these files."""
+    # Many small objects come and go and none of them in circles; looking for those takes a tenth of the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _capture(writer, files, now, progress)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _capture(
+    writer: Writer, files: Iterable[Wanted], now: Callable[[], datetime], progress: Progress | None
+) -> Outcome:
     outcome = Outcome()
     before = writer.state.stored
-    changed = sorted(_changed(writer, files, outcome), key=lambda one: one.wanted.agent)
+    wrong = look(writer.folder, writer.state)
+    bad = unreadable(writer.state, wrong.damaged)
+    writer.avoid(bad)
+    damaged = touched(writer.state, writer.state.versions(), bad)
+    torn = {(one.place, one.path) for one in damaged}
+    changed = sorted(_changed(writer, files, outcome, torn), key=lambda one: one.wanted.agent)
     _learn(writer, changed)
+    _take_all(writer, changed, outcome, now, progress)
+    writer.settle()
+    if wrong:
+        mend(writer, wrong)
+        _tell_damage(writer, outcome, len(damaged))
+    else:
+        write_health(writer.folder, writer.state, [], writer.system)
+    outcome.stored = writer.state.stored - before
+    return outcome
+
+
+def _tell_damage(writer: Writer, outcome: Outcome, before: int) -> None:
+    """Say what was made good, and what is still damaged."""
+    left = look(writer.folder, writer.state)
+    bad = unreadable(writer.state, left.damaged)
+    outcome.mended = before - len(touched(writer.state, writer.state.versions(), bad))
+    outcome.problems += map(str, damages(writer.folder, writer.state, left))
+
+
+def _take_all(
+    writer: Writer,
+    changed: list[_Changed],
+    outcome: Outcome,
+    now: Callable[[], datetime],
+    progress: Progress | None,
+) -> None:
     total, waiting = sum(one.size for one in changed), 0
     for one in changed:
         waiting += _take(writer, one, outcome, _micros(now()))
@@ -80,16 +132,15 @@ def capture(
         if progress is not None:
             progress(outcome.read, total)
     writer.commit(_micros(now()))
-    writer.settle()
-    outcome.stored = writer.state.stored - before
-    return outcome
 
 
 def _micros(moment: datetime) -> int:
     return round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
 
 
-def _changed(writer: Writer, files: Iterable[Wanted], outcome: Outcome) -> Iterable[_Changed]:
+def _changed(
+    writer: Writer, files: Iterable[Wanted], outcome: Outcome, torn: set[tuple[int, bytes]]
+) -> Iterable[_Changed]:
     """The files that are not as they were last seen."""
     places: dict[int, int] = {}
     homes = _homes(writer)
@@ -109,10 +160,11 @@ def _changed(writer: Writer, files: Iterable[Wanted], outcome: Outcome) -> Itera
             outcome.problems.append(f"{wanted.path}: {error.strerror or error}")
             continue
         stamp = (known.size, known.mtime_ns, known.mode, known.stamp) if known is not None else None
-        if known is not None and _stamp(status) == stamp and known.role == wanted.role:
+        is_torn = (place, path) in torn
+        if known is not None and _stamp(status) == stamp and known.role == wanted.role and not is_torn:
             outcome.unchanged += 1
         else:
-            yield _Changed(wanted, place, path, known, status.st_size)
+            yield _Changed(wanted, place, path, known, status.st_size, is_torn)
 
 
 def _homes(writer: Writer) -> dict[tuple[str, str | None, str, str, bytes], int]:
@@ -217,13 +269,15 @@ def _read(writer: Writer, one: _Changed, stream: BinaryIO, status: os.stat_resul
     hashed = _Hashed(stream, one.wanted.path)
     size, mtime_ns, mode, stamp = _stamp(status)
     grown = one.known is not None and _has_grown(hashed, one.known, size)
-    if hashed.size and not grown:
+    runs = one.known.runs if one.known is not None and grown and not one.torn else ()
+    if hashed.size and not runs:
         stream.seek(0)
         hashed = _Hashed(stream, one.wanted.path)
     writer.use(one.wanted.agent)
-    runs: tuple[int, ...] = ()
     for chunks in cut(cast(BinaryIO, hashed), size - hashed.size):
         runs = join_runs(runs, writer.add(chunks))
+    digest = hashed.digest.digest()
+    is_same = one.known is not None and one.known.digest == digest
     return Version(
         place=one.place,
         path=one.path,
@@ -235,9 +289,10 @@ def _read(writer: Writer, one: _Changed, stream: BinaryIO, status: os.stat_resul
         mode=mode,
         mtime_ns=mtime_ns,
         stamp=stamp,
-        digest=hashed.digest.digest(),
+        digest=digest,
         runs=runs,
         taken_us=taken_us,
+        written_ns=one.known.written_ns if one.known is not None and is_same else mtime_ns,
         grown=grown,
     )
 

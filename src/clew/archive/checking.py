@@ -1,13 +1,16 @@
-"""Proof that an archive is whole: every stored byte, every chunk, every file."""
+"""Proof that an archive is whole: every stored byte, chunk and file. Each damage is told once, with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from clew.archive.blocks import hash_of
-from clew.archive.layout import Block, Dictionary, pack_path, packs
+from clew.archive.health import damages, examine, read_health, touched, unreadable, write_health
+from clew.archive.layout import HEALTH, Block, Damage, Version, pack_path, packs
+from clew.archive.parts import Part
 from clew.archive.reading import Reader
 from clew.archive.state import State, load
 from clew.errors import ClewError, SourceUnreadable
@@ -19,66 +22,86 @@ class Proof(NamedTuple):
     versions: int
     blocks: int
     stored: int
-    problems: list[str]
+    problems: list[Damage]
 
 
 def verify(folder: Path) -> Proof:
-    """Read all of an archive."""
-    try:
-        state = load(folder)
-    except SourceUnreadable as error:
-        if not folder.is_dir():
-            raise
-        return Proof(0, 0, 0, [str(error)])
+    """Read all of an archive. What is found is noted for the next capture, which may have the sources to mend it."""
+    state = load(folder)
     reader = Reader(folder, state)
     try:
-        problems = [*_packs(folder, state), *_blocks(reader), *_files(reader)]
+        found = examine(reader, state.parts())
+        bad = unreadable(state, found.damaged)
+        problems = [*state.problems, *_health(folder), *_gaps(folder, state), *damages(folder, state, found)]
+        problems += _chunks(reader, [block for block in state.blocks if block not in bad])
+        problems += _files(reader, bad)
     finally:
         reader.close()
-    return Proof(sum(map(len, state.files.values())), len(state.blocks), state.stored, problems)
+    if found:
+        with suppress(OSError):
+            write_health(folder, state, [*found.damaged, *found.headless])
+    return Proof(sum(map(len, state.files.values())), len(state.blocks), state.stored, _each_once(problems))
 
 
-def _packs(folder: Path, state: State) -> Iterator[str]:
-    """Every byte of a pack belongs to a block or a dictionary; each of those is what it was."""
+def _each_once(problems: Iterable[Damage]) -> list[Damage]:
+    """One line for each place; of a pack that is gone one for all, with the files that any of its blocks touches."""
+    found: dict[tuple[str, int, str], Damage] = {}
+    for one in problems:
+        key = (one.path, one.offset, one.what)
+        files = {*one.files, *(found[key].files if key in found else ())}
+        found[key] = Damage(one.path, one.offset, one.what, tuple(sorted(files)), one.harmless and not files)
+    return list(found.values())
+
+
+def _health(folder: Path) -> Iterator[Damage]:
+    try:
+        read_health(folder)
+    except SourceUnreadable as error:
+        yield Damage(str(folder / HEALTH), 0, str(error), harmless=True)
+
+
+def _gaps(folder: Path, state: State) -> Iterator[Damage]:
+    """Every byte of a pack belongs to a block or a dictionary."""
     there = packs(folder)
-    parts: dict[int, list[Block | Dictionary]] = {}
+    parts: dict[int, list[Part]] = {}
     for part in state.parts():
         parts.setdefault(part.pack, []).append(part)
     for number, own in sorted(parts.items()):
-        path = pack_path(folder, number)
-        if number not in there:
-            yield f"{path}: the pack is gone"
-            continue
         at = 0
         for part in sorted(own, key=lambda one: one.offset):
-            if part.offset != at:
-                yield f"{path} at byte {at}: belongs to nothing"
+            if part.offset != at and number in there:
+                yield Damage(str(pack_path(folder, number)), at, "belongs to nothing", harmless=True)
             at = part.offset + part.size
-        if path.stat().st_size < at:
-            yield f"{path}: is cut short"
 
 
-def _blocks(reader: Reader) -> Iterator[str]:
-    for entry in reader.state.dictionaries:
-        try:
-            reader.dictionary(entry)
-        except (OSError, ClewError) as error:
-            yield str(error)
-    for block in reader.state.blocks:
+def _chunks(reader: Reader, blocks: Iterable[Block]) -> Iterator[Damage]:
+    for block in blocks:
         try:
             unpacked = reader.unpack(block)
+            chunks = enumerate(zip(*unpacked.table, strict=True))
+            is_right = all(hash_of(unpacked.chunk(at), reader.state.key) == name for at, (size, name) in chunks if size)
+            wrong = "" if is_right else "a chunk has another hash than it had"
         except (OSError, ClewError) as error:
-            yield str(error)
+            wrong = str(error)
+        if wrong:
+            files = _names(touched(reader.state, reader.state.versions(), {block}))
+            yield Damage(str(pack_path(reader.folder, block.pack)), block.offset, wrong, files)
+
+
+def _files(reader: Reader, bad: set[Block]) -> Iterator[Damage]:
+    """The content of files that no damaged block is known to touch; those it touches were told with it."""
+    state = reader.state
+    touching = {id(version) for version in touched(state, state.versions(), bad)} if bad else set()
+    for version in state.versions():
+        if id(version) in touching:
             continue
-        for at, (length, name) in enumerate(zip(*unpacked.table, strict=True)):
-            if length and hash_of(unpacked.chunk(at), reader.state.key) != name:
-                yield f"chunk {block.first + at}: its content has another hash"
-
-
-def _files(reader: Reader) -> Iterator[str]:
-    for version in reader.state.versions():
         try:
             for _ in reader.pieces(version):
                 pass
         except (OSError, ClewError) as error:
-            yield f"{version.path.decode('utf-8', 'backslashreplace')}: {error}"
+            (name,) = _names([version])
+            yield Damage(name, 0, str(error), (name,))
+
+
+def _names(versions: Iterable[Version]) -> tuple[str, ...]:
+    return tuple(sorted({version.path.decode("utf-8", "backslashreplace") for version in versions}))

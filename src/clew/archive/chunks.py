@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-SHORT = 512
+SHORT = 1400
 """Records are joined until they have this size."""
 LONG = 32 << 10
 """A record of this size is cut at its long strings ..."""
@@ -34,25 +34,28 @@ def cut(stream: BinaryIO, size: int) -> Iterator[list[bytes]]:
 def chunks(window: bytes) -> list[bytes]:
     """The chunks of some whole records."""
     found: list[bytes] = []
-    short: list[bytes] = []
-    joined = 0
-    for line in window.splitlines(keepends=True):
-        size = len(line)
-        if size < SHORT:
-            short.append(line)
-            joined += size
-            if joined < SHORT:
-                continue
-        if short:
-            found.append(b"".join(short))
-            short, joined = [], 0
-        if size >= LONG:
-            found += _cut_long(line)
-        elif size >= SHORT:
-            found.append(line)
-    if short:
-        found.append(b"".join(short))
+    begin, size = 0, len(window)
+    while begin < size:
+        end = window.find(b"\n", begin) + 1 or size
+        if end - begin < SHORT:
+            end = _joined(window, begin, end)
+        if end - begin >= LONG:
+            found += _cut_long(window[begin:end])
+        else:
+            found.append(window[begin:end])
+        begin = end
     return found
+
+
+def _joined(window: bytes, begin: int, end: int) -> int:
+    """Where a chunk of short records ends: behind the one that makes it large enough, or before a longer one."""
+    size = len(window)
+    while end < size and end - begin < SHORT:
+        following = window.find(b"\n", end) + 1 or size
+        if following - end >= SHORT:
+            break
+        end = following
+    return end
 
 
 def _cut_long(line: bytes) -> list[bytes]:

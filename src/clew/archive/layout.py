@@ -1,11 +1,15 @@
 """What an archive is made of: packs with the content, and one manifest per capture that says what it is.
 
     captures/00000007.manifest   digest, then packed records: files, blocks, dictionaries
-    packs/00000001.pack          blocks and dictionaries, one behind the other
+    packs/00000007.manifest      the same once more
+    packs/00000001.pack          blocks and dictionaries, one behind the other, each with a head that tells what it is
+    health                       when each pack was last found whole, and what was not
+    damaged/                     manifests that could not be read
     lock                         held by who writes
 
 A chunk is a record of a source; it has a number for ever. A block is many chunks packed together. A manifest with
-`whole` tells everything there is; the others add to it. Nothing counts that no manifest names.
+`whole` tells everything there is; the others add to it. Nothing counts that no manifest names, unless a manifest is
+damaged: then the heads in the packs tell what is there.
 """
 
 from __future__ import annotations
@@ -21,15 +25,20 @@ import msgspec
 from clew.errors import InvalidDocument, SourceUnreadable
 from clew.host import data_dir
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = "archive"
-CAPTURES, PACKS, LOCK = "captures", "packs", "lock"
+CAPTURES, PACKS, LOCK, HEALTH, DAMAGED = "captures", "packs", "lock", "health", "damaged"
 _SUFFIX, _PACK = ".manifest", ".pack"
 DIGEST = 32
 KEY_BYTES = 16
-HASH_BYTES = 10
+HASH_BYTES = 9
 """Of a chunk. The hash is keyed, so nobody can make two chunks that have the same one."""
 MANIFEST_LIMIT = 4 << 30
+_NAMED = 3
+"""So many files are named in a line."""
+
+COPIES = (CAPTURES, PACKS)
+"""Where the manifests are, and where they are once more."""
 
 Role = Literal["main", "part", "side", "copy", "shared"]
 """What a file is to its session. One that several sessions need, or all of an agent, is shared."""
@@ -44,6 +53,24 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     env: dict[str, str]
     base: str = ""
     """The folder on this machine that stands for the root of another."""
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """Something that is not as it was."""
+
+    path: str
+    offset: int
+    what: str
+    files: tuple[str, ...] = ()
+    """Those that cannot be brought back for it, or not in every version."""
+    harmless: bool = False
+    """All that was said there is said elsewhere, too."""
+
+    def __str__(self) -> str:
+        place = f"{self.path} at byte {self.offset}" if self.offset else self.path
+        touched = f"; touches {', '.join(self.files[:_NAMED])}" if self.files else ""
+        more = len(self.files) - _NAMED
+        return f"{place}: {self.what}{touched}" + (f" and {more} more" if more > 0 else "")
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
@@ -95,8 +122,10 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     runs: tuple[int, ...]
     """Its chunks: a first number and a count, again and again."""
     taken_us: int
+    written_ns: int = 0
+    """When it was written to, as far as is known: a file that is only touched or copied keeps it."""
     grown: bool = False
-    """The file only became longer: the runs continue those of the version before, which it replaces."""
+    """The file only became longer: this takes the place of the version before."""
 
 
 class Capture(msgspec.Struct, frozen=True, array_like=True):
@@ -110,7 +139,7 @@ class Capture(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a capture added; with `whole`, all there is."""
+    """What a capture added; with `whole`, all there is. Places and dictionaries are always told all."""
 
     format: int
     number: int
@@ -132,9 +161,9 @@ def archive_folder(chosen: str | None, env: Mapping[str, str] | None = None) -> 
     return Path(named).expanduser() if named else data_dir(env) / FOLDER
 
 
-def manifest_path(folder: Path, number: int) -> Path:
-    """Where a manifest lies."""
-    return folder / CAPTURES / f"{number:08}{_SUFFIX}"
+def manifest_path(folder: Path, number: int, place: str = CAPTURES) -> Path:
+    """Where a manifest lies, or its copy."""
+    return folder / place / f"{number:08}{_SUFFIX}"
 
 
 def pack_path(folder: Path, number: int) -> Path:
@@ -152,9 +181,14 @@ def numbered(folder: Path, suffix: str) -> dict[int, Path]:
     return {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
 
 
-def manifests(folder: Path) -> dict[int, Path]:
+def manifests(folder: Path, place: str = CAPTURES) -> dict[int, Path]:
     """Every manifest by its number."""
-    return numbered(folder / CAPTURES, _SUFFIX)
+    return numbered(folder / place, _SUFFIX)
+
+
+def manifest_numbers(folder: Path) -> set[int]:
+    """The numbers of all manifests that are there, once or twice."""
+    return {number for place in COPIES for number in manifests(folder, place)}
 
 
 def packs(folder: Path) -> dict[int, Path]:
@@ -181,5 +215,5 @@ def read_manifest(path: Path) -> tuple[Manifest, bytes]:
     text = zstandard.ZstdDecompressor().decompress(body, max_output_size=MANIFEST_LIMIT)
     found = msgspec.msgpack.decode(text)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InvalidDocument(f"{path}: written by a newer clew, which alone can read it")
+        raise InvalidDocument(f"{path}: written by another clew; format {FORMAT} is read here")
     return msgspec.convert(found, Manifest), digest

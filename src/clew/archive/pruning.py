@@ -6,18 +6,23 @@ are on disk before an old pack goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from clew.archive.blocks import RAW, digest_of
-from clew.archive.layout import HASH_BYTES, Block, Dictionary, Version
+from clew.archive.blocks import RAW
+from clew.archive.health import Found, examine, look, unreadable, unreadable_dictionaries, write_health
+from clew.archive.layout import DAMAGED, HASH_BYTES, Block, Dictionary, Version
 from clew.archive.reading import Reader
 from clew.archive.state import State
 from clew.archive.writing import Writer, replace_all
+from clew.errors import SourceUnreadable
 
 DAY_US = 86_400 * 1_000_000
+AnyPart = TypeVar("AnyPart", Block, Dictionary)
 
 
 class Policy(NamedTuple):
@@ -54,40 +59,45 @@ def plan(state: State, policy: Policy, now_us: int) -> Plan:
             is_old = policy.keep_days is not None and last_us < now_us - policy.keep_days * DAY_US
             (dropped if at < many or is_old else kept).append(version)
     if policy.max_size is not None:
-        kept.sort(key=lambda version: (active[version.place, version.main], version.main, version.mtime_ns))
-        many = _too_many(state, kept, policy.max_size)
-        dropped += kept[:many]
-        kept = kept[many:]
+        gone = _too_large(state, kept, active, policy.max_size)
+        dropped += [version for version in kept if (version.place, version.main) in gone]
+        kept = [version for version in kept if (version.place, version.main) not in gone]
     return Plan(dropped, kept, state.stored, _size(state, kept))
 
 
 def activity(state: State) -> dict[tuple[int, bytes], int]:
     """When each session was last written to, by its main file: its files stay or go together.
 
-    What is shared is as young as the youngest session that may need it.
+    A file that was only touched, or copied back, was not written to. What is shared is as young as the youngest
+    session that may need it.
     """
     found: dict[tuple[int, bytes], int] = {}
     youngest: dict[tuple[int, str], int] = {}
     for version in state.versions():
         of, agent = (version.place, version.main), (version.place, version.agent)
-        found[of] = max(found.get(of, 0), version.mtime_ns)
-        youngest[agent] = max(youngest.get(agent, 0), version.mtime_ns)
+        found[of] = max(found.get(of, 0), version.written_ns)
+        youngest[agent] = max(youngest.get(agent, 0), version.written_ns)
     for version in state.versions():
         if version.role == "shared":
             found[version.place, version.main] = youngest[version.place, version.agent]
     return found
 
 
-def _too_many(state: State, kept: Sequence[Version], limit: int) -> int:
-    """How many of the oldest must go until the rest fits."""
-    low, high = 0, len(kept)
+def _too_large(
+    state: State, kept: Sequence[Version], active: dict[tuple[int, bytes], int], limit: int
+) -> set[tuple[int, bytes]]:
+    """The sessions, whole ones, that must go until the rest fits: those first that were not written to for longest."""
+    shared = {(one.place, one.main) for one in kept if one.role == "shared"}
+    order = sorted({(one.place, one.main) for one in kept}, key=lambda of: (active[of], of in shared, of))
+    low, high = 0, len(order)
     while low < high:
         middle = (low + high) // 2
-        if _size(state, kept[middle:]) <= limit:
+        stays = set(order[middle:])
+        if _size(state, [one for one in kept if (one.place, one.main) in stays]) <= limit:
             high = middle
         else:
             low = middle + 1
-    return low
+    return set(order[:low])
 
 
 def needed(state: State, kept: Sequence[Version]) -> bytearray:
@@ -109,29 +119,32 @@ def _size(state: State, kept: Sequence[Version]) -> int:
     return round(whole) + sum(entry.size for entry in _used(state, marks))
 
 
-def _used(state: State, marks: bytearray) -> list[Dictionary]:
+def _used(state: State, marks: bytearray, spoiled: Collection[int] = ()) -> list[Dictionary]:
+    """The dictionaries that some block needs, and of each agent the newest unless nobody can read it."""
     numbers = {block.dictionary for block in state.blocks if marks.count(1, block.first, block.first + block.count)}
-    newest = {entry.agent: entry.number for entry in state.dictionaries}
-    return [entry for entry in state.dictionaries if entry.number in numbers or entry.number == newest[entry.agent]]
+    newest = {entry.agent: entry.number for entry in state.dictionaries if entry.number not in spoiled}
+    numbers |= set(newest.values())
+    return [entry for entry in state.dictionaries if entry.number in numbers]
 
 
-def prune(writer: Writer, decided: Plan, repack: bool = False) -> None:
-    """Let go of what was decided on; with `repack` every block is packed anew."""
+def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | None = None) -> None:
+    """Let go of what was decided on; with `repack` every block is packed anew. What is damaged stays as it is."""
     state = writer.state
+    wrong = look(writer.folder, state) if found is None else found
     marks = needed(state, decided.kept)
+    used = _used(state, marks, unreadable_dictionaries(state, wrong.damaged))
     gone = {block.pack for block in state.blocks if repack or _is_worn(block, marks)}
-    used = _used(state, marks)
     gone |= {entry.pack for entry in state.dictionaries if entry not in used}
+    gone |= {part.pack for part in (*wrong.headless, *wrong.damaged)}
     reader = Reader(writer.folder, state)
     try:
         if gone:
             writer.begin_pack()
         dictionaries = [_moved(writer, reader, entry) if entry.pack in gone else entry for entry in used]
         blocks = [block for block in state.blocks if block.pack not in gone]
-        for entry in state.dictionaries:
-            writer.codec.learn(entry.number, reader.dictionary(entry))
-        for group in _groups([block for block in state.blocks if block.pack in gone]):
-            blocks += _rewritten(writer, reader, group, marks, repack)
+        bad = unreadable(state, wrong.damaged)
+        for group in _groups([block for block in state.blocks if block.pack in gone], bad):
+            blocks += _rewritten(writer, reader, group, marks, bad, repack)
     finally:
         reader.close()
     writer.sync()
@@ -139,6 +152,18 @@ def prune(writer: Writer, decided: Plan, repack: bool = False) -> None:
     state.dictionaries = dictionaries
     state.files = _left(state, decided.kept)
     replace_all(writer.folder, state, writer.system)
+    if decided.dropped:
+        shutil.rmtree(writer.folder / DAMAGED, ignore_errors=True)
+    _tell_health(writer, wrong)
+
+
+def _tell_health(writer: Writer, wrong: Found) -> None:
+    """Keep what is still damaged, wherever it is now."""
+    digests = {part.digest for part in wrong.damaged}
+    reader = Reader(writer.folder, writer.state)
+    left = examine(reader, [part for part in writer.state.parts() if part.digest in digests])
+    reader.close()
+    write_health(writer.folder, writer.state, [*left.damaged, *left.headless], writer.system)
 
 
 def _left(state: State, kept: Sequence[Version]) -> dict[tuple[int, bytes], list[Version]]:
@@ -155,11 +180,24 @@ def _is_worn(block: Block, marks: bytearray) -> bool:
 
 
 def _moved(writer: Writer, reader: Reader, entry: Dictionary) -> Dictionary:
-    pack, offset = writer.append(reader.stored(entry))
-    return msgspec.structs.replace(entry, pack=pack, offset=offset)
+    """A dictionary written once more, from whichever place it can be read."""
+    for one in sorted(reader.state.dictionaries, key=lambda other: other != entry):
+        if one.digest == entry.digest:
+            with suppress(OSError, SourceUnreadable):
+                return writer.put_dictionary(entry.number, entry.agent, reader.stored(one), entry.learned)
+    return _carried(writer, reader, entry)
 
 
-def _groups(blocks: list[Block]) -> Iterator[list[Block]]:
+def _carried(writer: Writer, reader: Reader, part: AnyPart) -> AnyPart:
+    """A damaged part moved as it is; one whose pack is gone stays named, so that it is not forgotten."""
+    try:
+        pack, offset = writer.append(reader.unchecked(part))
+    except FileNotFoundError:
+        return part
+    return msgspec.structs.replace(part, pack=pack, offset=offset)
+
+
+def _groups(blocks: list[Block], bad: set[Block]) -> Iterator[list[Block]]:
     """Blocks that become one: small ones whose chunks follow each other."""
     group: list[Block] = []
     for block in sorted(blocks, key=lambda one: one.first):
@@ -168,6 +206,7 @@ def _groups(blocks: list[Block]) -> Iterator[list[Block]]:
             last.first + last.count != block.first
             or last.dictionary != block.dictionary
             or sum(one.raw for one in group) + block.raw > RAW
+            or not bad.isdisjoint((last, block))
         ):
             yield group
             group = []
@@ -176,16 +215,24 @@ def _groups(blocks: list[Block]) -> Iterator[list[Block]]:
         yield group
 
 
-def _rewritten(writer: Writer, reader: Reader, group: list[Block], marks: bytearray, repack: bool) -> Iterator[Block]:
+def _rewritten(
+    writer: Writer, reader: Reader, group: list[Block], marks: bytearray, bad: set[Block], repack: bool
+) -> Iterator[Block]:
     """The block that takes the place of some; none where nobody needs them."""
     first, count = group[0].first, sum(block.count for block in group)
     live = marks.count(1, first, first + count)
     if not live:
         return
-    if len(group) == 1 and live == group[0].live and not repack:
-        pack, offset = writer.append(reader.stored(group[0]))
-        yield msgspec.structs.replace(group[0], pack=pack, offset=offset)
-        return
+    if group[0] in bad:
+        yield _carried(writer, reader, group[0])
+    elif len(group) == 1 and live == group[0].live and not repack:
+        yield writer.put_block(reader.stored(group[0]), first, count, live, group[0].raw, group[0].dictionary)
+    else:
+        yield _packed(writer, reader, group, marks)
+
+
+def _packed(writer: Writer, reader: Reader, group: list[Block], marks: bytearray) -> Block:
+    """Some blocks as one, with what is needed of them."""
     chunks, hashes = [], []
     for block in group:
         unpacked = reader.unpack(block)
@@ -193,7 +240,9 @@ def _rewritten(writer: Writer, reader: Reader, group: list[Block], marks: bytear
             wanted = marks[block.first + at]
             chunks.append(unpacked.chunk(at) if wanted else b"")
             hashes.append(unpacked.table.hashes[at] if wanted else bytes(HASH_BYTES))
-    stored = writer.codec.pack(chunks, hashes, group[0].dictionary)
-    pack, offset = writer.append(stored)
-    raw = sum(map(len, chunks))
-    yield Block(pack, offset, len(stored), first, count, live, raw, group[0].dictionary, digest_of(stored))
+    first, known = group[0].first, group[0].dictionary
+    if not writer.codec.knows(known):
+        writer.codec.learn(known, reader.dictionary(known))
+    stored, dictionary = writer.codec.pack(chunks, hashes, known)
+    live = marks.count(1, first, first + len(chunks))
+    return writer.put_block(stored, first, len(chunks), live, sum(map(len, chunks)), dictionary)

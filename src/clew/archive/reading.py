@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from clew.archive.blocks import TABLE_HEAD, Codec, Table, Unpacked, digest_of, read_table, table_size, unpack_plain
-from clew.archive.layout import Block, Dictionary, Version, pack_path
+from clew.archive.layout import Block, Version, pack_path
+from clew.archive.parts import HEAD, Part, spell_head
 from clew.archive.state import Blocks, State, load
 from clew.errors import SourceUnreadable
 
-_KEPT = 16
+_KEPT = 4
 """So many blocks stay in memory."""
 
 
@@ -21,13 +22,14 @@ class Reader:
     """Reads an archive. Beside a prune that moves blocks, it looks again where they are."""
 
     def __init__(self, folder: Path, state: State | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self.state = state or load(folder)
         self._blocks = Blocks(self.state.blocks)
         self._dictionaries = self.state.dictionaries
         self._codec = Codec()
         self._recent: OrderedDict[int, Unpacked] = OrderedDict()
         self._packs: dict[int, BinaryIO] = {}
+        self._failed: dict[Block, str] = {}
 
     def close(self) -> None:
         """Let go of the packs."""
@@ -65,23 +67,33 @@ class Reader:
         if block.first in self._recent:
             self._recent.move_to_end(block.first)
             return self._recent[block.first]
+        if block in self._failed:
+            raise SourceUnreadable(self._failed[block])
         try:
             unpacked = self.unpack(block)
         except (FileNotFoundError, SourceUnreadable):
-            block = self._look_again(block, chunk)
-            unpacked = self.unpack(block)
+            unpacked, block = self._once_more(block, chunk)
         self._recent[block.first] = unpacked
         if len(self._recent) > _KEPT:
             self._recent.popitem(last=False)
         return unpacked
 
+    def _once_more(self, block: Block, chunk: int) -> tuple[Unpacked, Block]:
+        """A block that could not be read where it was; one that did not move is not tried again."""
+        try:
+            block = self._look_again(block, chunk)
+            return self.unpack(block), block
+        except SourceUnreadable as error:
+            self._failed[block] = str(error)
+            raise
+
     def _look_again(self, block: Block, chunk: int) -> Block:
         """The block where it is now; the error stands where it did not move."""
-        now = load(self._folder)
+        now = load(self.folder)
         blocks = Blocks(now.blocks)
         if blocks.of(chunk) == block:
-            if not pack_path(self._folder, block.pack).exists():
-                raise SourceUnreadable(f"{pack_path(self._folder, block.pack)}: the pack is gone")
+            if not pack_path(self.folder, block.pack).exists():
+                raise SourceUnreadable(f"{pack_path(self.folder, block.pack)}: the pack is gone")
             return block
         self.close()
         self._recent.clear()
@@ -92,42 +104,60 @@ class Reader:
         """A block, checked against its digest."""
         stored = self.stored(block)
         if not self._codec.knows(block.dictionary):
-            entry = next((one for one in self._dictionaries if one.number == block.dictionary), None)
-            if entry is None:
-                raise SourceUnreadable(f"{self._spot(block)}: its dictionary is not known")
-            self._codec.learn(entry.number, self.dictionary(entry))
+            self._codec.learn(block.dictionary, self.dictionary(block.dictionary))
         try:
             return self._codec.unpack(stored, block.dictionary)
         except SourceUnreadable as error:
             raise SourceUnreadable(f"{self._spot(block)}: {error}") from None
 
-    def dictionary(self, entry: Dictionary) -> bytes:
-        """A dictionary's bytes."""
-        return unpack_plain(self.stored(entry))
+    def dictionary(self, number: int) -> bytes:
+        """A dictionary's bytes, from the first place where they are as they were."""
+        wrong = "is not known"
+        for entry in self._dictionaries:
+            if entry.number == number:
+                try:
+                    return unpack_plain(self.stored(entry))
+                except (OSError, SourceUnreadable) as error:
+                    wrong = f"cannot be read: {error}"
+        raise SourceUnreadable(f"dictionary {number} {wrong}")
 
-    def stored(self, part: Block | Dictionary) -> bytes:
-        """The bytes of a part of a pack, checked against their digest."""
+    def stored(self, part: Part) -> bytes:
+        """The bytes of a part of a pack, checked against their digest, without the head."""
         pack = self._pack(part.pack)
         pack.seek(part.offset)
         stored = pack.read(part.size)
-        if digest_of(stored) != part.digest:
+        if len(stored) < part.size:
+            raise SourceUnreadable(f"{self._spot(part)}: cut short")
+        if digest_of(stored[HEAD:]) != part.digest:
             raise SourceUnreadable(f"{self._spot(part)}: damaged")
-        return stored
+        return stored[HEAD:]
+
+    def unchecked(self, part: Part) -> bytes:
+        """The bytes of a part, head and all, whatever they are."""
+        pack = self._pack(part.pack)
+        pack.seek(part.offset)
+        return pack.read(part.size).ljust(part.size, b"\0")
+
+    def has_head(self, part: Part) -> bool:
+        """True where a part's head tells what the manifests tell; it is only needed without them."""
+        pack = self._pack(part.pack)
+        pack.seek(part.offset)
+        return pack.read(HEAD) == spell_head(part, self.state.key)
 
     def table(self, block: Block) -> Table:
         """The table of a block alone, unchecked: good enough to know chunks again, for a wrong hash knows none."""
         pack = self._pack(block.pack)
-        pack.seek(block.offset)
-        head = pack.read(min(block.size, TABLE_HEAD))
+        pack.seek(block.offset + HEAD)
+        head = pack.read(min(block.size - HEAD, TABLE_HEAD))
         size = table_size(head)
         if size > len(head):
-            head += pack.read(min(block.size, size) - len(head))
+            head += pack.read(min(block.size - HEAD, size) - len(head))
         return read_table(head)[0]
 
     def _pack(self, number: int) -> BinaryIO:
         if number not in self._packs:
-            self._packs[number] = pack_path(self._folder, number).open("rb")
+            self._packs[number] = pack_path(self.folder, number).open("rb")
         return self._packs[number]
 
-    def _spot(self, part: Block | Dictionary) -> str:
-        return f"{pack_path(self._folder, part.pack)} at byte {part.offset}"
+    def _spot(self, part: Part) -> str:
+        return f"{pack_path(self.folder, part.pack)} at byte {part.offset}"

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
-from clew.archive.layout import Place, Version
+from clew.archive.layout import Damage, Place, Version
 from clew.archive.reading import Reader
 from clew.archive.state import State
-from clew.errors import AmbiguousReference, UnknownReference, WouldLose
+from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.paths import file_name
 from clew.io.within import Change, Within, refuse_twins
 
@@ -84,10 +84,20 @@ def _below_home(version: Version, place: Place) -> str:
     return "/".join([_OUTSIDE, *whole.parts[bool(whole.anchor) :]])
 
 
-def restore(reader: Reader, steps: Sequence[Step], target: Path, force: bool = False) -> tuple[int, int]:
-    """Write the files; returns how many were written and how many were there already, the same."""
+class Restored(NamedTuple):
+    """What came back."""
+
+    written: int
+    same: int
+    """So many were there already."""
+    damaged: list[Damage]
+    """What could not be brought back."""
+
+
+def restore(reader: Reader, steps: Sequence[Step], target: Path, force: bool = False) -> Restored:
+    """Write the files, all that can be read."""
     target.mkdir(parents=True, exist_ok=True)
-    written = same = 0
+    written, same, damaged = 0, 0, list[Damage]()
     with Within(target) as folder:
         differing = [step for step in steps if _state(folder, step) == "other"] if not force else []
         if differing:
@@ -95,14 +105,17 @@ def restore(reader: Reader, steps: Sequence[Step], target: Path, force: bool = F
         for batch in _batches(steps):
             changes = []
             for step in batch:
-                body, version = reader.content(step.version), step.version
-                if _state(folder, step) == "same" and folder.read(step.path) == body:
+                version = step.version
+                if _state(folder, step) == "same":
                     same += 1
                     continue
-                changes.append(Change(step.path, body, version.mode, version.mtime_ns))
+                try:
+                    changes.append(Change(step.path, reader.content(version), version.mode, version.mtime_ns))
+                except (OSError, SourceUnreadable) as error:
+                    damaged.append(Damage(os.fsdecode(version.path), 0, str(error), (step.path,)))
             folder.apply(changes)
             written += len(changes)
-    return written, same
+    return Restored(written, same, damaged)
 
 
 def _state(folder: Within, step: Step) -> str:

@@ -1,21 +1,23 @@
 """Who writes to an archive: chunks go into blocks, blocks into packs, and a manifest makes them count.
 
-A pack is synced before the manifest that names its blocks, and a manifest appears whole or not at all. What a killed
-process left behind its last manifest is cut off by the next one that writes.
+A pack is synced before the manifest that names its blocks, and a manifest appears whole or not at all: first its
+copy beside the packs, then itself. Either of them counts. What a killed process left behind its last manifest is cut
+off by the next one that writes, which also puts right what is damaged in the manifests.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from clew.archive.blocks import LEVEL, RAW, Codec, digest_of, hash_of, pack_plain
+from clew.archive.blocks import LEVEL, RAW, SMALL, Codec, digest_of, hash_of, pack_plain, table_of
 from clew.archive.layout import (
     CAPTURES,
+    COPIES,
+    DAMAGED,
     FORMAT,
     KEY_BYTES,
     LOCK,
@@ -26,18 +28,23 @@ from clew.archive.layout import (
     Manifest,
     Place,
     Version,
+    manifest_numbers,
     manifest_path,
     manifests,
     pack_path,
     packs,
     spell_manifest,
 )
+from clew.archive.packing import Packer, most_packers
+from clew.archive.parts import HEAD, spell_head
 from clew.archive.reading import Reader
-from clew.archive.state import State, load
+from clew.archive.state import State, load, runs_of
 from clew.errors import ClewError, SourceUnreadable
 from clew.store.lock import locked
 from clew.store.system import SYSTEM, System, make_folder, open_log, replace_file, write_all
 
+FULL = RAW
+"""Chunks of this size together are packed."""
 PACK_BYTES = 256 << 20
 """A pack of this size is not continued."""
 MOST_MANIFESTS = 64
@@ -45,8 +52,8 @@ MOST_MANIFESTS = 64
 REMEMBERED = 1_500_000
 """So many of the newest chunks are known again; an older one that comes once more is kept once more."""
 WAIT = 2.0
-_WAITING = 4
-"""So many blocks wait to be written."""
+_MORE = 2 << 20
+"""A block may be larger by a chunk."""
 
 
 class Recall:
@@ -61,7 +68,7 @@ class _Pending:
     """Chunks that wait for their block."""
 
     def __init__(self, dictionary: int) -> None:
-        self.dictionary, self.raw = dictionary, 0
+        self.dictionary, self.raw, self.first = dictionary, 0, 0
         self.chunks: list[bytes] = []
         self.hashes: list[bytes] = []
 
@@ -74,14 +81,16 @@ class Writer:
     ) -> None:
         self.folder, self.state, self.system = folder, state, system
         self.codec = Codec(level)
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "clew-pack")
+        self._packers: list[Packer] = []
+        self._most_packers = most_packers()
         self._recall = recall or Recall()
         self._known = self._recall.known if state.before and self._recall.before == state.before else None
         self._recall.before = b""
         self._next = state.next_chunk
         self._pending = _Pending(0)
-        self._waiting: deque[tuple[int, int, int, int, Future[bytes]]] = deque()
+        self._waiting: deque[tuple[_Pending, Packer]] = deque()
         self._ends = state.ends()
+        self._avoided: set[Block] = set()
         self._pack, self._descriptor = 0, -1
         self.places: list[Place] = []
         self.blocks: list[Block] = []
@@ -91,13 +100,14 @@ class Writer:
 
     def close(self) -> None:
         """Stop; what was not committed is cut off again, as far as that can be."""
-        self._pool.shutdown(cancel_futures=True)
+        for packer in self._packers:
+            packer.close()
         if self._descriptor < 0:
             return
         if self.blocks or self.dictionaries or self._waiting:
             with suppress(OSError, ClewError):
                 # The manifest may be there although it was not known to be durable, so the disk is asked.
-                ends = load(self.folder).ends() if manifests(self.folder) else {}
+                ends = load(self.folder).ends() if manifest_numbers(self.folder) else {}
                 self.system.truncate(self._descriptor, ends.get(self._pack, 0))
         self.system.close(self._descriptor)
         self._descriptor = -1
@@ -110,20 +120,38 @@ class Writer:
         self.places.append(place)
         return len(known)
 
+    def avoid(self, blocks: Collection[Block]) -> None:
+        """Do not build on chunks of these blocks: what is in them is kept anew when it comes."""
+        self._avoided = set(blocks)
+        if blocks:
+            self._known = None
+
     def dictionary_of(self, agent: str) -> Dictionary | None:
         """The newest dictionary of an agent."""
         every = [*self.state.dictionaries, *self.dictionaries]
         return next((entry for entry in reversed(every) if entry.agent == agent), None)
 
     def learn(self, agent: str, dictionary: bytes, learned: int) -> None:
-        """Keep a dictionary for an agent's blocks."""
+        """Keep a dictionary for an agent's blocks, twice: without it they could not be read."""
         self._drain()
         numbers = [entry.number for entry in (*self.state.dictionaries, *self.dictionaries)]
         number = max(numbers, default=0) + 1
         stored = pack_plain(dictionary)
-        pack, offset = self.append(stored)
-        self.dictionaries.append(Dictionary(number, agent, pack, offset, len(stored), digest_of(stored), learned))
+        for _ in range(2):
+            self.dictionaries.append(self.put_dictionary(number, agent, stored, learned))
         self.codec.learn(number, dictionary)
+
+    def put_dictionary(self, number: int, agent: str, stored: bytes, learned: int) -> Dictionary:
+        """Write a dictionary, or a copy of it."""
+        part = Dictionary(number, agent, 0, 0, HEAD + len(stored), digest_of(stored), learned)
+        pack, offset = self.append(spell_head(part, self.state.key) + stored)
+        return Dictionary(number, agent, pack, offset, part.size, part.digest, learned)
+
+    def put_block(self, stored: bytes, first: int, count: int, live: int, raw: int, dictionary: int) -> Block:
+        """Write a block."""
+        part = Block(0, 0, HEAD + len(stored), first, count, live, raw, dictionary, digest_of(stored))
+        pack, offset = self.append(spell_head(part, self.state.key) + stored)
+        return Block(pack, offset, part.size, first, count, live, raw, dictionary, part.digest)
 
     def use(self, agent: str) -> None:
         """What comes next is of this agent."""
@@ -132,16 +160,21 @@ class Writer:
         if number == self._pending.dictionary:
             return
         self._flush()
-        if entry is not None and not self.codec.knows(number):
+        self._pending = _Pending(number if self._can_use(number) else 0)
+
+    def _can_use(self, number: int) -> bool:
+        """Make a dictionary known to the codec; False where it cannot be read."""
+        if not self.codec.knows(number):
             reader = Reader(self.folder, self.state)
-            self.codec.learn(number, reader.dictionary(entry))
+            with suppress(SourceUnreadable):
+                self.codec.learn(number, reader.dictionary(number))
             reader.close()
-        self._pending = _Pending(number)
+        return self.codec.knows(number)
 
     def add(self, chunks: Sequence[bytes]) -> tuple[int, ...]:
         """Keep chunks that are not there yet; returns where all of them are."""
-        known, key, pending = self._index(), self.state.key, self._pending
-        runs: list[int] = []
+        known, key, pending = self.index(), self.state.key, self._pending
+        numbers: list[int] = []
         for chunk in chunks:
             name = hash_of(chunk, key)
             number = known.get(name)
@@ -151,21 +184,20 @@ class Writer:
                 pending.chunks.append(chunk)
                 pending.hashes.append(name)
                 pending.raw += len(chunk)
-                if pending.raw >= RAW:
+                if pending.raw >= FULL:
                     self._flush()
                     pending = self._pending
-            if runs and runs[-2] + runs[-1] == number:
-                runs[-1] += 1
-            else:
-                runs += (number, 1)
-        return tuple(runs)
+            numbers.append(number)
+        return runs_of(numbers)
 
-    def _index(self) -> dict[bytes, int]:
+    def index(self) -> dict[bytes, int]:
         """The numbers of chunks by their hashes, newest blocks first until there are enough."""
         if self._known is None:
             self._known = {}
             reader = Reader(self.folder, self.state)
             for block in reversed(self.state.blocks):
+                if block in self._avoided:
+                    continue
                 with suppress(SourceUnreadable, FileNotFoundError):
                     for at, (length, name) in enumerate(zip(*reader.table(block), strict=True)):
                         if length:
@@ -181,22 +213,40 @@ class Writer:
         if not pending.chunks:
             return
         self._pending = _Pending(pending.dictionary)
-        first = self._next - len(pending.chunks)
-        packed = self._pool.submit(self.codec.pack, pending.chunks, pending.hashes, pending.dictionary)
-        self._waiting.append((first, len(pending.chunks), pending.raw, pending.dictionary, packed))
-        while len(self._waiting) > _WAITING:
+        pending.first = self._next - len(pending.chunks)
+        if not self._most_packers or pending.raw < (SMALL if self._packers else FULL):
+            # In a small capture there is nothing to do beside it.
+            self._write_waiting()
+            self._write(pending, *self.codec.pack(pending.chunks, pending.hashes, pending.dictionary))
+            return
+        packer = self._packer()
+        packer.begin(b"".join(pending.chunks))
+        self._waiting.append((pending, packer))
+
+    def _packer(self) -> Packer:
+        """One that has nothing to do."""
+        if len(self._packers) == len(self._waiting) < self._most_packers:
+            self._packers.append(Packer(self.codec.pack_body, FULL + _MORE))
+        if len(self._waiting) == len(self._packers):
             self._write_one()
+        busy = [packer for _, packer in self._waiting]
+        return next(packer for packer in self._packers if packer not in busy)
 
     def _drain(self) -> None:
         self._flush()
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
         while self._waiting:
             self._write_one()
 
     def _write_one(self) -> None:
-        first, count, raw, dictionary, packed = self._waiting.popleft()
-        stored = packed.result()
-        pack, offset = self.append(stored)
-        self.blocks.append(Block(pack, offset, len(stored), first, count, count, raw, dictionary, digest_of(stored)))
+        pending, packer = self._waiting.popleft()
+        self._write(pending, table_of(pending.chunks, pending.hashes) + packer.result(), 0)
+
+    def _write(self, pending: _Pending, stored: bytes, dictionary: int) -> None:
+        count = len(pending.chunks)
+        self.blocks.append(self.put_block(stored, pending.first, count, count, pending.raw, dictionary))
 
     def begin_pack(self) -> None:
         """What comes next goes into a pack of its own."""
@@ -254,9 +304,9 @@ class Writer:
             key=self.state.key,
             next_chunk=self._next,
             captures=(capture,),
-            places=tuple(self.places),
+            places=(*self.state.places, *self.places),
             blocks=tuple(self.blocks),
-            dictionaries=tuple(self.dictionaries),
+            dictionaries=(*self.state.dictionaries, *self.dictionaries),
             versions=tuple(self.versions),
         )
         self._put(manifest)
@@ -268,8 +318,7 @@ class Writer:
             self.system.sync(self._descriptor)
 
     def _put(self, manifest: Manifest) -> None:
-        text = spell_manifest(manifest)
-        replace_file(self.system, manifest_path(self.folder, manifest.number), text)
+        text = _write_manifest(self.folder, manifest, self.system)
         self.state.add(manifest, text[:32])
         if self._known is not None:
             self._recall.before, self._recall.known = self.state.before, self._known
@@ -281,14 +330,22 @@ class Writer:
             self._recall.before = self.state.before if self._known is not None else b""
 
 
+def _write_manifest(folder: Path, manifest: Manifest, system: System) -> bytes:
+    """Write a manifest in both places."""
+    text = spell_manifest(manifest)
+    for place in reversed(COPIES):
+        replace_file(system, manifest_path(folder, manifest.number, place), text)
+    return text
+
+
 def replace_all(folder: Path, state: State, system: System = SYSTEM) -> None:
     """Write the state as one manifest, and remove those before it."""
     manifest = state.whole()
-    text = spell_manifest(manifest)
-    replace_file(system, manifest_path(folder, manifest.number), text)
+    text = _write_manifest(folder, manifest, system)
     state.number = state.first = manifest.number
     state.before = text[:32]
     sweep(folder, state, system)
+    state.problems.clear()
 
 
 @contextmanager
@@ -301,8 +358,9 @@ def writer(
     lock = folder / LOCK
     system.close(open_log(system, lock))
     with locked(system, lock, wait):
-        state = load(folder) if manifests(folder) else State(key=os.urandom(KEY_BYTES))
-        sweep(folder, state, system)
+        state = load(folder) if manifest_numbers(folder) else State()
+        state.key = state.key or os.urandom(KEY_BYTES)
+        _put_right(folder, state, system)
         writing = Writer(folder, state, system, level, recall)
         try:
             yield writing
@@ -310,12 +368,31 @@ def writer(
             writing.close()
 
 
+def _put_right(folder: Path, state: State, system: System) -> None:
+    """Complete what was cut off, and write anew what is damaged in the manifests."""
+    if state.problems:
+        replace_all(folder, state, system)
+    elif state.number and state.number not in manifests(folder):
+        text = manifest_path(folder, state.number, PACKS).read_bytes()
+        replace_file(system, manifest_path(folder, state.number), text)
+    sweep(folder, state, system)
+
+
 def sweep(folder: Path, state: State, system: System = SYSTEM) -> None:
     """Remove what no manifest names: packs of a capture that never ended, manifests before a whole one."""
     ends = state.ends()
-    old = [path for number, path in manifests(folder).items() if number < state.first]
+    _set_aside(folder, [Path(damage.path) for damage in state.lost], system)
+    old = [path for place in COPIES for number, path in manifests(folder, place).items() if number < state.first]
     unnamed = [path for number, path in packs(folder).items() if number not in ends]
-    unfinished = [path for part in (CAPTURES, PACKS) for path in (folder / part).glob(".*.tmp")]
+    unfinished = [path for part in ("", *COPIES) for path in (folder / part).glob(".*.tmp")]
     for path in (*old, *unnamed, *unfinished):
         with suppress(FileNotFoundError):
             system.unlink(path)
+
+
+def _set_aside(folder: Path, paths: Sequence[Path], system: System) -> None:
+    """Keep manifests that cannot be read, in case somebody can."""
+    for path in paths:
+        if path.exists():
+            make_folder(system, folder / DAMAGED)
+            system.replace(path, folder / DAMAGED / f"{path.parent.name}-{path.name}")

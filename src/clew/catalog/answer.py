@@ -28,6 +28,7 @@ def fresh_stats(folder: Path, choice: Choice) -> Stats | None:
         return None
     known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
     if known is not None and known[0] != prices(os.environ).version and not _repriced(folder):
+        db.close()
         return None
     return over(db, choice, is_full=True)
 

@@ -196,8 +196,9 @@ class Change(NamedTuple):
     message: int
     path: str
     op: str
-    added: int
-    removed: int
+    added: int | None
+    removed: int | None
+    """How many lines came and went; None where nobody tells."""
     time_us: int
 
 
@@ -214,8 +215,8 @@ class TouchedFile(NamedTuple):
     path: str
     changes: int
     sessions: int
-    added: int
-    removed: int
+    added: int | None
+    removed: int | None
     last_us: int
 
 

@@ -17,13 +17,15 @@ _EDITS = frozenset({"edit", "edit_file", "replace", "str_replace", "multiedit", 
 _DELETES = frozenset({"delete_file", "remove_file"})
 _PATCH = "*** Begin Patch"
 _HEADS = {"*** Add File: ": "create", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
+_GONE = {head: None if op == "delete" else 0 for head, op in _HEADS.items()}
+"""How many lines go with what a patch begins with; nobody tells how long a file was."""
 _LISTS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
 _OLD, _NEW = ("old_string", "old_str", "old"), ("new_string", "new_str", "new", "new_source")
 _CONTENT = ("content", "file_text", "text")
 
 
 class Change(namedtuple("Change", "path op added removed")):
-    """What a call is to do to a file: its path; create, edit or delete; lines that come and go."""
+    """What a call is to do to a file: its path; create, edit or delete; lines that come and go, None where unknown."""
 
     __slots__ = ()
 
@@ -32,12 +34,13 @@ def changes_of(name: str, given: Arguments) -> list[Change]:
     """The changes that a call asks for."""
     tool = name.lower()
     if tool in _WRITES:
-        return [Change(path, "edit", _lines(_text(given, _CONTENT)), 0) for path in _path(given)]
+        content = _told(given, _CONTENT)
+        return [Change(path, "edit", None if content is None else _lines(content), 0) for path in _path(given)]
     if tool in _EDITS:
         added, removed = _edited(given)
         return [Change(path, "edit", added, removed) for path in _path(given)]
     if tool in _DELETES:
-        return [Change(path, "delete", 0, 0) for path in _path(given)]
+        return [Change(path, "delete", 0, None) for path in _path(given)]
     patches = [value for value in _strings(given) if _PATCH in value]
     return [change for patch in patches for change in _patched(patch)]
 
@@ -72,20 +75,23 @@ def _path(given: Arguments) -> Iterator[str]:
             return
 
 
-def _text(given: Arguments, names: tuple[str, ...]) -> str:
-    return next((given[name] for name in names if isinstance(given.get(name), str)), "")
+def _told(given: Arguments, names: tuple[str, ...]) -> str | None:
+    return next((given[name] for name in names if isinstance(given.get(name), str)), None)
 
 
 def _lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
-def _edited(given: Arguments) -> tuple[int, int]:
+def _edited(given: Arguments) -> tuple[int | None, int | None]:
     edits = given.get("edits")
     pairs = [given] if not isinstance(edits, list) else [edit for edit in edits if isinstance(edit, dict)]
     added = removed = 0
     for pair in pairs:
-        more, less = _difference(_text(pair, _OLD), _text(pair, _NEW))
+        old, new = _told(pair, _OLD), _told(pair, _NEW)
+        if old is None and new is None:
+            return None, None
+        more, less = _difference(old or "", new or "")
         added, removed = added + more, removed + less
     return added, removed
 
@@ -117,7 +123,7 @@ def _patched(patch: str) -> Iterator[Change]:
         if head is not None or line.startswith("*** End Patch"):
             if found is not None:
                 yield Change(*found)
-            found = [line[len(head) :].strip(), _HEADS[head], 0, 0] if head is not None else None
+            found = [line[len(head) :].strip(), _HEADS[head], 0, _GONE[head]] if head is not None else None
         elif found is not None and found[1] != "delete":
             found[2] += line.startswith("+")
             found[3] += line.startswith("-")

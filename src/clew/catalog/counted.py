@@ -26,7 +26,8 @@ def database(counted: Sequence[Counted], *, by_call: bool, named: bool = True) -
         "CREATE TABLE sessions (session_id TEXT, agent TEXT, native_id TEXT, title TEXT, project TEXT, git_branch)"
     )
     days: dict[int, tuple[str, str, str]] = {}
-    found = uses(counted, one_by_one=by_call)
+    # A name is made with care only where somebody reads it.
+    found = uses(counted, one_by_one=by_call, named=session_key if named else "{} {}".format)
     _fill(db, "usage_days", [_row(use, days) for use in found])
     if by_call:
         db.execute(f"CREATE TABLE usage ({_CALLS})")

@@ -13,6 +13,7 @@ from clew.catalog import unified
 from clew.catalog.header import names, session_row
 from clew.catalog.listing import Header, header_of
 from clew.catalog.rows import RowMaker, Rows, microseconds
+from clew.derive.usage import scoped
 
 FLUSH = 4 << 20
 """So many characters of text are handed on together."""
@@ -77,7 +78,8 @@ def _told(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
 
 def _general(agent: Agent, source: SourceFile, number: int, *, at_once: bool) -> Iterator[Step]:
     """By way of the unified document."""
-    maker = RowMaker(agent.id, agent.session_id(source), number)
+    session = agent.session_id(source)
+    maker = RowMaker(agent.id, session, number)
     telling = unified.tell(agent, source, at_once=at_once)
     for messages in telling.messages:
         maker.add(messages)
@@ -85,7 +87,7 @@ def _general(agent: Agent, source: SourceFile, number: int, *, at_once: bool) ->
             yield maker.take_rows()
     facts, calls = telling.facts()
     for call in calls:
-        maker.use(call, facts.git_branch or "")
+        maker.use(call._replace(key=scoped(call.key, session)), facts.git_branch or "")
     header = header_of(agent, source, facts)
     yield from _finish(agent.id, header, maker, -1, None, facts.records, telling.problems())
 

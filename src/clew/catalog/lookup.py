@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from clew.catalog.query import Not, Phrase, Query, Some
@@ -38,6 +38,18 @@ class Match(NamedTuple):
     """Where it stands in the index: among equals, pages must agree on an order."""
 
 
+_Answer = tuple[int, list[Match]]
+_MANY_WORDS = 2
+"""So few letters begin very many words."""
+
+
+def is_heavy(query: Query) -> bool:
+    """True where an answer may take as long as starting threads a hundred times over: phrases, and short prefixes."""
+    if isinstance(query, Phrase):
+        return len(query.words) > 1 or (query.is_prefix and len(query.words[0]) <= _MANY_WORDS)
+    return is_heavy(query.part) if isinstance(query, Not) else any(map(is_heavy, query.parts))
+
+
 class TextReader:
     """All shards of a catalog. What is written later is seen after `refresh`."""
 
@@ -56,11 +68,22 @@ class TextReader:
     def find(self, query: Query, scope: Scope, limit: int, *, newest: bool) -> tuple[int, list[Match]]:
         """How many blocks match, and the first of them."""
         total, found = 0, list[Match]()
-        for number, shard in enumerate(self._shards.values()):
-            count, matches = shard.find(shard.asked(query), scope, limit, newest)
+        answers = self._each(lambda shard: shard.find(shard.asked(query), scope, limit, newest), is_heavy(query))
+        for number, (count, matches) in enumerate(answers):
             total += count
             found += [match._replace(place=(number, *match.place[1:])) for match in matches]
         return total, in_order(found, newest)[:limit]
+
+    def _each(self, ask: Callable[[_Shard], _Answer], is_long: bool) -> list[_Answer]:
+        """The answers of all shards; what takes long is asked of all at once."""
+        if len(self._shards) < 2 or not is_long:
+            return [ask(shard) for shard in self._shards.values()]
+        from concurrent.futures import ThreadPoolExecutor
+
+        first, *others = self._shards.values()
+        with ThreadPoolExecutor(len(others)) as threads:
+            waiting = [threads.submit(ask, shard) for shard in others]
+            return [ask(first), *(answer.result() for answer in waiting)]
 
     def with_letters(self, literals: Sequence[str], scope: Scope, most: int) -> list[int] | None:
         """Every block that can hold these pieces of text, none of which is missing from any that does.

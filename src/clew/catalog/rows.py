@@ -117,7 +117,7 @@ class RowMaker:
         self.last_us = time or self.last_us
         if role == "assistant":
             self._times[self.seq] = time, branch
-        packed, event = self._names(message)
+        packed, event = self._names(message, time or chars)
         above = self._parent(parent)
         flags = is_sidechain * _SIDECHAIN | is_meta * _META
         self.rows.messages.append(
@@ -138,14 +138,15 @@ class RowMaker:
                 self._result(message, time, call, is_error, text)
         return chars
 
-    def _names(self, message: Message) -> tuple[bytes | str, bytes]:
+    def _names(self, message: Message, mark: int) -> tuple[bytes | str, bytes]:
+        """The native name and the name of a message. One without the first is known by its place, and by a mark.
+
+        What was said is not in it: such a name would let others test a guess, and masking would change it.
+        """
         if message.uuid:
             uuid = packed_uuid(message.uuid)
             return uuid, event_key(self._agent, self._session, uuid)
-        said = blake2b(digest_size=16)
-        for block in message.blocks:
-            said.update(block.text.encode("utf-8", "surrogatepass") + b"\0")
-        return "", key_of(self._agent, self._session, str(self.seq), message.role, said.hexdigest())
+        return "", key_of(self._agent, self._session, str(self.seq), message.role, str(mark))
 
     def _parent(self, uuid: str | None) -> bytes:
         if not uuid:

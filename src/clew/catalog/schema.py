@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 4
+VERSION = 5
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 SPAN = 1 << 26
 """How many rows of a kind one source may have."""
@@ -99,7 +99,7 @@ CREATE TABLE tally (
 
 CREATE TABLE change (
   id INTEGER PRIMARY KEY, message INTEGER NOT NULL, path TEXT NOT NULL, op INTEGER NOT NULL,
-  lines_added INTEGER NOT NULL, lines_removed INTEGER NOT NULL
+  lines_added INTEGER, lines_removed INTEGER
 );
 
 CREATE TABLE tool_tally (
@@ -108,8 +108,8 @@ CREATE TABLE tool_tally (
 ) WITHOUT ROWID;
 
 CREATE TABLE change_tally (
-  source INTEGER NOT NULL, day INTEGER NOT NULL, path TEXT NOT NULL, lines_added INTEGER NOT NULL,
-  lines_removed INTEGER NOT NULL, PRIMARY KEY (source, day, path)
+  source INTEGER NOT NULL, day INTEGER NOT NULL, path TEXT NOT NULL, lines_added INTEGER,
+  lines_removed INTEGER, PRIMARY KEY (source, day, path)
 ) WITHOUT ROWID;
 
 CREATE TABLE todo (
@@ -258,9 +258,10 @@ def day_row(day: int) -> tuple[int, str, str, str]:
         return 0, "", "", ""
     from datetime import date, timedelta
 
-    found = date(1970, 1, 1) + timedelta(days=day)
-    year, week, _ = found.isocalendar()
-    return day, found.isoformat(), f"{year:04}-W{week:02}", f"{found.year:04}-{found.month:02}"
+    from clew.catalog.days import month_of, week_of
+
+    name = (date(1970, 1, 1) + timedelta(days=day)).isoformat()
+    return day, name, week_of(name), month_of(name)
 
 
 def add_days(db: sqlite3.Connection, times: Iterable[int]) -> None:

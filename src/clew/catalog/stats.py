@@ -141,7 +141,7 @@ class Stats:
         """Everything in all."""
         (row,) = self._ask(statements.usage_total(self._usage, by_call=self._by_call))
         unpriced = [name for name, used in self.by_model().items() if used["cost_is_at_least"]]
-        totals = {**used_of(row), "unpriced_models": unpriced}
+        totals = {**used_of(row), "unpriced_models": unpriced, **UNTOLD}
         if self.is_full:
             for statement, told in (
                 (statements.sessions_total(self._sessions), held_of),
@@ -170,10 +170,11 @@ class Stats:
         if by == "tool":
             return self._tools()
         used = {row[0]: used_of(row) for row in self._used(by)}
-        more = self._activity(by) if self.is_full and by != "model" else {}
+        tells = by != "model"
+        more = self._activity(by) if self.is_full and tells else {}
         names = sorted({*used, *more})
-        blank = used_of(None)
-        rows = [{by: name, **used.get(name, blank), **more.get(name, {})} for name in names]
+        blank, idle = used_of(None), (IDLE if self.is_full else UNTOLD) if tells else {}
+        rows = [{by: name, **used.get(name, blank), **idle, **more.get(name, {})} for name in names]
         return self._named(rows) if by == "session" else rows
 
     def _activity(self, by: str) -> dict[str, Row]:
@@ -205,13 +206,13 @@ class Stats:
             return
         # A file that was changed on several days of a week is one file.
         paths: dict[str, set[str]] = {}
-        lines: dict[str, list[int]] = {}
+        lines: dict[str, list[int | None]] = {}
         for name, path, added, removed in self._ask(
             statements.changed_files(base, self._events, by_call=self._by_call)
         ):
             paths.setdefault(of(name), set()).add(path)
-            sums = lines.setdefault(of(name), [0, 0])
-            sums[0], sums[1] = sums[0] + added, sums[1] + removed
+            sums = lines.setdefault(of(name), [None, None])
+            sums[0], sums[1] = _sum((sums[0], added)), _sum((sums[1], removed))
         for name, files in paths.items():
             yield name, changed_of((name, len(files), *lines[name]))
 
@@ -310,7 +311,7 @@ def used_of(row: Sequence[Any] | None) -> Row:
         "cost_is_at_least": priced < calls,
         "calls": calls,
         "sessions": sessions,
-        "cache_hit_rate": ratio(read, _sum((read, created))),
+        "cache_hit_rate": ratio(read, _sum((read, created, given))),
         "first": spelled(first) if first else None,
         "last": spelled(last) if last else None,
     }
@@ -338,7 +339,16 @@ def called_of(row: Sequence[Any]) -> Row:
 def changed_of(row: Sequence[Any]) -> Row:
     """What a row of changed files says."""
     _, files, added, removed = row
-    return {"files_changed": files, "lines_added": added or 0, "lines_removed": removed or 0}
+    # Where nothing was changed, nothing came or went; else nobody may have told how much.
+    nothing = None if files else 0
+    added, removed = nothing if added is None else added, nothing if removed is None else removed
+    return {"files_changed": files, "lines_added": added, "lines_removed": removed}
+
+
+IDLE = {**held_of(("", *[0] * 6)), **called_of(("", 0, 0, 0)), **changed_of(("", 0, 0, 0))}
+"""What is told of a day on which nothing was done but used."""
+UNTOLD: Row = dict.fromkeys(IDLE)
+"""The same where only usage is known: unknown, which is not nothing."""
 
 
 def _add(row: Row, more: Row) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from clew.agents.told import Odd
 from clew.catalog import discover, indexing, place, tail, workers
+from clew.catalog.carrying import MARK, carry_over
 from clew.catalog.fresh import PRINT, Outlook, file_mark, is_same, look, note_time, print_of
 from clew.catalog.locking import WAIT, locked
 from clew.catalog.resolve import settle
@@ -64,11 +65,13 @@ def sync(
     with locked(folder, wait):
         moved = _move_aside(folder) if _is_foreign(folder) else None
         try:
+            carry_over(folder)
             return _sync(hosts, folder, full, tell, count)._replace(moved=moved)
         except sqlite3.DatabaseError as error:
             if not _is_corrupt(error):
                 raise SourceUnreadable(f"{folder}: the catalog cannot be written: {error}") from error
             moved = _move_aside(folder)
+            carry_over(folder)
             return _sync(hosts, folder, full, tell, count)._replace(moved=moved)
         except indexing.WriteFailed as error:
             raise SourceUnreadable(f"{folder}: the catalog cannot be written: {error}") from error
@@ -82,12 +85,21 @@ def sync(
 
 def forget_gone(folder: Path) -> int:
     """Erase the sessions whose sources are gone: rows, text and index. Returns how many there were."""
+    return _forget(folder, "state = 'gone'")
+
+
+def forget(folder: Path, path: str) -> int:
+    """Erase what was read from one file. If it is still there, the next sync reads it anew."""
+    return _forget(folder, "path = ?", path)
+
+
+def _forget(folder: Path, which: str, *values: str) -> int:
     with locked(folder):
         db = place.open_writer(folder)
         try:
-            gone = [number for (number,) in db.execute("SELECT id FROM source WHERE state = 'gone'")]
+            sources = [number for (number,) in db.execute(f"SELECT id FROM source WHERE {which}", values)]
             with transaction(db):
-                for number in gone:
+                for number in sources:
                     RowWriter(db).drop(number)
                     db.execute("DELETE FROM source WHERE id = ?", (number,))
                 flights = {(message // place.SPAN,) for message in settle(db)}
@@ -96,12 +108,12 @@ def forget_gone(folder: Path) -> int:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             db.close()
-    if gone:
+    if sources:
         from clew.catalog.mending import index_anew
 
         # Dropped documents stay in the files of an index until they are joined: only a new one is free of them.
         index_anew(folder)
-    return len(gone)
+    return len(sources)
 
 
 def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
@@ -130,6 +142,7 @@ def _move_aside(folder: Path) -> str:
     for entry in list(folder.iterdir()):
         if entry.name != "lock":
             entry.rename(aside / entry.name)
+    (aside / MARK).touch(mode=0o600)
     return str(aside)
 
 
@@ -147,7 +160,11 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, 
             with transaction(db):
                 discover.consult_again(db, places)
         plan.compare(found, full)
+        plan.begin()
+        # No connection goes through a fork: each worker opens its own, and we another when they are done.
+        db.close()
         work = plan.carry_out(tell, count)
+        db = place.open_writer(folder)
         _settle(db, folder, is_large=bool(plan.tasks))
         if anew:
             with transaction(db):
@@ -311,15 +328,20 @@ class _Plan:
         self._work = self._work.plus(Work(1, lines, writer.written, now.st_size - source.read_to))
         return True
 
-    def carry_out(self, tell: Tell | None, count: int | None) -> Work:
-        """Read whole what must be read whole."""
+    def begin(self) -> None:
+        """Note what will be read whole; from then on nothing is asked of the rows."""
         if not self.tasks:
-            return self._work
+            return
         with transaction(self._db):
             flights = [(task.number,) for task in self.tasks]
             self._db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
             if not _has(self._db, "SELECT 1 FROM message"):
                 drop_indices(self._db)
+
+    def carry_out(self, tell: Tell | None, count: int | None) -> Work:
+        """Read whole what must be read whole."""
+        if not self.tasks:
+            return self._work
         total = sum(task.source.size for task in self.tasks)
         count = count or (1 if total < WORTH_SPREADING else os.cpu_count() or 1)
         done = 0

@@ -7,20 +7,23 @@ by the rule of the catalog: where it was first, in a session rather than a sub-a
 from __future__ import annotations
 
 import gc
+import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from clew.agents.base import Agent, SourceFile, Tallies, session_object, skim
 from clew.catalog.keys import session_key
 from clew.catalog.statements import TOKENS
-from clew.derive.calls import UNKNOWN, Calls, sound
+from clew.derive.calls import UNKNOWN, Calls, Columns, sound
 from clew.derive.collect import SYNTHETIC
 from clew.derive.session import project_of
-from clew.derive.usage import FIELDS
+from clew.derive.usage import FIELDS, MOST, NAMELESS, scoped
 from clew.errors import SourceUnreadable
 from clew.io.parallel import spread
 from clew.model.time import microseconds
@@ -29,6 +32,8 @@ from clew.pricing import PriceTable, prices
 DAY = 86_400_000_000
 WORTH_SPREADING = 4 << 20
 """From this many bytes on, several processes are quicker than one."""
+_TIME = len("2026-11-01T10:00:00.000Z")
+"""Nearly all times are spelled so."""
 _WIDTH = 2 + len(TOKENS)
 """Of a packed call: its name, its time, and its tokens."""
 
@@ -94,31 +99,45 @@ def count(
     """
     order = sorted(sources, key=lambda found: found[1].size, reverse=True)
     wanted = [_Wanted(agent, source, projects, by_call) for agent, source in order]
-    looks = _looks(wanted)
-    if not by_call:
-        shared = _sharing(looks)
-        again = _looks([wanted[at]._replace(by_call=True) for at in shared])
-        for at, look in zip(shared, again, strict=True):
-            looks[at] = look
+    seen: set[int] = set()
+    looks = _looks(wanted, seen)
+    table = prices()
+    for at in () if by_call else _sharing(looks, seen):
+        looks[at] = _by_call(table, looks[at])
     counted = []
     for (agent, source, *_), look in zip(wanted, looks, strict=True):
-        if not isinstance(look, str) and look[-1]:
-            session, is_agent, project, names, groups = look
+        if not isinstance(look, str) and look[4]:
+            session, is_agent, project, names, groups, *_ = look
             known = [Group(*group) for group in groups]
             counted.append(Counted(agent.id, session, is_agent, project, str(source.path), names, known))
     return counted, [look for look in looks if isinstance(look, str)]
 
 
-def _looks(wanted: Sequence[_Wanted]) -> list[Any]:
+def _looks(wanted: Sequence[_Wanted], seen: set[int]) -> list[Any]:
+    """A look at each source; `seen` are then the names of the calls that this process saw."""
     total = sum(each.source.size for each in wanted)
-    return spread(partial(_look, prices()), wanted, workers=1 if total < WORTH_SPREADING else None)
+    return spread(partial(_look, prices(), seen), wanted, workers=1 if total < WORTH_SPREADING else None)
 
 
-def _sharing(looks: Sequence[Any]) -> list[int]:
-    """The sources that share calls with others, by their places."""
-    names = [set(array("q", look[3])) if not isinstance(look, str) else set() for look in looks]
-    twice = _repeated(names)
-    return [at for at, found in enumerate(names) if not twice.isdisjoint(found)] if twice else []
+def _sharing(looks: Sequence[Any], seen: set[int]) -> list[int]:
+    """The sources that share calls with others, by their places. Each process looked among its own already."""
+    names = [array("q", b"" if isinstance(look, str) else look[3]) for look in looks]
+    shared: set[int] = set()
+    others: dict[int, list[array[int]]] = {}
+    for look, found in zip(looks, names, strict=True):
+        if isinstance(look, str):
+            continue
+        if look[5]:
+            shared.update(found)
+        if look[6] != os.getpid():
+            others.setdefault(look[6], []).append(found)
+    for number, theirs in enumerate(others.values(), 1):
+        for found in theirs:
+            if not seen.isdisjoint(found):
+                shared.update(found)
+        if number < len(others):
+            seen.update(*theirs)
+    return [at for at, found in enumerate(names) if not shared.isdisjoint(found)] if shared else []
 
 
 def _repeated(named: Iterable[set[int]]) -> set[int]:
@@ -132,21 +151,28 @@ def _repeated(named: Iterable[set[int]]) -> set[int]:
     return twice
 
 
-def _look(table: PriceTable, wanted: _Wanted) -> Any:
+def _look(table: PriceTable, seen: set[int], wanted: _Wanted) -> Any:
     agent, source, projects, by_call = wanted
     was_collecting = gc.isenabled()
     # Nothing here goes in circles, and there is much of it.
     gc.disable()
     try:
         calls = cast(Tallies, agent).tally(source) if _tallies(type(agent)) else general(agent, source)
-        if projects and calls.folder is None and calls.by_key:
+        keys = calls.names
+        if projects and calls.folder is None and keys:
             header = session_object(agent, source, skim(agent, source, tree=False, counts=False))
             calls.folder = header["workspace"]
         # Processes that work together agree on hashes: they were forked.
-        names = array("q", map(hash, calls.by_key)).tobytes()
-        groups = None if by_call else _summed(table, calls)
-        groups = _grouped(table, calls) if groups is None else groups
-        return [calls.session, calls.is_agent, project_of(calls.folder) or "", names, groups]
+        names = array("q", map(hash, keys))
+        before = len(seen)
+        seen.update(names)
+        repeats = len(seen) < before + len(names)
+        columns = calls.columns or _columns(calls)
+        groups = None if by_call else _summed(table, columns, calls.branch)
+        kept = _kept(columns, calls.branch) if groups else None
+        groups = _grouped(table, names, columns, calls.branch) if groups is None else groups
+        project = project_of(calls.folder) or ""
+        return [calls.session, calls.is_agent, project, names.tobytes(), groups, repeats, os.getpid(), kept]
     except SourceUnreadable as error:
         return str(error)
     finally:
@@ -172,49 +198,95 @@ def general(agent: Agent, source: SourceFile) -> Calls:
         branch = metadata.get("git_branch") or branch
         usage, model = metadata.get("token_usage"), (metadata.get("model") or {}).get("name")
         if usage and model != SYNTHETIC:
-            key = metadata.get("message_id") or unit.value.get("uuid") or f"line {records}"
+            key = metadata.get("message_id") or unit.value.get("uuid") or scoped(f"{NAMELESS}{records}", calls.session)
             counts = [usage.get(name, UNKNOWN) for name in FIELDS]
             calls.note(key, model, unit.value.get("timestamp"), branch, counts)
     return calls
 
 
-def _summed(table: PriceTable, calls: Calls) -> list[Group] | None:
+def _columns(calls: Calls) -> Columns:
+    """The calls as columns, where they did not come so."""
+    rows = calls.by_key.values()
+    if not rows:
+        return Columns((), (), (), (), [()] * len(FIELDS))
+    models, times, branches, counts = zip(*rows, strict=True)
+    return Columns((), models, times, branches, list(zip(*counts, strict=True)))
+
+
+def _kept(columns: Columns, branch: str | None) -> bytes:
+    """What it takes to look at calls one by one after all, packed: few sources share calls with others."""
+    _, models, times, branches, counts = columns
+    is_one = models.count(models[0]) == len(models) and branches.count(branches[0]) == len(branches)
+    place = (models[:1], branches[:1]) if is_one else (models, branches)
+    try:
+        return _pack((times, *place, counts, branch))
+    except OverflowError:
+        return _pack((times, *place, [sound(column) for column in counts], branch))
+
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def _by_call(table: PriceTable, look: Any) -> Any:
+    """What a source comes to, call by call."""
+    if look[7] is None:
+        return look
+    times, models, branches, counts, branch = msgspec.msgpack.decode(look[7])
+    size = len(times)
+    columns = Columns((), models * (size // len(models)), times, branches * (size // len(branches)), counts)
+    return [*look[:4], _grouped(table, array("q", look[3]), columns, branch), *look[5:]]
+
+
+def _summed(table: PriceTable, columns: Columns, branch: str | None) -> list[Group] | None:
     """Groups without a look at single times: those of a day begin alike. None where one is spelled in another way."""
-    groups: dict[tuple[str, str | None, str], tuple[list[str], list[list[int]]]] = {}
-    model, branch, day = None, None, ""
-    times: list[str] = []
-    rows: list[list[int]] = []
-    for said, time, on, counts in calls.by_key.values():
-        if type(time) is not str or len(time) != 24 or time[23] != "Z":
-            return None
-        # Calls that follow each other are mostly alike.
-        if said != model or on != branch or time[:10] != day:
-            model, branch, day = said, on, time[:10]
-            times, rows = groups.setdefault((said, branch, day), ([], []))
-        times.append(time)
-        rows.append(counts)
-    found = []
-    for (said, on, _), (times, rows) in groups.items():
-        first, last = _since_epoch(min(times)), _since_epoch(max(times))
-        if not first // DAY or first // DAY != last // DAY:
-            return None
-        tokens = _tokens(*zip(*rows, strict=True))
-        found.append(_group(table, said, on or calls.branch or "", first // DAY, (first, last), tokens))
-    return found
+    if not _plainly_timed(columns.times):
+        return None if columns.times else []
+    groups = [_one_day(table, part, branch) for part in _alike(columns)]
+    return [group for group in groups if group is not None] if None not in groups else None
 
 
-def _grouped(table: PriceTable, calls: Calls) -> list[Group]:
-    """Groups that hold every call."""
+def _plainly_timed(times: Sequence[Any]) -> bool:
+    """True where all times are spelled as nearly all are, so that they can be told apart as texts."""
+    return set(map(type, times)) == {str} and set(map(len, times)) == {_TIME} and {time[-1] for time in times} == {"Z"}
+
+
+def _alike(columns: Columns) -> Iterator[Columns]:
+    """The columns cut into those of one model, branch and day; nearly always they are one."""
+    _, models, times, branches, counts = columns
+    is_one_day = min(times)[:10] == max(times)[:10]
+    if is_one_day and models.count(models[0]) == len(models) and branches.count(branches[0]) == len(branches):
+        yield columns
+        return
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for at, (model, time, branch) in enumerate(zip(models, times, branches, strict=True)):
+        places.setdefault((model, branch, time[:10]), []).append(at)
+    for found in places.values():
+        of = [[column[at] for at in found] for column in (models, times, branches, *counts)]
+        yield Columns((), of[0], of[1], of[2], of[3:])
+
+
+def _one_day(table: PriceTable, part: Columns, branch: str | None) -> Group | None:
+    """The group of calls that are alike; None where their day is none."""
+    first, last = _since_epoch(min(part.times)), _since_epoch(max(part.times))
+    if not first // DAY or first // DAY != last // DAY:
+        return None
+    return _group(
+        table, part.models[0], part.branches[0] or branch or "", first // DAY, (first, last), _tokens(*part.counts)
+    )
+
+
+def _grouped(table: PriceTable, names: Sequence[int], columns: Columns, first: str | None) -> list[Group]:
+    """Groups that hold every call; `first` is the branch of those that name none."""
     rows: dict[tuple[str, str, int], list[list[int]]] = {}
-    for key, (model, told, branch, counts) in calls.by_key.items():
+    each = zip(names, columns.models, columns.times, columns.branches, zip(*columns.counts, strict=True), strict=True)
+    for name, model, told, branch, given in each:
         time = _since_epoch(told)
-        group = (model, branch or calls.branch or "", time // DAY)
-        rows.setdefault(group, []).append([hash(key), time, *counts])
+        rows.setdefault((model, branch or first or "", time // DAY), []).append([name, time, *given])
     groups = []
     for (model, branch, day), found in rows.items():
-        names, times, *counts = zip(*found, strict=True)
-        tokens = _tokens(*counts)
-        packed = array("q", chain(names, times, *tokens)).tobytes()
+        keys, times, *counts = zip(*found, strict=True)
+        tokens = [sound(column) for column in _tokens(*counts)]
+        packed = array("q", chain(keys, times, *tokens)).tobytes()
         groups.append(_group(table, model, branch, day, times, tokens, packed))
     return groups
 
@@ -223,7 +295,7 @@ def _since_epoch(time: Any) -> int:
     """Microseconds since 1970; 0 where the time is none, or before that."""
     try:
         # Nearly all times are spelled like this.
-        if len(time) == 24 and time[23] == "Z":
+        if len(time) == _TIME and time[-1] == "Z":
             # As a float it is exact to the microsecond, for some centuries to come.
             return max(0, round(datetime.fromisoformat(time).timestamp() * 1e6))
     except (TypeError, ValueError):
@@ -240,11 +312,11 @@ def _tokens(
     long: Sequence[int],
     reasoning: Sequence[int],
 ) -> list[Sequence[int]]:
-    """Columns in the order of FIELDS in that of TOKENS."""
+    """Columns in the order of FIELDS in that of TOKENS; some counts may be such that cannot be."""
     if UNKNOWN in short:
         # What is not said to live for an hour in a cache lives there for five minutes.
         short = tuple(map(_short_lived, created, short, long))
-    return [sound(column) for column in (given, said, read, short, long, reasoning)]
+    return [given, said, read, short, long, reasoning]
 
 
 def _group(
@@ -256,7 +328,7 @@ def _group(
     tokens: Sequence[Sequence[int]],
     packed: bytes = b"",
 ) -> Group:
-    sums = tuple(map(_sum, tokens))
+    tokens, sums = zip(*map(_added, tokens), strict=True)
     cost, calls = table.costs(model, tokens[:-1], sums[:-1]), len(tokens[0])
     priced = 0 if cost is None else calls
     return Group(model, branch, day, calls, priced, sums, cost or 0, min(times), max(times), packed)
@@ -268,20 +340,22 @@ def _short_lived(created: int, short: int, long: int) -> int:
     return created - max(0, long)
 
 
-def uses(counted: Sequence[Counted], *, one_by_one: bool = False) -> list[Use]:
-    """All calls, each once, as far as possible in groups."""
+def uses(
+    counted: Sequence[Counted], *, one_by_one: bool = False, named: Callable[[str, str], str] = session_key
+) -> list[Use]:
+    """All calls, each once, as far as possible in groups; `named` names the sessions."""
     table = prices()
     twice = _repeated(set(array("q", each.names)) for each in counted if each.groups[0].packed)
     copies: dict[int, list[_Copy]] = {}
     found: list[Use] = []
     for each in counted:
-        session = session_key(each.agent, each.session)
-        is_repeated = bool(twice) and not twice.isdisjoint(array("q", each.names))
+        session = named(each.agent, each.session)
         groups: Iterable[Group] = each.groups
-        if is_repeated or one_by_one:
+        if one_by_one or (each.groups[0].packed and not twice.isdisjoint(array("q", each.names))):
             groups = _apart(table, each, twice, copies, one_by_one)
         found += [Use(session, each.agent, each.project, group) for group in groups]
-    found += (_merged(table, same) for same in copies.values())
+    for each, group in _merged(table, copies.values(), one_by_one):
+        found.append(Use(named(each.agent, each.session), each.agent, each.project, group))
     return found
 
 
@@ -310,18 +384,25 @@ def _apart(
             yield _group(table, group.model, group.branch, group.day, times, tokens)
 
 
-def _merged(table: PriceTable, copies: list[_Copy]) -> Use:
-    """One call from its copies: the largest of each count, in the copy that counts."""
-    _, each, group, row = min(copies, key=lambda copy: copy.place)
-    tokens = [[max(column)] for column in zip(*(copy.row[2:] for copy in copies), strict=True)]
-    merged = _group(table, group.model, group.branch, group.day, [row[1]], tokens)
-    return Use(session_key(each.agent, each.session), each.agent, each.project, merged)
+def _merged(table: PriceTable, found: Iterable[list[_Copy]], one_by_one: bool) -> Iterator[tuple[Counted, Group]]:
+    """Calls from their copies: the largest of each count, in the copy that counts."""
+    places: dict[tuple[int, int], tuple[_Copy, list[list[int]]]] = {}
+    for number, copies in enumerate(found):
+        first = min(copies, key=lambda copy: copy.place)
+        row = list(map(max, *(copy.row for copy in copies))) if len(copies) > 1 else list(first.row)
+        row[1] = first.row[1]
+        place = (id(first.group), number if one_by_one else 0)
+        places.setdefault(place, (first, []))[1].append(row)
+    for (_, each, group, _), rows in places.values():
+        _, times, *tokens = zip(*rows, strict=True)
+        yield each, _group(table, group.model, group.branch, group.day, times, tokens)
 
 
-def _sum(column: Sequence[int]) -> int | None:
-    """The sum of what is known; None where nothing is."""
-    if min(column) != UNKNOWN:
-        return sum(column)
-    if max(column) == UNKNOWN:
-        return None
-    return sum(number for number in column if number != UNKNOWN)
+def _added(column: Sequence[int]) -> tuple[Sequence[int], int | None]:
+    """A column, without counts that cannot be, and its sum; None where nothing is known."""
+    least, most = min(column), max(column)
+    if least >= 0 and most <= MOST:
+        return column, sum(column)
+    column = sound(column)
+    known = [number for number in column if number != UNKNOWN]
+    return column, sum(known) if known else None

@@ -68,7 +68,7 @@ _fold_short = lru_cache(4096)(_fold)
 
 def humps(text: str) -> list[str]:
     """The parts of each camelCase identifier, each identifier once."""
-    raw = text.encode("utf-8", "surrogatepass")
+    raw = _bare(text).encode("utf-8", "surrogatepass")
     cases = raw.translate(_CASES)
     at = cases.find(b"aA")
     if at < 0:
@@ -81,6 +81,14 @@ def humps(text: str) -> list[str]:
             names[raw[start:end]] = None
         at = cases.find(b"aA", end)
     return [" ".join(_compiled(_HUMP).findall(name.decode())).lower() for name in names]
+
+
+def _bare(text: str) -> str:
+    """The text without accents, in its own case; what has no such letters may stay as it is, as it parts words here."""
+    if text.isascii():
+        return text
+    others = set(text) - _HARMLESS
+    return text.translate(_BARE) if any(char > "\x7f" and not _is_harmless(char) for char in others) else text
 
 
 def has_giant(text: str) -> bool:
@@ -134,6 +142,20 @@ class _Folds(dict[int, str]):
 
 
 _FOLDED = _Folds()
+
+
+class _Bares(dict[int, str]):
+    """What stands for a character where its case counts: itself, its letter without accents, or a space."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        bare = char if code < 0x80 else "".join(map(_folded, char.lower()))
+        bare = bare if bare.isascii() else " "
+        self[code] = bare = bare.capitalize() if code >= 0x80 and char.isupper() else bare
+        return bare
+
+
+_BARE = _Bares()
 
 
 def _folded(char: str) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clew.archive.copying import Wanted
     from clew.archive.layout import Version
     from clew.archive.pruning import Plan
+    from clew.archive.restoring import Restored
     from clew.archive.state import State
     from clew.archive.writing import Recall
 
@@ -125,6 +126,7 @@ def _summary(outcome: Outcome) -> str:
     kinds = {"new": outcome.new, "grown": outcome.grown, "rewritten": outcome.rewritten}
     said = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
     tail = f"; {size(outcome.read)} read, {size(outcome.stored)} stored" if outcome.read else ""
+    tail += f"; {count(outcome.mended)} damaged made good" if outcome.mended else ""
     return f"{count(outcome.files)} files: {said}{tail}"
 
 
@@ -174,6 +176,8 @@ def list_command(context: click.Context, /, captures: bool, chosen: str | None, 
     from clew.archive.state import load
 
     state = load(_folder(context, chosen))
+    for damage in state.lost:
+        say(f"clew: {damage}")
     rows = _captures(state) if captures else _sessions(state)
     if wants_json(context, as_json):
         print_json(rows)
@@ -273,7 +277,7 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 
     proof = verify(_folder(context, chosen))
     if wants_json(context, as_json):
-        print_json(proof._asdict())
+        print_json(proof._asdict() | {"problems": msgspec.to_builtins(proof.problems)})
         return 1 if proof.problems else 0
     for problem in proof.problems:
         say(f"clew: {problem}")
@@ -308,20 +312,31 @@ def restore_command(
     from clew.archive import restoring
     from clew.archive.reading import Reader
     from clew.host import Host
-    from clew.render.tables import count
 
     at_us = round(point_in_time(at, Host.local().now()).timestamp() * 1e6) if at else None
     reader = Reader(_folder(context, chosen))
     try:
         steps = restoring.plan(reader.state, restoring.choose(reader.state, references, at_us))
-        written, same = restoring.restore(reader, steps, Path(target), force)
+        restored = restoring.restore(reader, steps, Path(target), force)
     finally:
         reader.close()
+    for damage in (*reader.state.lost, *restored.damaged):
+        say(f"clew: {damage}")
     if wants_json(context, as_json):
-        print_json({"written": written, "same": same, "files": [step.path for step in steps]})
+        print_json({**msgspec.to_builtins(restored._asdict()), "files": [step.path for step in steps]})
     else:
-        say(f"{count(written)} files written" + (f", {count(same)} were there" if same else ""))
+        say(_told(restored))
+    if restored.damaged:
+        return _UNREADABLE
     return 0 if steps else 1
+
+
+def _told(restored: Restored) -> str:
+    from clew.render.tables import count
+
+    told = f"{count(restored.written)} files written"
+    told += f", {count(restored.same)} were there" if restored.same else ""
+    return told + (f", {count(len(restored.damaged))} could not be read" if restored.damaged else "")
 
 
 @command.command("prune")

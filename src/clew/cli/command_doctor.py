@@ -11,9 +11,11 @@ from clew.cli.command_validate import line
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.errors import ClewError, SourceUnreadable
+from clew.files.unfinished import settle, unfinished
+from clew.host import data_dir
 from clew.model import Problem
 from clew.store.doctor import examine
-from clew.store.finding import Finding
+from clew.store.finding import Finding, found
 from clew.store.layout import root_of
 
 
@@ -39,6 +41,7 @@ def command(
         if not root_of(place).is_dir() and not noted:
             raise SourceUnreadable(f"{root_of(place)}: no such folder")
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
+    rows += [_treat(finding, fix) for finding in _restores()]
     rows += [(Finding(problem), False) for problem in noted]
     if wants_json(context, as_json):
         print_json([{**msgspec.to_builtins(finding.problem), "mended": mended} for finding, mended in rows])
@@ -57,6 +60,12 @@ def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bo
         return []
     db = place.open_reader(place.catalog_folder((*context.find_root().obj["homes"], *homes)))
     return problems(db) if db is not None else []
+
+
+def _restores() -> list[Finding]:
+    """Restores that were cut off."""
+    place = data_dir()
+    return [found("restore-unfinished", path, "", lambda: settle(place)) for path in unfinished(place)]
 
 
 def _counts(finding: Finding, mended: bool) -> bool:

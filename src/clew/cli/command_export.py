@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,8 +15,9 @@ from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters
 from clew.cli.output import opened, refuse_stores, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.errors import UnknownReference, UsageError
+from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
+from clew.export.many import Told, written_apart, written_together
 from clew.export.markdown import write_markdown
 from clew.filters import Filters
 from clew.io.compress import SUFFIXES
@@ -182,23 +184,39 @@ class Writer:
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
         """One session."""
-        before = self.masking.masked.total()
-        session = self.masking.session(session)
-        if self.form == "markdown":
-            messages = (unit.value for unit in session.units() if unit.is_message)
-            write_markdown(session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree))
-            if self.masking.masked.total() > before:
-                out.write(f"\n---\n\n*Redacted by clew: {self.masking.words()}.*\n".encode())
-            return
-        layout = ONE_LINE if self.form == "ndjson" else LINES
-        write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout)
+        with self.masking.apart():
+            session = self.masking.session(session)
+            if self.form == "markdown":
+                self._write_markdown(session, out)
+            else:
+                layout = ONE_LINE if self.form == "ndjson" else LINES
+                write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout)
+
+    def _write_markdown(self, session: StoredSession, out: IO[bytes]) -> None:
+        messages = (unit.value for unit in session.units() if unit.is_message)
+        write_markdown(session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree))
+        if self.masking.masked:
+            out.write(f"\n---\n\n*Redacted by clew: {self.masking.words()}.*\n".encode())
 
     def to_one(self, sessions: list[StoredSession], target: Path | None) -> None:
         """All sessions into one file, or to stdout."""
         if target is not None and target.is_dir():
             return self.to_folder(sessions, target)
+
+        def attempt(number: int, slot: IO[bytes]) -> Told:
+            with self._telling(sessions[number]) as told:
+                self.write(sessions[number], slot)
+            return told
+
+        def finish(session: StoredSession) -> None:
+            if (document := next(documents)) is None:
+                return self.write(session, out)
+            self.masking.masked.update(document.told)
+            return document.copy_to(out)
+
         with opened(target, self.compression, self.force) as out:
-            self.unreadable += each(sessions, Filters(), lambda session: self.write(session, out))
+            with closing(written_together(attempt, self._sizes(sessions), died(sessions))) as documents:
+                self.unreadable += each(sessions, Filters(), finish)
             if self.unreadable == len(sessions):
                 # Leaving this way, no empty file takes the place of what was there.
                 raise click.exceptions.Exit(UNREADABLE)
@@ -206,18 +224,59 @@ class Writer:
 
     def to_folder(self, sessions: list[StoredSession], folder: Path) -> None:
         """Each session into a file of its own."""
+        targets = list(self._targets(sessions, folder))
+        begun: list[int] = []  # by a process that died, which may have got as far as the file
+
+        def write(number: int) -> Told:
+            target, force = targets[number], self.force or number in begun
+            if isinstance(target, SourceUnreadable):
+                raise target
+            with self._telling(sessions[number]) as told, opened(target, self.compression, force) as out:
+                self.write(sessions[number], out)
+            return told
+
+        def finish(_session: StoredSession) -> None:
+            number, told = next(attempts)
+            if told is None:
+                write(number)
+            else:
+                self.masking.masked.update(told)
+
+        # Where a file is in the way, everything before it is written and nothing after.
+        is_free = self.force or not any(isinstance(target, Path) and target.exists() for target in targets)
+        sizes = self._sizes(sessions)
+        told_of = died(sessions, begun)
+        with closing(written_apart(write, sizes, told_of) if is_free else (None for _ in sizes)) as tried:
+            attempts = enumerate(tried)
+            self.unreadable += each(sessions, Filters(), finish)
+        say(f"{len(sessions) - self.unreadable} sessions in {folder}")
+
+    def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
+        """Where each session goes, or why its name cannot be told."""
         from clew.export.organise import free_name
 
         suffix = FORMATS[self.form] + {"gzip": ".gz", "zstd": ".zst", None: ""}[self.compression]
         taken: set[str] = set()
+        for session in sessions:
+            try:
+                yield folder / (free_name(f"{session.agent.id}-{session.id}", taken) + suffix)
+            except SourceUnreadable as error:
+                yield error
 
-        def write(session: StoredSession) -> None:
-            target = folder / (free_name(f"{session.agent.id}-{session.id}", taken) + suffix)
-            with opened(target, self.compression, self.force) as out:
-                self.write(session, out)
+    def _sizes(self, sessions: Sequence[StoredSession]) -> list[int]:
+        """How much there is to do. The rules are loaded where processes may follow, which have them then."""
+        if len(sessions) > 1:
+            with suppress(SourceUnreadable):  # said when the first session needs them
+                self.masking.prepare()
+        return [session.source.size for session in sessions]
 
-        self.unreadable += each(sessions, Filters(), write)
-        say(f"{len(sessions) - self.unreadable} sessions in {folder}")
+    @contextmanager
+    def _telling(self, session: StoredSession) -> Iterator[Told]:
+        """What was masked meanwhile, for the process that counts."""
+        before, told = Counter(self.masking.masked), Told()
+        yield told
+        told.update(self.masking.masked - before)
+        session.forget()
 
     def file_away(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
         """Copies of the native files, filed by date or by project."""
@@ -232,3 +291,15 @@ class Writer:
             ),
         )
         say(f"{len(sessions) - self.unreadable} sessions in {folder}")
+
+
+def died(sessions: Sequence[StoredSession], begun: list[int] | None = None) -> Callable[[Sequence[int]], None]:
+    """Says which sessions a process was at when it died, and notes them."""
+
+    def tell(share: Sequence[int]) -> None:
+        more = f" and {len(share) - 1} more" if len(share) > 1 else ""
+        say(f"clew: a process died at {sessions[share[0]].path}{more}; written again without it")
+        if begun is not None:
+            begun.extend(share)
+
+    return tell

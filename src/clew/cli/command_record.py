@@ -14,11 +14,11 @@ from clew.cli.output import say
 from clew.cli.redacting import DATA, redacting, redaction
 from clew.errors import InvalidDocument, UsageError
 from clew.io.codec import dumps
+from clew.store.drafts import Draft
 from clew.store.layout import Durability
 from clew.store.session import Session
 from clew.store.store import Store
 from clew.store.taking import take_line
-from clew.store.writer import Draft
 
 _CHUNK = 1 << 16
 

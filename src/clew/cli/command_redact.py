@@ -11,7 +11,7 @@ from clew.cli.cataloguing import folder_for
 from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import opened, refuse_stores
-from clew.cli.redacting import TEXT, redacting, redaction
+from clew.cli.redacting import STANDARD, TEXT, redacting, redaction
 from clew.errors import UsageError
 
 _JSON = "--json"
@@ -41,7 +41,9 @@ def command(context: click.Context, /, as_json: bool) -> None:
 
 @command.command("files")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several files.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several files; - prints."
+)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @redacting
 @common
@@ -58,14 +60,18 @@ def files_command(
     """Print files with everything masked that --redact forbids (secrets, unless you say otherwise).
 
     JSON and JSON lines stay what they are, with their keys in order and all ids; lines that hold nothing stay byte for
-    byte. The files themselves are not touched.
+    byte. The files themselves are not touched. `-` is standard input, and after -o standard output.
     """
+    output = None if output == STANDARD else output
     if len(files) > 1 and output is not None and not output.is_dir():
         raise UsageError(f"several files: {output} must be a folder that is there")
     refuse_stores(library(context, homes), output)
     masking = redaction(context, TEXT)
     for file in files:
-        target = output / file.name if output is not None and output.is_dir() else output
+        if output is not None and output.is_dir():
+            target: Path | None = output / (file.name if file != STANDARD else "stdin")
+        else:
+            target = output
         with opened(target, force=force) as out:
             for piece in masking.pieces(file):
                 out.write(piece)

@@ -33,6 +33,7 @@ def command(
     rescue = rescue_of(context, homes, session)
     with session:
         carry_out(
+            session,
             lambda look: session.redo(
                 root=root, force=force, dry_run=look, allow_protected=allow_protected, rescue=rescue
             ),

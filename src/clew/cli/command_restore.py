@@ -14,6 +14,7 @@ from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.files.history import FileHistory
 from clew.files.restoring import Step, carry_out, plan
+from clew.files.unfinished import alone, settle, unfinished
 from clew.host import data_dir
 from clew.model.json import JSON
 
@@ -46,22 +47,25 @@ def command(
     """Put files back as they were at a message (REF#12): all that the session touched, or those named.
 
     Without --write it only prints what would be done, and how each file is known. Nothing is written unless all of it
-    can be; if something fails half-way, what was there is there again.
+    can be; if something fails half-way, what was there is there again. If it is killed half-way, the next restore, undo
+    or redo takes it back before it does anything, and so does `clew doctor --fix`.
     """
     message = message_in(reference)
     session, history = opened(context, homes, reference)
     base = absolute(base, None) if base is not None else history.workspace
     folder = _folder(into, in_place, history)
     refuse_stores(library(context, homes), folder)
-    steps = _plan(history, message, paths, folder, base, options)
-    json = wants_json(context, as_json)
+    json, place = wants_json(context, as_json), data_dir()
+    rescue = place / "rescue" / f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}"
     kept: list[str] = []
-    rescue = data_dir() / "rescue" / f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}"
+    _settle(place, options["write"])
+    steps = _plan(history, message, paths, folder, base, options)
     if not json:
         _print(steps)
     if options["write"]:
         _refuse(steps, options["force"])
-        kept = carry_out(steps, folder, rescue)
+        with alone(place):
+            kept = carry_out(steps, folder, rescue, place)
     if json:
         print_json({"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)})
     elif not options["write"]:
@@ -69,6 +73,14 @@ def command(
     elif kept:
         say(f"kept a copy of {len(kept)} below {rescue}")
     return 0
+
+
+def _settle(place: Path, write: bool) -> None:
+    """What a restore that was cut off left half done is taken back before anything else is done."""
+    if not write and unfinished(place):
+        say("a restore was cut off half-way; the next one with --write takes it back, and so does `clew doctor --fix`")
+    for path in settle(place) if write else ():
+        say(f"a restore was cut off half-way: {path} is as it was before it")
 
 
 def _now(context: click.Context, homes: tuple[str, ...]) -> str:

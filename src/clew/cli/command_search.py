@@ -32,6 +32,7 @@ from clew.host import Host
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="So many hits.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N hits.")
 @click.option("--no-sync", is_flag=True, help="Search the catalog as it is.")
+@click.option("--engine", metavar="NAME", help="Search what was pushed to a server: postgresql://...; newest first.")
 @redacting
 @filtering
 @common
@@ -47,6 +48,7 @@ def command(
     limit: int,
     offset: int,
     no_sync: bool,
+    engine: str | None,
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
@@ -75,9 +77,11 @@ def command(
     folder = folder_for(context, homes, shelf.hosts)
     try:
         check(request)
-        found = _found(
-            shelf.hosts, folder, request, not no_sync, _redact(redaction(context, DATA if as_json else TEXT))
-        )
+        redact = _redact(redaction(context, DATA if as_json else TEXT))
+        if engine is not None and engine != "sqlite":
+            found = _found_on(engine, request, redact)
+        else:
+            found = _found(shelf.hosts, folder, request, not no_sync, redact)
     except BadQuery as error:
         click.echo(hits_shown.complaint(error), err=True, nl=False)
         return error.exit_code
@@ -103,6 +107,26 @@ def _found(hosts: Sequence[Host], folder: Path, request: Request, may_sync: bool
         say("clew: the catalog could not be read; making it anew")
         _mend(hosts, folder, is_index=not isinstance(error, sqlite3.DatabaseError))
     return _search(folder, request, redact)
+
+
+def _found_on(engine: str, request: Request, redact: Redact) -> Found:
+    """What is found on a server."""
+    if not engine.startswith(("postgresql://", "postgres://")):
+        raise UsageError("--engine: a search runs on sqlite or on postgresql://USER@HOST:PORT/DATABASE")
+    from clew.tables.extras import need
+
+    need("postgres")
+    from clew.postgres.searching import ServerSearcher
+
+    searcher = ServerSearcher(engine, redact)
+    try:
+        textless = searcher.textless()
+        found = searcher.search(request).read()
+    finally:
+        searcher.close()
+    if textless:
+        say(f"clew: {textless} sessions were pushed without their text, and are not searched")
+    return found
 
 
 def _mend(hosts: Sequence[Host], folder: Path, is_index: bool) -> None:

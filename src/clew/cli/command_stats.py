@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from clew.catalog import place
 from clew.catalog.answer import counted_stats, fresh_stats, over
 from clew.catalog.stats import BLOCK, BY, Choice, Stats, report
 from clew.cli.options import FILTER_NAMES, check_agents, common, filtering, wants_json
+from clew.cli.quick_stats import keep_memory
 from clew.cli.sourcing import REFRESH, wanted_sources
 from clew.errors import SourceUnreadable, UsageError
 
@@ -22,6 +24,9 @@ HAS = ("error", "thinking", "subagent", "edit")
 @click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What a row stands for.")
 @click.option("--blocks", is_flag=True, help="A row for each block of five hours.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option(
+    "--engine", metavar="NAME", help="What to ask: sqlite (the catalog), duckdb:DIR, postgresql://..., spark://..."
+)
 @filtering
 @common
 @click.pass_context
@@ -31,6 +36,7 @@ def command(
     by: str,
     blocks: bool,
     as_csv: bool,
+    engine: str | None,
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
@@ -43,8 +49,9 @@ def command(
     """
     choice = _choice({name: options.pop(name) for name in FILTER_NAMES})
     by = BLOCK if blocks else by
-    stats = _stats(context, homes, choice, by)
-    found = report(stats, by)
+    with ExitStack() as stack:
+        stats = _asked(stack, context, engine, homes, choice) if engine else _stats(context, homes, choice, by)
+        found = report(stats, by)
     if as_csv:
         from clew.cli.stats_shown import print_csv
 
@@ -56,6 +63,17 @@ def command(
 
         print_stats(found, by, is_full=stats.is_full)
     return 0 if found["rows"] else 1
+
+
+def _asked(stack: ExitStack, context: click.Context, engine: str, homes: tuple[str, ...], choice: Choice) -> Stats:
+    """Statistics from an engine that was named; the catalog is brought up to date first."""
+    from clew.engines import CATALOG, open_engine
+
+    if engine == CATALOG:
+        return _catalogued(context, homes, choice)
+    opened = open_engine(engine)
+    stack.callback(opened.close)
+    return Stats(opened.ask, choice, is_full=True)
 
 
 def _choice(given: dict[str, Any]) -> Choice:
@@ -96,17 +114,26 @@ def _stats(context: click.Context, homes: tuple[str, ...], choice: Choice, by: s
 
     shelf = library(context, homes)
     if by == "tool" or choice.needs_catalog:
-        from clew.catalog.sync import sync
-        from clew.cli.cataloguing import folder_for
-
-        folder = folder_for(context, homes, shelf.hosts)
-        sync(shelf.hosts, folder)
-        db = place.open_reader(folder)
-        if db is None:
-            raise SourceUnreadable(f"{folder}: the catalog cannot be read")
-        return over(db, choice, is_full=True)
+        say("clew: only a catalog can tell; it is brought up to date, as `clew sync` does")
+        return _catalogued(context, homes, choice)
+    keep_memory()
     sources = ((session.agent, session.source) for session in shelf.sources())
     stats, unreadable = counted_stats(sources, choice, by=by, by_call=by == BLOCK)
     for problem in unreadable:
         say(f"clew: {problem}")
     return stats
+
+
+def _catalogued(context: click.Context, homes: tuple[str, ...], choice: Choice) -> Stats:
+    """Statistics from the catalog after a sync."""
+    from clew.catalog.sync import sync
+    from clew.cli.cataloguing import folder_for
+    from clew.cli.options import library
+
+    hosts = library(context, homes).hosts
+    folder = folder_for(context, homes, hosts)
+    sync(hosts, folder)
+    db = place.open_reader(folder)
+    if db is None:
+        raise SourceUnreadable(f"{folder}: the catalog cannot be read")
+    return over(db, choice, is_full=True)

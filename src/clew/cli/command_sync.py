@@ -59,7 +59,7 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, as_json: bool) -> N
     from clew.catalog.sync import sync
 
     with ExitStack() as stack:
-        report = sync(hosts, folder, full=full, tell=_bar(stack) if sys.stderr.isatty() and not as_json else None)
+        report = sync(hosts, folder, full=full, tell=progress(stack) if sys.stderr.isatty() and not as_json else None)
     if report.moved is not None:
         say(f"clew: the catalog could not be used; it was moved to {report.moved} and made anew")
     for path in report.passed_over:
@@ -70,12 +70,17 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, as_json: bool) -> N
         print_json(report.counts())
     elif sys.stderr.isatty():
         work = report.work
-        say(f"{work.files} files read, {work.lines} lines; {report.sources} sources, {report.gone} of them gone")
+        read = f"{_some(work.files, 'file')} read, {_some(work.lines, 'line')}"
+        say(f"{read}; {_some(report.sources, 'source')}, {report.gone} of them gone")
         if report.problems:
-            say(f"{report.problems} sources have problems; `clew doctor` lists them")
+            say(f"{_some(report.problems, 'source')} with problems; `clew doctor` lists them")
 
 
-def _bar(stack: ExitStack) -> Callable[[int, int], None]:
+def _some(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def progress(stack: ExitStack) -> Callable[[int, int], None]:
     """A bar that appears when there is something to tell."""
     state: dict[str, object] = {}
 

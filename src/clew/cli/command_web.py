@@ -15,7 +15,11 @@ from clew.cli.sourcing import wanted_sources
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from socket import socket
+
     from clew.host import Host
+    from clew.web.running import App
 
 PORT = 7411
 
@@ -26,6 +30,7 @@ PORT = 7411
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDR", help="Address to listen on.")
 @click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines can reach.")
 @click.option("--no-sync", is_flag=True, help="Show the catalog as it is.")
+@click.option("--engine", metavar="NAME", help="Show what was pushed to a server: postgresql://...")
 @redacting
 @common
 @click.pass_context
@@ -37,6 +42,7 @@ def command(
     host: str,
     allow_remote: bool,
     no_sync: bool,
+    engine: str | None,
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -45,21 +51,46 @@ def command(
     Only this machine can reach it, and only with the link that is printed, which is good once; when it was used, a
     fresh one is printed to stderr. Sources are only read. --redact masks what is shown; by default nothing is. Ctrl-C
     ends it.
+
+    With --engine, what is new on the server is copied to this machine first, and every minute from then on; without
+    text where only metrics were pushed.
     """
     from clew.web.running import App, listen
 
-    shelf = library(context, homes)
-    folder = folder_for(context, homes, shelf.hosts)
-    listening = listen(host, port, PORT, allow_remote)
-    app = App(shelf.hosts, folder, listening, host, profile=redaction(context, DATA).profile)
-    if not no_sync:
-        app.keep_fresh(_options(context, homes), _roots(shelf.hosts))
+    profile = redaction(context, DATA).profile
+    if engine is not None and engine != "sqlite":
+        app = _over_server(engine, lambda: listen(host, port, PORT, allow_remote), host, profile)
+    else:
+        shelf = library(context, homes)
+        folder = folder_for(context, homes, shelf.hosts)
+        app = App(shelf.hosts, folder, listen(host, port, PORT, allow_remote), host, profile=profile)
+        if not no_sync:
+            app.keep_fresh(_options(context, homes), _roots(shelf.hosts))
     if host not in ("127.0.0.1", "::1", "localhost"):
         say(f"clew: other machines can reach {host}; whoever has the link reads everything, and so may the network")
     click.echo(app.link())
     if opens:
         _open(app.link())
     app.run(lambda: say(f"clew: that link was used; a fresh one: {app.link()}"))
+
+
+def _over_server(engine: str, listening: Callable[[], socket], host: str, profile: str) -> App:
+    """The app over what was pushed to a server."""
+    from clew.tables.extras import need
+
+    need("postgres")
+    from clew.postgres.connection import check_address, shown
+    from clew.postgres.mirror import mirror, mirror_folder
+    from clew.web.mirroring import Mirroring, no_home
+    from clew.web.running import App
+
+    check_address(engine)
+    folder = mirror_folder(engine)
+    # Before anything is shown: a server that is down is told at once.
+    mirror(engine, folder)
+    app = App([no_home(folder)], folder, listening(), host, profile=profile, engine=shown(engine))
+    app.follow(Mirroring(engine, folder))
+    return app
 
 
 def _open(link: str) -> None:

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote
 
-from clew.agents.base import session_object, shown_messages, skim
+from clew.agents.base import freeze, session_object, shown_messages, skim
 from clew.cli.output import opened, say
 from clew.cli.redacting import Redaction
 from clew.derive.session import project_of
 from clew.errors import SourceUnreadable, WouldLose
 from clew.export.document import write_document
-from clew.export.html import write_html, write_text
+from clew.export.html import write_html, write_pieces
 from clew.export.organise import free_name
+from clew.io.atomic import replacing
 from clew.io.parallel import spread
 from clew.library import Library, StoredSession
 from clew.model.json import JSON
@@ -28,7 +29,6 @@ from clew.render.page.index import Entry, index
 from clew.render.page.session import inside
 
 INDEX = "index.html"
-_LEAST = 50_000
 DEEPEST = 4
 """Sub-agents of sub-agents that are shown inside a page."""
 
@@ -63,23 +63,24 @@ class Pages:
         self._index = INDEX if with_index else None
         links = {session.id: quote(name) for session, name in zip(sessions, names, strict=True)}
 
-        def work(share: list[int]) -> JSON:
-            return [self._page(sessions[number], folder / names[number], links) for number in share]
+        def work(number: int) -> JSON:
+            return self._page(sessions[number], folder / names[number], links)
 
         self._masking.prepare()
-        shares = shared_out([session.source.size for session in sessions], os.cpu_count() or 1)
-        rows = [row for done in spread(work, shares) for row in done]
+        # The largest first: who is done early takes the next.
+        order = sorted(range(len(sessions)), key=lambda number: sessions[number].source.size, reverse=True)
+        rows = [row for _, row in sorted(zip(order, spread(work, order), strict=True), key=lambda pair: pair[0])]
         self._count(rows)
         entries = [Entry(**row["entry"]) for row in rows if row is not None]
         if with_index:
             with opened(folder / INDEX, None, True) as out:
-                write_text(index(entries), out)
+                write_pieces(map(str.encode, index(entries)), out)
         return len(sessions) - len(entries)
 
     def _page(self, session: StoredSession, target: Path, links: dict[str, str]) -> JSON:
         before = Counter(self._masking.masked)
         try:
-            with opened(target, None, True, durable=False) as out:
+            with replacing(target, durable=False) as out:
                 entry = self._write(session, out, links, None)
         except SourceUnreadable as error:
             say(f"clew: {error}")
@@ -99,7 +100,8 @@ class Pages:
     ) -> dict[str, JSON]:
         before = self._masking.masked.total()
         session = self._masking.session(session)
-        agent, source, style = session.agent, session.source, self._style
+        # All passes over a session that still grows see the same of it.
+        agent, source, style = session.agent, freeze(session.source), self._style
         facts = skim(agent, source, tree=True, counts=False)
         header = session_object(agent, source, facts)
 
@@ -131,10 +133,11 @@ class Pages:
             return None
         find = self._shelf.subagents(session)
 
-        def nested(identity: str, prefix: str) -> Iterator[str] | None:
+        def nested(identity: str, prefix: str) -> Iterator[bytes] | None:
             source = find(identity)
             if source is None or source.path == session.path:
                 return None
+            source = freeze(source)
             child = StoredSession(session.agent, source)
             deeper = self._nested(child, depth + 1)
             shown = self._masking.session(child)
@@ -143,18 +146,6 @@ class Pages:
             return inside(header, shown_messages(shown.agent, source, facts), prefix, deeper, self._style.detail)
 
         return nested
-
-
-def shared_out(sizes: Sequence[int], workers: int) -> list[list[int]]:
-    """Places of work in shares that are done at about the same time: the largest first, to who has least to do."""
-    shares: list[tuple[int, list[int]]] = [(0, []) for _ in range(workers)]
-    for place in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
-        least = min(range(workers), key=lambda number: shares[number][0])
-        load, share = shares[least]
-        share.append(place)
-        # Even an empty session costs something.
-        shares[least] = load + sizes[place] + _LEAST, share
-    return [share for _, share in shares if share]
 
 
 def _entry(header: dict[str, JSON], agent: str) -> dict[str, JSON]:

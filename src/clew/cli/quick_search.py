@@ -134,17 +134,24 @@ def _print(found: Found, options: dict[str, Any]) -> int:
     else:
         text = "".join(hits_shown.as_text(found, terminal and "NO_COLOR" not in os.environ))
     try:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.flush()
+        write_all(text.encode("utf-8", "replace"))
     except OSError as error:
-        return _unheard(error)
+        return unheard(error)
     more = None if "json" in options else hits_shown.remainder(found, options.get("offset", 0))
     if more:
         sys.stderr.write(more + "\n")
     return 0 if found.hits else 1
 
 
-def _unheard(error: OSError) -> int:
+def write_all(text: bytes) -> None:
+    """Write all of it: where Python does not hold output back, a pipe may take a part and leave the rest."""
+    rest = memoryview(text)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.flush()
+
+
+def unheard(error: OSError) -> int:
     """What all commands do where nobody takes their output: say why, unless the reader has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):

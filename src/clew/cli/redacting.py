@@ -6,11 +6,14 @@ Text for people is masked unless they say otherwise; what programs read is whole
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, partial
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -29,6 +32,8 @@ NAMES = ("none", "secrets", "pii", "paths", "all")
 """The profiles, spelled here so that the help does without the rules."""
 TEXT = "secrets"
 """The profile for text that people read, unless they name one."""
+STANDARD = Path("-")
+"""Standard input, or output."""
 DATA = "none"
 """The profile for what programs read, unless somebody names one."""
 _CHOICE = "clew.redact"
@@ -163,19 +168,19 @@ class Redaction:
         return lambda path: mask_file(partial(open_source, path), redactor)
 
     def pieces(self, path: Path) -> Iterable[bytes]:
-        """A file that belongs to no session."""
+        """A file that belongs to no session; `-` is standard input."""
+        is_file = path != STANDARD
+        opened: Callable[[], BinaryIO] = partial(open_source, path) if is_file else _standard_input()
         if not self.is_on:
-            with open_source(path) as stream:
+            with opened() as stream:
                 yield from stream
             return
         from clew.redact.native import mask_file
 
-        yield from mask_file(partial(open_source, path), self.redactor(), str(path))
+        yield from mask_file(opened, self.redactor(), str(path) if is_file else None)
 
     def file(self, session: StoredSession, body: bytes, path: str) -> bytes:
         """The content of a file that a session tells of."""
-        from io import BytesIO
-
         from clew.redact.native import mask_file
 
         return b"".join(mask_file(lambda: BytesIO(body), self.learned(session), path))
@@ -204,6 +209,16 @@ class Redaction:
         """A value that stands alone."""
         return self.redactor().once(value) if self.is_on else value
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is masked meanwhile is counted by itself, and then with the rest: a document tells of its own masks."""
+        whole, self.masked = self.masked, Counter()
+        try:
+            yield
+        finally:
+            whole.update(self.masked)
+            self.masked = whole
+
     def words(self) -> str:
         """How many values were masked, by rule; never which."""
         return ", ".join(f"{count} {rule}" for rule, count in sorted(self.masked.items()))
@@ -212,6 +227,11 @@ class Redaction:
         """Say what was masked."""
         if self.masked:
             say(f"clew: masked {self.words()}" + ("" if self.was_asked else "; --redact none leaves it"))
+
+
+def _standard_input() -> Callable[[], BinaryIO]:
+    """Opens what comes in, again and again: masking reads everything twice."""
+    return partial(BytesIO, sys.stdin.buffer.read())
 
 
 def redaction(context: click.Context, default: str) -> Redaction:

@@ -12,11 +12,31 @@ import click
 
 from clew.render.safe import one_line
 from clew.render.sheet import write_csv
-from clew.render.tables import Column, count, table
+from clew.render.tables import Column, cell_width, count, table
 
 _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHORT = 8
+_BARS = ""
+_DISPENSABLE = (
+    _BARS,
+    "active",
+    "errors",
+    "files",
+    "cache written",
+    "tools",
+    "hits",
+    "turns",
+    "sessions",
+    "cache read",
+    "95 %",
+    "median",
+    "in all",
+    "longest",
+    "title",
+    "input",
+)
+"""The columns that give way on a narrow terminal, in this order."""
 
 Row = dict[str, Any]
 Cell = Callable[[Row], str]
@@ -50,7 +70,8 @@ def _rate(row: Row) -> str:
 def _lines(row: Row) -> str:
     if not row.get("files_changed"):
         return ""
-    return f"{row['files_changed']}: +{row['lines_added']} -{row['lines_removed']}"
+    came, went = ("?" if row[name] is None else row[name] for name in ("lines_added", "lines_removed"))
+    return f"{row['files_changed']}: +{came} -{went}"
 
 
 _USED: list[tuple[str, Cell]] = [
@@ -131,13 +152,26 @@ def _print(
     titles = [
         Column(title, right=at > 0, flexible=at == 0 or title == "title") for at, (title, _) in enumerate(columns)
     ]
+    titles.append(Column(_BARS))
     cells = [[cell(row) for _, cell in columns] for row in rows]
     for row, shown in zip(rows, cells, strict=True):
         shown.append("" if row is last else bar(weight(row), most))
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
-    for line in table([*titles, Column("")], cells, width=width, color=terminal and "NO_COLOR" not in os.environ):
+    titles, cells = _narrowed(titles, cells, width)
+    for line in table(titles, cells, width=width, color=terminal and "NO_COLOR" not in os.environ):
         click.echo(line, nl=False)
+
+
+def _narrowed(titles: list[Column], cells: list[list[str]], width: int | None) -> tuple[list[Column], list[list[str]]]:
+    """The table without as many of its columns as it takes to fit; those that tell least go first."""
+    for title in _DISPENSABLE if width is not None else ():
+        lines = table(titles, cells, width=width)
+        if max(cell_width(line.rstrip("\n")) for line in lines) <= (width or 0):
+            break
+        kept = [at for at, column in enumerate(titles) if column.title != title]
+        titles, cells = [titles[at] for at in kept], [[row[at] for at in kept] for row in cells]
+    return titles, cells
 
 
 def bar(part: float, most: float) -> str:

@@ -12,6 +12,7 @@ from clew.agents.evidence import ABSENT, State, Whole
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
 from clew.files.differing import unified
+from clew.files.unfinished import settle
 from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.session import Session
@@ -43,8 +44,10 @@ Go = Callable[[bool], Undone]
 """Does it, or with True only looks what would be done."""
 
 
-def carry_out(go: Go, *, json: bool, dry_run: bool) -> None:
+def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool) -> None:
     """Look, do it unless it is only to be looked at, and print what came of it."""
+    if not dry_run:
+        settle_all(session)
     plan = go(True)
     try:
         done = plan if dry_run else go(False)
@@ -56,6 +59,14 @@ def carry_out(go: Go, *, json: bool, dry_run: bool) -> None:
         say("nothing was changed")
     elif not json and done.rescue is not None:
         say(f"kept a copy of what was changed since below {done.rescue}")
+
+
+def settle_all(session: Session) -> None:
+    """Take back what was cut off half-way: it would be taken for somebody's work."""
+    for path in settle(data_dir()):
+        say(f"a restore was cut off half-way: {path} is as it was before it")
+    for path in session.settle():
+        say(f"an undo was cut off half-way: {path} is as it was before it")
 
 
 def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:

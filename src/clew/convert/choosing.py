@@ -46,6 +46,4 @@ def prepare(
     identity = derived_id(agent.id, agent.session_id(source), source.path.stat().st_size, target, branch)
     if not with_original:
         identity = derived_id(identity, "without the original")
-    return Conversion(
-        agent, source, receiver, new_id=identity, branch=branch, find=find, with_original=with_original
-    )
+    return Conversion(agent, source, receiver, new_id=identity, branch=branch, find=find, with_original=with_original)

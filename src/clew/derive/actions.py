@@ -17,6 +17,7 @@ from clew.model import Todo
 from clew.model.json import JSON
 
 PATHS = ("file_path", "path", "filePath", "notebook_path", "filename", "absolute_path")
+_ANY_PATH = frozenset(PATHS)
 _COMMANDS = ("command", "cmd")
 _FOLDERS = ("cwd", "workdir", "working_directory", "dir_path", "directory")
 _PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("old", "new"))
@@ -62,11 +63,13 @@ def action(arguments: JSON) -> Action:
     rest = {key: value for key, value in arguments.items() if value is not None and value is not False}
     note = rest.pop("description") if isinstance(rest.get("description"), str) else None
     command, folder = _command(rest)
-    changes = tuple(_changes(rest)) if command is None else ()
-    content = _content(rest) if command is None and not changes else None
     todos = _todos(rest)
-    path = None if command is not None or changes else _take(rest, PATHS)
-    return Action(command, folder, changes, path, content, todos, note, rest)
+    if command is not None:
+        return Action(command, folder, todos=todos, note=note, rest=rest)
+    changes = tuple(_changes(rest))
+    content = _content(rest) if not changes else None
+    path = None if changes else _take(rest, PATHS)
+    return Action(None, None, changes, path, content, todos, note, rest)
 
 
 def exit_code(output: JSON) -> int | None:
@@ -115,7 +118,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _command(rest: dict[str, JSON]) -> tuple[str | None, str | None]:
-    if any(key in rest for key in PATHS):
+    if not _ANY_PATH.isdisjoint(rest):
         # An editor's command is one word about a file, not a line for a shell.
         return None, None
     for key in _COMMANDS:

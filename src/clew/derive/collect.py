@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from clew.derive.facts import Facts
 from clew.derive.prompts import is_prompt
-from clew.derive.usage import FIELDS
+from clew.derive.usage import FIELDS, NAMELESS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -65,7 +65,7 @@ class Collector:
         if model and model != SYNTHETIC:
             facts.models[model] += 1
         if usage and model != SYNTHETIC:
-            call = metadata.get("message_id") or message.get("uuid") or f"line {facts.records}"
+            call = metadata.get("message_id") or message.get("uuid") or f"{NAMELESS}{facts.records}"
             facts.ledger.note(call, model, [usage.get(name) for name in FIELDS], facts.messages)
 
     def _blocks(self, message: dict[str, JSON]) -> bool:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from clew.model.json import JSON
+
+T = TypeVar("T")
 
 WINDOW = 32
 """So many messages wait for results at most."""
@@ -26,13 +29,17 @@ class Answer(NamedTuple):
     block: dict[str, JSON]
 
 
-class Joined(msgspec.Struct):
+_NOTHING: Any = MappingProxyType({})
+"""Most messages have no answers: these share it."""
+
+
+class Joined(msgspec.Struct, gc=False):
     """A message; results by the place of their call, and the places of results that went to calls."""
 
     message: dict[str, JSON]
-    answers: dict[int, Answer] = {}
-    moved: set[int] = set()
-    late: dict[int, int] = {}
+    answers: dict[int, Answer] = _NOTHING
+    moved: dict[int, None] = _NOTHING
+    late: dict[int, int] = _NOTHING
     """By the place of a result that came late: the index of the message with its call."""
     waiting: int = 0
 
@@ -42,10 +49,21 @@ def joined(messages: Iterable[dict[str, JSON]]) -> Iterator[Joined]:
     joiner = _Joiner()
     queue: deque[Joined] = deque()
     for message in messages:
-        queue.append(joiner.take(message))
+        entry = joiner.take(message)
+        if not (queue or entry.waiting):
+            yield entry
+            continue
+        queue.append(entry)
         while queue and (not queue[0].waiting or len(queue) > WINDOW):
             yield joiner.leave(queue.popleft())
     yield from queue
+
+
+def _noted(known: dict[int, T], place: int, value: T) -> dict[int, T]:
+    if not known:
+        return {place: value}
+    known[place] = value
+    return known
 
 
 class _Joiner:
@@ -73,11 +91,11 @@ class _Joiner:
         asked = self._waiting.pop(key, None)
         if asked is not None:
             call, at = asked
-            call.answers[at] = Answer(entry.message, block)
+            call.answers = _noted(call.answers, at, Answer(entry.message, block))
             call.waiting -= 1
-            entry.moved.add(place)
+            entry.moved = _noted(entry.moved, place, None)
         elif key in self._late:
-            entry.late[place] = self._late.pop(key)
+            entry.late = _noted(entry.late, place, self._late.pop(key))
 
     def leave(self, entry: Joined) -> Joined:
         """A message goes though its calls may still wait."""

@@ -17,6 +17,9 @@ FIELDS = (
     "reasoning_tokens",
 )
 _UNKNOWN = -1
+_CREATED, _SHORT, _LONG = map(FIELDS.index, FIELDS[2:3] + FIELDS[4:6])
+NAMELESS = "line "
+"""So begins the name of a call that has none but its place; it says nothing outside its session."""
 MOST = 10**10
 """A larger count is no count, and neither is one below zero."""
 
@@ -55,6 +58,18 @@ def _add(left: int | None, right: int | None) -> int | None:
     if left is None or right is None:
         return right if left is None else left
     return left + right
+
+
+def scoped(call: str, session: str) -> str:
+    """A name that is the call's alone, whatever sessions there are."""
+    return f"{session} {call}" if call.startswith(NAMELESS) else call
+
+
+def created(total: int, short: int, long: int) -> int:
+    """What was written to a cache, from the total and its parts, as far as they are told: the parts tell more."""
+    if short != _UNKNOWN:
+        return short + max(0, long)
+    return total if total != _UNKNOWN else long
 
 
 class UsageLedger:
@@ -105,13 +120,13 @@ class UsageLedger:
             known = tuple([None if count == _UNKNOWN else count for count in counts])
             yield call, names[self._row_models[row]], known, self._places[row]
 
-    def absorb(self, other: UsageLedger) -> None:
-        """Add the calls of another file; a call in both counts once."""
+    def absorb(self, other: UsageLedger, session: str) -> None:
+        """Add the calls of a session; a call that is there already counts once."""
         names = list(other._models)
         for call, row in other._rows.items():
             at = row * len(FIELDS)
             counts = other._counts[at : at + len(FIELDS)]
-            self.note(call, names[other._row_models[row]], counts)
+            self.note(scoped(call, session), names[other._row_models[row]], counts)
 
     def by_model(self) -> dict[str, Usage]:
         """Totals by model name; the empty name stands for calls that name none."""
@@ -119,13 +134,16 @@ class UsageLedger:
         if len(self._models) == 1:
             (name,) = self._models
             columns = [self._counts[offset::width] for offset in range(width)]
+            columns[_CREATED] = array("q", map(created, columns[_CREATED], columns[_SHORT], columns[_LONG]))
             return {name: Usage(len(self._rows), *[_sum(column) for column in columns])}
         sums = [[0] * (width + 1) for _ in self._models]
         known = [[False] * width for _ in self._models]
         for row, model in enumerate(self._row_models):
             total, seen = sums[model], known[model]
             total[width] += 1
-            for offset, count in enumerate(self._counts[row * width : (row + 1) * width]):
+            counts = self._counts[row * width : (row + 1) * width]
+            counts[_CREATED] = created(counts[_CREATED], counts[_SHORT], counts[_LONG])
+            for offset, count in enumerate(counts):
                 if count != _UNKNOWN:
                     total[offset] += count
                     seen[offset] = True

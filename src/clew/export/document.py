@@ -6,7 +6,6 @@ its agent can; then its messages wait in memory until the header is known.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
@@ -27,7 +26,7 @@ SPOOL = 1 << 20
 AT_ONCE = 16 << 20
 """A source up to this size is small ..."""
 LIMIT = 2 * AT_ONCE
-"""... unless it is packed, and its messages turn out to be larger than this."""
+"""... unless it is packed, and its document turns out to be larger than this."""
 
 LINES = b"\n"
 """Layout of a .json file: one message a line, so that tools for lines work on it."""
@@ -44,26 +43,20 @@ def write_document(
     layout: bytes = LINES,
 ) -> Reading:
     """Write the session in `source` as one unified document; returns the reading, with its counters."""
-    with headroom(), tempfile.SpooledTemporaryFile(SPOOL) as spool:
-        return _Writer(agent, freeze(source), out, spool, timestamp, layout).write()
+    with headroom():
+        return _Writer(agent, freeze(source), out, timestamp, layout).write()
 
 
 class _Writer:
     """One document in the making."""
 
-    def __init__(
-        self, agent: Agent, source: SourceFile, out: IO[bytes], spool: IO[bytes], timestamp: str, layout: bytes
-    ) -> None:
+    def __init__(self, agent: Agent, source: SourceFile, out: IO[bytes], timestamp: str, layout: bytes) -> None:
         self._agent, self._source, self._timestamp, self._layout = agent, source, timestamp, layout
-        self._out, self._spool, self._between = out, spool, b"," + layout
+        self._out, self._between = out, b"," + layout
 
     def write(self) -> Reading:
         layout, write = self._layout, self._out.write
         reading, facts, messages = self._read_at_once() or self._read_twice()
-        write(layout + b"]," + layout + b'"records":[' + layout)
-        self._spool.seek(0)
-        for piece in iter(lambda: self._spool.read(SPOOL), b""):
-            write(piece)
         if messages != facts.messages:
             # The first pass took a damaged line for a message, or the other way round: what was written counts.
             units = self._agent.read(self._source, facts)
@@ -78,8 +71,13 @@ class _Writer:
         reading = self._agent.read(self._source, facts)
         self._out.write(self._header(facts))
         units = reading if isinstance(reading, Encodes) else _Encoded(reading)
-        for batch in self._batches(units):
-            self._out.write(batch)
+        with tempfile.SpooledTemporaryFile(SPOOL) as spool:
+            for batch in self._batches(units, spool):
+                self._out.write(batch)
+            self._out.write(self._records())
+            spool.seek(0)
+            for piece in iter(lambda: spool.read(SPOOL), b""):
+                self._out.write(piece)
         return reading, facts, units.index
 
     def _read_at_once(self) -> tuple[Reading, Facts, int] | None:
@@ -87,36 +85,22 @@ class _Writer:
         if not self._source.frozen or self._source.size > AT_ONCE or not _reads_at_once(type(self._agent)):
             return None
         reading = cast(ReadsAtOnce, self._agent).read_at_once(self._source)
-        between = len(self._between)
         messages, records = bytearray(), bytearray()
-        waiting: list[bytes | bytearray] = []
-        size = 0
         for _ in reading.encode(messages, records, self._between):
-            waiting.append(bytes(messages))
-            size += len(messages)
-            self._spool.write(records)
-            messages.clear()
-            records.clear()
-            if size > LIMIT:
-                self._forget_records()
+            if len(messages) + len(records) > LIMIT:
                 return None
         facts, is_right = reading.facts()
         if not is_right:
-            self._forget_records()
             return None
-        self._spool.write(records)
-        if self._spool.tell():
-            self._spool.seek(-between, os.SEEK_END)
-            self._spool.truncate()
-        self._out.write(self._header(facts))
-        last = next((piece for piece in (messages, *reversed(waiting)) if piece), b"")
-        for piece in (*waiting, messages):
-            self._out.write(piece if piece is not last else memoryview(piece)[:-between])
+        del messages[-len(self._between) :]
+        del records[-len(self._between) :]
+        for piece in (self._header(facts), messages, self._records(), records):
+            self._out.write(piece)
         return reading, facts, reading.index
 
-    def _forget_records(self) -> None:
-        self._spool.seek(0)
-        self._spool.truncate()
+    def _records(self) -> bytes:
+        """What stands between messages and records."""
+        return self._layout + b"]," + self._layout + b'"records":[' + self._layout
 
     def _header(self, facts: Facts) -> bytes:
         header: dict[str, JSON] = {
@@ -127,7 +111,7 @@ class _Writer:
         }
         return dumps(header)[:-1] + b"," + self._layout + b'"messages":[' + self._layout
 
-    def _batches(self, units: Encodes) -> Iterator[bytes | bytearray]:
+    def _batches(self, units: Encodes, spool: IO[bytes]) -> Iterator[bytes | bytearray]:
         """Messages come back at once, other records wait until they follow behind them."""
         messages, records = bytearray(), bytearray()
         came = waited = b""
@@ -140,8 +124,8 @@ class _Writer:
                 came = self._between
             if records:
                 del records[-len(self._between) :]
-                self._spool.write(waited)
-                self._spool.write(records)
+                spool.write(waited)
+                spool.write(records)
                 records.clear()
                 waited = self._between
 

@@ -19,7 +19,7 @@ from clew.render.page.frame import CARRIED
 from clew.render.page.session import Contents, page
 
 BATCH = 1 << 17
-"""Characters that are gathered before they are written."""
+"""Bytes that are gathered before they are written."""
 _SPOOL = 1 << 20
 _LINE = 57 * 1024
 """Bytes of the document that become base64 at once: a multiple of three."""
@@ -57,35 +57,35 @@ def write_html(
         remark=remark,
         table=table,
     )
-    write_text(pieces, out)
+    write_pieces(pieces, out)
     return table
 
 
-def write_text(pieces: Iterable[str], out: IO[bytes]) -> None:
-    """Write pieces of text, many at once."""
-    waiting: list[str] = []
+def write_pieces(pieces: Iterable[bytes], out: IO[bytes]) -> None:
+    """Write pieces, many at once."""
+    waiting: list[bytes] = []
     size = 0
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
         if size > BATCH:
-            out.write("".join(waiting).encode())
+            out.write(b"".join(waiting))
             waiting.clear()
             size = 0
-    out.write("".join(waiting).encode())
+    out.write(b"".join(waiting))
 
 
-def _carried(document: WriteDocument) -> Iterator[str]:
+def _carried(document: WriteDocument) -> Iterator[bytes]:
     """The unified document as zstd in base64: nothing in it can end the element it stands in, nor be run."""
     with tempfile.SpooledTemporaryFile(_SPOOL) as spool:
         packed = packer("zstd")(spool)
         document(packed)
         packed.close()
         spool.seek(0)
-        yield CARRIED
+        yield CARRIED.encode()
         for piece in iter(lambda: spool.read(_LINE), b""):
-            yield base64.b64encode(piece).decode()
-        yield "</script>\n"
+            yield base64.b64encode(piece)
+        yield b"</script>\n"
 
 
 def is_page(head: bytes) -> bool:

@@ -9,8 +9,10 @@ from typing import Literal, NamedTuple
 from clew.agents.evidence import State, Whole
 from clew.errors import PathRefused
 from clew.files.timeline import Answer
+from clew.files.unfinished import told
 from clew.io.protected import is_protected
 from clew.io.within import Change, Within, parts_of, refuse_twins
+from clew.store.system import SYSTEM, make_folder
 
 Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
 """What putting it back comes to. A conflict is a file that is there and differs."""
@@ -72,10 +74,10 @@ def _verdict(there: bytes | None, state: State) -> Verdict:
     return "same" if there is None else "remove"
 
 
-def carry_out(steps: Sequence[Step], folder: Path, rescue: Path) -> list[str]:
-    """Write what the steps say. Files that are replaced or removed are first copied below `rescue`.
+def carry_out(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) -> list[str]:
+    """Write what the steps say, all of it or nothing. What is replaced or removed is first copied below `rescue`.
 
-    Returns the paths that were copied.
+    Returns the paths that were copied. It is told in `place`, clew's own folder, and the caller is alone there.
     """
     changes = [
         Change(step.path, step.state.body if isinstance(step.state, Whole) else None)
@@ -85,8 +87,9 @@ def carry_out(steps: Sequence[Step], folder: Path, rescue: Path) -> list[str]:
     with Within(folder) as within:
         kept = [(change.path, body) for change in changes if (body := within.read(change.path)) is not None]
         if kept:
-            rescue.mkdir(parents=True, mode=0o700)
+            make_folder(SYSTEM, rescue)
             with Within(rescue) as copies:
                 copies.apply([Change(path, body, 0o600) for path, body in kept])
-        within.apply(changes)
+        with told(place, rescue, folder, changes):
+            within.apply(changes)
     return [path for path, _ in kept]

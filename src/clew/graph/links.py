@@ -93,6 +93,11 @@ class Links:
         self.extend_names(uuids)
         recent, found = self._recent, self.parents.append
         may_overflow = len(recent) + len(uuids) > WINDOW
+        if not may_overflow and self._is_chain(uuids, parents):
+            self.parents.append(self._find(parents[0], first, logical[0]))
+            self.parents.extend(range(first, first + len(uuids) - 1))
+            recent.update(zip(uuids, range(first, first + len(uuids)), strict=True))  # type: ignore[arg-type]
+            return
         before: str | None = None
         for node, uuid, parent in zip(count(first), uuids, parents, strict=False):
             # Nearly always a node hangs on the one before it.
@@ -107,6 +112,12 @@ class Links:
                     recent[uuid] = node
                     if may_overflow and len(recent) > WINDOW:
                         del recent[next(iter(recent))]
+
+    def _is_chain(self, uuids: Sequence[str | None], parents: Sequence[str | None]) -> bool:
+        """True where each node follows the one before it, and all are new."""
+        names = set(uuids)
+        is_new = len(names) == len(uuids) and None not in names and self._recent.keys().isdisjoint(names)
+        return is_new and len(names) > 0 and list(parents[1:]) == list(uuids[:-1])
 
     def _find(self, parent: str | None, node: int, logical_parent: str | None) -> int:
         """The parent of a new node, or none; one that is not at hand is looked up at the end."""

@@ -6,6 +6,7 @@ or as the line end behind it, so joining them all gives the source back.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -92,6 +93,11 @@ def read_texts(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
 
 def read_chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
     """Many lines at a time; False for a piece of a line that is too long."""
+    if isinstance(stream, io.BytesIO) and (most(stream) or 0) < MAX_LINE:
+        # All of it is there, and need not be copied.
+        if text := stream.read():
+            yield text, True
+        return
     while chunk := stream.read(CHUNK):
         tail = b"" if chunk.endswith(b"\n") else stream.readline(MAX_LINE)
         begin = chunk.rfind(b"\n") + 1

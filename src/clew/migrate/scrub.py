@@ -19,7 +19,7 @@ import msgspec
 from clew.agents.base import SourceFile
 from clew.agents.receiving import BESIDE
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
-from clew.archive.layout import manifests
+from clew.archive.layout import manifest_numbers
 from clew.archive.state import load
 from clew.datadir import private_folder
 from clew.errors import Busy, ClewError, SourceUnreadable
@@ -134,7 +134,7 @@ def leftovers(values: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
 
 def is_archived(folder: Path, sessions: Iterable[tuple[str, str]]) -> bool:
     """True where an archive has versions of the files of sessions, each given by agent and id, or cannot tell."""
-    if not manifests(folder):
+    if not manifest_numbers(folder):
         return False
     try:
         held = {(version.agent, version.session) for version in load(folder).versions()}

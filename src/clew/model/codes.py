@@ -112,6 +112,7 @@ CODES: dict[str, Code] = {
     "backup-damaged": Code("error", "A copy of a file cannot be read.", "What it held cannot be put back."),
     "backup-unused": Code("note", "No record names this copy of a file.", "`clew doctor --fix` removes it."),
     "undo-unfinished": Code("warning", "An undo was cut off half-way.", "`clew doctor --fix` takes it back."),
+    "restore-unfinished": Code("warning", "A restore was cut off half-way.", "`clew doctor --fix` takes it back."),
     "lock-held": Code("note", "A running process holds the lock.", "It is waited for; look again when it is done."),
     "newer-store": Code("warning", "A newer version of clew wrote this store.", "It is read, and not written to."),
     "quarantined": Code(

@@ -12,6 +12,9 @@ _MARK = r"[0-9A-Z!@#%^&*+/?~$()=-]"
 SIGNS = (
     rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,4}}"
     rf"(?:{_Q}{{0,6}}(?:[a-z_.]{{4,30}}{_MARK}|[a-z_.]{{0,3}}{_MARK}[^\s]{{3}})|[\"'\\]{{1,6}}[a-z]{{5,40}}[\"'\\])",
+    # A phrase: words with spaces, in quotes or to the end of a line.
+    rf"(?i:{names.PHRASED})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,4}}"
+    r"[\"'`\\]{0,6}[A-Za-z0-9'-]{2,20} [A-Za-z0-9'-]{2,20}[ \"'`\\]",
     r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS|SECRET|TOKEN|KEY)=[a-z]{5}|_PAT[\"']?[ \t]?[=:][ \t]?[\"']?[A-Za-z0-9]{8}",
 )
 
@@ -33,6 +36,9 @@ def read_assigned(text: bytes, place: int) -> tuple[tuple[Hit, ...], int]:
     value = reading.read(text, match.end(), parameter=parameter) if meaning else None
     if value is None or (text[value.start] == 0x3D and not value.quoted):
         return (), match.end()
+    phrase = reading.read_phrase(text, value.start) if not value.quoted and _begins_line(text, begin) else None
+    if phrase is not None:
+        return (Hit(value.start, phrase, "assigned_password", 0.8),), phrase
     # `NAME=word` in a shell or an .env can be nothing but a value.
     capital = match[4] == b"=" and not match[3] and not match[5] and name.upper() == name
     word = text[value.start : value.end]
@@ -44,6 +50,12 @@ def read_assigned(text: bytes, place: int) -> tuple[tuple[Hit, ...], int]:
         return (), match.end()
     rule = "assigned_password" if meaning == "password" else "assigned_secret"
     return (Hit(value.start, value.end, rule, 0.85),), value.end
+
+
+def _begins_line(text: bytes, begin: int) -> bool:
+    """True for a name with nothing before it in its line, as in YAML and .env files."""
+    before = text[max(0, begin - _LONGEST_NAME) : begin]
+    return not before[before.rfind(b"\n") + 1 :].strip(b" \t-")
 
 
 def _is_plain(word: bytes) -> bool:

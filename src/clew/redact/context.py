@@ -1,7 +1,7 @@
 """Secrets that only their surroundings give away: a header, a flag, an address, a tag, a sentence.
 
 Each reader has a sign, which the one pass over a text looks for, and a function that reads what stands there. All that
-repeats in a sign is bounded: no text can make the search look far ahead.
+repeats in a sign is bounded, and closely: each further repetition is another state of the search.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clew.redact import names, reading
-from clew.redact.searching import Hit
+from clew.redact.searching import BORDER, Hit
 from clew.redact.values import chance, is_filler, is_printable, unbase64
 
 _PASSWORD = r"(?i:password|passphrase|passcode|passwd|pwd)"
@@ -24,6 +24,8 @@ class Reader(NamedTuple):
     starts: bytes
     sign: str
     read: Callable[[bytes, int], tuple[Hit, ...]]
+    looks: Callable[[bytes, int], int] | None = None
+    """How many looks more than one it is worth, where it reads far."""
 
 
 def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Hit, ...]:
@@ -114,7 +116,7 @@ def read_parameter(text: bytes, place: int) -> tuple[Hit, ...]:
 
 _PEM_HEAD = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\\>|]|[A-Z][A-Za-z-]{2,20}: )*")
-_PEM_LONGEST = 16_384
+_PEM_LONGEST, _PEM_ENOUGH = 16_384, 1024
 
 
 def read_pem(text: bytes, place: int) -> tuple[Hit, ...]:
@@ -123,6 +125,8 @@ def read_pem(text: bytes, place: int) -> tuple[Hit, ...]:
     if head is None:
         return ()
     limit = head.end() + _PEM_LONGEST
+    border = text.find(0, head.end(), limit)
+    limit = limit if border < 0 else border
     dashes = text.find(b"-----", head.end(), limit)
     if dashes >= 0 and text.startswith(b"-----END", dashes):
         close = text.find(b"-----", dashes + 8, dashes + 60)
@@ -132,7 +136,7 @@ def read_pem(text: bytes, place: int) -> tuple[Hit, ...]:
         match = _PEM_BODY.match(text, head.end(), limit if dashes < 0 else dashes)
         end = match.end() if match else head.end()
         body = text[head.end() : end]
-    if len(set(body)) < 16 or len(body) < 32:
+    if len(set(body[:_PEM_ENOUGH])) < 16 or len(body) < 32:
         return ()
     return _one(place, end, "private_key", 0.99)
 
@@ -140,8 +144,14 @@ def read_pem(text: bytes, place: int) -> tuple[Hit, ...]:
 # --- Cookies
 
 _COOKIES = re.compile(rb"(?i)cookie[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}([^\n\r\"'\\]{1,2000})")
+_COOKIE_LONGEST = 2000
 _PAIR = re.compile(rb"([A-Za-z0-9_.-]{1,60})=([^\s;,\"']{8,4096})")
 _SESSION = re.compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|secret|access")
+
+
+def _cookie_looks(text: bytes, place: int) -> int:
+    stop = text.find(b"\n", place, place + _COOKIE_LONGEST)
+    return (min(len(text) - place, _COOKIE_LONGEST) if stop < 0 else stop - place) // 64
 
 
 def read_cookie(text: bytes, place: int) -> tuple[Hit, ...]:
@@ -270,11 +280,16 @@ def read_tag(text: bytes, place: int) -> tuple[Hit, ...]:
     return _one(match.start(2), match.start(2) + len(value), "xml_secret", 0.85)
 
 
+def _manifest_looks(text: bytes, place: int) -> int:
+    return 8
+
+
 def read_manifest(text: bytes, place: int) -> tuple[Hit, ...]:
     """The values of a Kubernetes Secret, which are base64 of what they hide."""
-    end = text.find(b"\n---", place, place + _MANIFEST_LONGEST)
+    limit = place + _MANIFEST_LONGEST
+    ends = (text.find(end, place, limit) for end in (b"\n---", BORDER))
     hits = []
-    for match in _ENTRY.finditer(text, place, place + _MANIFEST_LONGEST if end < 0 else end):
+    for match in _ENTRY.finditer(text, place, min((end for end in ends if end >= 0), default=limit)):
         plain = unbase64(match[1])
         if plain is not None and len(match[1]) % 4 == 0 and len(plain) >= 4 and is_printable(plain):
             hits.append(Hit(match.start(1), match.end(1), "kubernetes_secret", 0.9))
@@ -294,19 +309,23 @@ READERS = (
     Reader(b"b", r"\b(?i:bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{6}", read_scheme),
     Reader(
         b"a",
-        r"(?i:authorization)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t]{0,2}[\"'\\]{0,4}"
-        r"(?:[A-Za-z-]{2,16}[ \t]{1,2})?[A-Za-z0-9_.~+/=-]{8}",
+        r"(?i:authorization)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t]{0,2}[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{2}",
         read_authorization,
     ),
-    Reader(b":", r"://[^\s/?#\"'<>@:]{0,64}:[^\s/\"'<>@]{1,128}@|://[A-Za-z0-9_-]{20,100}@", read_address),
+    Reader(b":", r"://(?:[^\s/?#\"'<>@:]{0,64}:[^\s/\"'<>@]{1,128}@|[A-Za-z0-9_-]{20,100}@)", read_address),
     Reader(
         b"?&",
         r"[?&](?i:key|sig|signature|auth|code|sid|x-amz-signature|x-amz-security-token"
-        r"|x-goog-signature)=[A-Za-z0-9_.%~+/-]{16}",
+        r"|x-goog-signature)=[A-Za-z0-9_.%~+/-]{4}",
         read_parameter,
     ),
     Reader(b"-", r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY", read_pem),
-    Reader(b"c", r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]{1,40}=", read_cookie),
+    Reader(
+        b"c",
+        r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]",
+        read_cookie,
+        looks=_cookie_looks,
+    ),
     Reader(
         b" \t",
         r"[ \t](?:-u|--user|--proxy-user)(?:[ \t]{1,2}|=)?[\"']?[A-Za-z0-9_.@+-]{1,64}:[^\s\"']{3}",
@@ -315,10 +334,14 @@ READERS = (
     Reader(
         b" \t",
         r"[ \t]--?[A-Za-z-]{0,20}(?:password|passwd|passphrase|token|secret|api-?key|pass"
-        r"|pw)[ \t]{1,2}[\"']?[^\s\-\"'|<>&;$]{6}",
+        r"|pw)[ \t]{1,2}[\"']?[^\s\-\"'|<>&;$]{2}",
         read_flag,
     ),
-    Reader(b"sr \t", r"sshpass[ \t]{1,3}-p[ \t]{0,2}[^\s]{4}|redis-cli[^\n|;]{0,60}[ \t]-a[ \t][^\s-]{4}", read_given),
+    Reader(
+        b"sr \t",
+        r"sshpass[ \t]{1,3}-p[ \t]{0,2}[^\s]{4}|redis-cli[ \t]",
+        read_given,
+    ),
     Reader(b" \t", r"[ \t]-p[A-Za-z0-9!@#%^*+_'\"][^\s/:=]{4}", read_given),
     Reader(b"p", _PASSWORD + r"[ \t]{1,3}" + _SAID + r"[\"'`*]{0,4}[A-Za-z!@#$%^&*_.-]{0,24}[0-9]", read_spoken),
     Reader(
@@ -328,10 +351,9 @@ READERS = (
     ),
     Reader(
         b"<",
-        r"<[A-Za-z0-9:_.-]{0,30}(?i:password|passwd|passphrase|secret|token|api-?key|privatekey)[A-Za-z0-9_.-]{0,12}"
-        r"(?:\s[^<>]{0,60})?>[^<\s][^<]{3}",
+        r"<[A-Za-z0-9:_.-]{0,30}(?i:password|passwd|passphrase|secret|token|api-?key|privatekey)",
         read_tag,
     ),
-    Reader(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", read_manifest),
-    Reader(b'"', r"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"[A-Za-z0-9+/]{12}", read_docker),
+    Reader(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", read_manifest, looks=_manifest_looks),
+    Reader(b'"', r"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"[A-Za-z0-9+/]{4}", read_docker),
 )

@@ -1,23 +1,23 @@
-"""Two passes over the bytes of a text for signs, and a closer look where there is one. Linear for any text.
+"""A few passes over the bytes of a text for signs, and a closer look where there is one. Linear for any text.
 
-One pass is for tokens with a form of their own, one for what only the surroundings give away: together they would make
-an automaton with too many states for texts without order.
+The signs are searched for in groups: one automaton for all of them would get a new state at nearly every byte of a text
+without order.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 
-from clew.redact import assigned, context, layers
-from clew.redact.flat import flatten
-from clew.redact.searching import Find, Hit, finder, walk
+from clew.redact import assigned, context, flat, layers
+from clew.redact.searching import BORDER, Find, Fuel, Hit, Look, finder, plain_finder, walk
 from clew.redact.services import Services
 from clew.redact.values import is_mixed
 
 _NEAR = 200
 _DEEPEST = 2
-_OTHER_ESCAPES = re.compile(rb"\\(?:u[0-9A-Fa-f]{4}|[bf])")
 _AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
 
 
@@ -28,69 +28,59 @@ class Engine:
         self._services = services
         self._encoded = re.compile("|".join(layers.base64_signs()).encode())
         self.token_signs = [*services.signs, *layers.base64_signs()]
-        self.context_signs = [*assigned.SIGNS, *[reader.sign for reader in context.READERS]]
-        self._find_token, self._find_context = finder(self.token_signs), finder(self.context_signs)
+        addresses = [reader.sign for reader in context.READERS if reader.read is context.read_address]
+        self.context_signs = [
+            *assigned.SIGNS,
+            *[reader.sign for reader in context.READERS if reader.read is not context.read_address],
+        ]
+        self.find_addresses = [plain_finder(sign) for sign in addresses]
+        self._find_token: Find = finder(self.token_signs)
+        self._find_context = [finder(self.context_signs), *self.find_addresses]
         self._readers: dict[int, list[context.Reader]] = {}
         for reader in context.READERS:
             for char in {*reader.starts, *reader.starts.upper()}:
                 self._readers.setdefault(char, []).append(reader)
 
-    @cached_property
-    def find_sign(self) -> Find:
-        """Finds the first sign of a secret, or of an escape that can hide one: a text without has none."""
-        signs = [*self.token_signs, *self.context_signs]
-        # Over bytes that were not made flat: a token may follow an escaped line end.
-        return finder([sign.replace(r"\b", r"(?:\b|\\[nrt])") for sign in signs] + [*layers.SIGNS])
+    def with_token(self, records: Sequence[bytes], fuel: Fuel) -> set[int]:
+        """The numbers of the JSON texts that hold a token with a form of its own, escapes and all.
 
-    def has_token(self, record: bytes) -> bool:
-        """True for JSON text that holds a token with a form of its own, escapes and all."""
-        plain = _OTHER_ESCAPES.sub(b" ", flatten(record))
-        return bool(walk(self._find_token, plain, self._look_at_record, apart=self._tokens_apart))
+        Where the looks are used up, a sign is enough.
+        """
+        starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
+        plain = flat.without_escapes(BORDER.join(records))
+        hits = walk(self._find_token, plain, self._look_at_token(0), fuel)
+        return {bisect_right(starts, hit.start) - 1 for hit in hits}
 
-    def all_hits(self, text: bytes) -> list[Hit]:
+    def all_hits(self, text: bytes, fuel: Fuel) -> list[Hit]:
         """Every secret in some flat bytes, and under their escapes."""
-        return self.hits(text) + layers.layered_hits(text, self.hits)
+        return self.hits(text, fuel) + layers.layered_hits(text, lambda plain: self.hits(plain, fuel), fuel)
 
-    def hits(self, text: bytes, depth: int = 0) -> list[Hit]:
+    def hits(self, text: bytes, fuel: Fuel, depth: int = 0) -> list[Hit]:
         """Every secret in some flat bytes."""
+        found = walk(self._find_token, text, self._look_at_token(depth), fuel)
+        for find in self._find_context:
+            found += walk(find, text, self._look_at_context, fuel)
+        return found
 
-        def at_token(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
-            return self._look_at_token(text, start, end, depth)
-
-        return walk(self._find_token, text, at_token, apart=self._tokens_apart) + walk(
-            self._find_context, text, self._look_at_context, apart=self._context_apart
-        )
-
-    def _tokens_apart(self) -> list[Find]:
-        return self._apart[0]
-
-    def _context_apart(self) -> list[Find]:
-        return self._apart[1]
-
-    @cached_property
-    def _apart(self) -> tuple[list[Find], list[Find]]:
-        """The finders of groups of signs that share few states."""
-        strong, weak, *shapes = self._services.signs
-        address = next(reader.sign for reader in context.READERS if reader.read is context.read_address)
-        others = [reader.sign for reader in context.READERS if reader.sign != address]
-        tokens = ([strong], [weak], shapes, layers.base64_signs())
-        return [finder(group) for group in tokens], [finder(group) for group in (assigned.SIGNS, [address], others)]
-
-    def _look_at_record(self, text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
-        return self._look_at_token(text, start, end, 0)
-
-    def _look_at_token(self, text: bytes, start: int, end: int, depth: int) -> tuple[tuple[Hit, ...], int]:
-        begin = start + 1 if text[start] == 0x5F else start
+    def _look_at_token(self, depth: int) -> Look:
         services = self._services
-        token = services.at(text, begin) or services.split(text, begin) or services.around(text, start)
-        if token is not None:
-            return (token, *_near(text, token)), token.end
-        if depth < _DEEPEST and self._encoded.match(text, start):
-            return layers.read_base64(text, start, lambda inside: self.hits(inside, depth + 1))
-        return (), end
 
-    def _look_at_context(self, text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+        def look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+            begin = start + 1 if text[start] == 0x5F else start
+            token = services.at(text, begin) or services.split(text, begin) or services.around(text, start)
+            if token is not None:
+                return (token, *_near(text, token)), token.end
+            if depth < _DEEPEST and self._encoded.match(text, start):
+                return layers.read_base64(text, start, lambda inside: self.hits(inside, fuel, depth + 1), fuel)
+            # The next may begin within what looked like the beginning of this one.
+            return (), begin + 2
+
+        return look
+
+    def _look_at_context(self, text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
         for reader in self._readers.get(text[start], ()):
+            if reader.looks is not None:
+                fuel.spend(reader.looks(text, start))
             hits = reader.read(text, start)
             if hits:
                 return hits, hits[-1].end
@@ -101,6 +91,8 @@ def _near(text: bytes, token: Hit) -> list[Hit]:
     """The secret half of a pair of AWS keys has no mark of its own; it stands near the other."""
     if token.rule != "aws_access_key":
         return []
-    begin = max(0, token.start - _NEAR)
-    around = _AWS_SECRET.finditer(text, begin, token.end + _NEAR)
+    begin, end = max(0, token.start - _NEAR), token.end + _NEAR
+    begin = max(begin, text.rfind(0, begin, token.start) + 1)
+    border = text.find(0, token.end, end)
+    around = _AWS_SECRET.finditer(text, begin, end if border < 0 else border)
     return [Hit(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if is_mixed(match[0])]

@@ -6,8 +6,11 @@ quotes stay; a reader of values takes the backslashes for part of the quote.
 
 from __future__ import annotations
 
+import re
+
 _CONTINUING = bytes(range(0x80, 0xC0))
 _ESCAPES = {b"n": b"\n\n", b"r": b"\r\r", b"t": b"\t\t"}
+_UNICODE = re.compile(rb"\\u[0-9A-Fa-f]{4}")
 _RARE = 100
 
 
@@ -34,6 +37,12 @@ def _flatten_few(text: bytes) -> bytes:
         plain = _ESCAPES.get(piece[:1])
         pieces += (b"\\", piece) if plain is None else (plain, piece[1:])
     return b"".join(pieces)
+
+
+def without_escapes(record: bytes) -> bytes:
+    """JSON text in which escapes are white space, but for those of signs; places stay. It has no escaped backslash."""
+    plain = flatten(record).replace(b"\\b", b"  ").replace(b"\\f", b"  ")
+    return _UNICODE.sub(b" " * 6, plain) if b"\\u" in plain else plain
 
 
 def to_characters(text: bytes, places: list[int]) -> list[int]:

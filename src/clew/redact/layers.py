@@ -5,20 +5,17 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import accumulate
-from urllib.parse import unquote_to_bytes
 
-from clew.redact.searching import Find, Hit, finder
+from clew.redact.searching import BORDER, ESCAPE, Find, Fuel, Hit, finder
 from clew.redact.values import is_printable, unbase64
 
 Look = Callable[[bytes], list[Hit]]
 
-_ESCAPE = re.compile(rb"\\+u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\/")
-_LONG = 1 << 16
+_ESCAPE = re.compile(rb"(\\+u00[2-7][0-9A-Fa-f]|%[2-7][0-9A-Fa-f]|\\/)")
 _AROUND = 1024
-_BETWEEN = b"\n\0\n"
 SIGNS = (r"\\u00[2-7][0-9A-Fa-f]", r"\\/", r"%(?:3[DdAa]|2[Bb6]|22|40|7[Bb])")
 _WORDS = (
     b"PASSWORD password SECRET secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY= ACCESS_KEY Bearer"
@@ -27,6 +24,10 @@ _WORDS = (
 _RUN = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 _PIECE = 512
+_MOST_ESCAPES = 10_000
+# So long a stretch is taken at once.
+_LONGEST_REGION = 1 << 14
+_RUN_PER_LOOK = 256
 _LONGEST = 1 << 16
 
 
@@ -41,13 +42,14 @@ def base64_signs() -> list[str]:
     return [re.escape(sign) for sign in sorted(signs) if len(sign) >= 5]
 
 
-def read_base64(text: bytes, place: int, look: Look) -> tuple[tuple[Hit, ...], int]:
+def read_base64(text: bytes, place: int, look: Look, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
     """The run of base64 around a sign, as one secret if the text inside holds one."""
     start = _start_of_run(text, place)
     match = _RUN.match(text, start, start + 2 * _LONGEST)
     if match is None or match.end() - start < 16:
         return (), place + 5
     run = match[0].rstrip(b"=")
+    fuel.spend(1 + len(run) // _RUN_PER_LOOK)
     inside = unbase64(run[: len(run) - len(run) % 4] if len(run) % 4 == 1 else run)
     if inside is None or not is_printable(inside) or not look(inside):
         return (), match.end()
@@ -66,26 +68,41 @@ def _start_of_run(text: bytes, place: int) -> int:
     return start
 
 
-def layered_hits(text: bytes, look: Look) -> list[Hit]:
-    """What is found under the escapes of a text, at its places in the text."""
+def layered_hits(text: bytes, look: Look, fuel: Fuel) -> list[Hit]:
+    """What is found under the escapes of a text, at its places in the text. Escapes are paid for."""
     if not (b"\\u00" in text or b"\\/" in text or b"%" in text):
         return []
-    # Where each place was takes longer to work out than to look whether there is anything to place.
-    regions = [(start, end) for start, end in _regions(text) if end - start < _LONG or look(_stripped(text[start:end]))]
-    return _hits_in(text, regions, look) if regions else []
+    regions: list[tuple[int, int]] = []
+    hidden: list[Hit] = []
+    for start, end in _regions(text):
+        cost = ESCAPE * (text.count(b"%", start, end) + text.count(b"\\", start, end))
+        if cost <= fuel.escapes:
+            fuel.escapes -= cost
+            regions.append((start, end))
+        else:
+            hidden += _crowded(text, start, end)
+    return hidden + (_hits_in(text, regions, look) if regions else [])
+
+
+def _crowded(text: bytes, start: int, end: int) -> Iterator[Hit]:
+    """All of a stretch, in each of the texts that it goes over."""
+    for piece in text[start:end].split(b"\0"):
+        if b"%" in piece or b"\\" in piece:
+            yield Hit(start, start + len(piece), "crowded", 0.3)
+        start += len(piece) + 1
 
 
 def _hits_in(text: bytes, regions: list[tuple[int, int]], look: Look) -> list[Hit]:
     """The stretches are looked at together, as one text: they are worth as many looks as that."""
-    stripped = [_strip(text[start:end], _ESCAPE) for start, end in regions]
-    begins = list(accumulate((len(plain) + len(_BETWEEN) for plain, _ in stripped), initial=0))
+    stripped = [_strip(text[start:end]) for start, end in regions]
+    begins = list(accumulate((len(plain) + len(BORDER) for plain, _ in stripped), initial=0))
 
     def origin(place: int) -> int:
         number = min(bisect_right(begins, place), len(regions)) - 1
         plain, inner = stripped[number]
         return regions[number][0] + inner(min(place - begins[number], len(plain)))
 
-    hits = look(_BETWEEN.join(plain for plain, _ in stripped))
+    hits = look(BORDER.join(plain for plain, _ in stripped))
     placed = (Hit(origin(hit.start), origin(hit.end), hit.rule, hit.confidence) for hit in hits)
     return [hit for hit in placed if hit.start < hit.end]
 
@@ -99,7 +116,7 @@ def _regions(text: bytes) -> list[tuple[int, int]]:
         if first < 0:
             return regions
         start, end = max(0, first - _AROUND), min(length, last + _AROUND)
-        if regions and start <= regions[-1][1]:
+        if regions and start <= regions[-1][1] and end - regions[-1][0] <= _LONGEST_REGION:
             regions[-1] = (regions[-1][0], end)
         else:
             regions.append((start, end))
@@ -112,22 +129,30 @@ def _telling() -> Find:
     return finder(SIGNS)
 
 
-def _stripped(text: bytes) -> bytes:
-    plain = unquote_to_bytes(text.replace(b"\\/", b"/"))
-    return plain.decode("unicode_escape", "ignore").encode("utf-8", "replace") if b"\\u00" in plain else plain
+class _Plain(dict[bytes, bytes]):
+    """What escapes stand for."""
+
+    def __missing__(self, escape: bytes) -> bytes:
+        plain = b"/" if escape == b"\\/" else bytes([int(escape[-2:], 16)])
+        if len(self) < _MOST_ESCAPES:
+            self[escape] = plain
+        return plain
 
 
-def _strip(text: bytes, escape: re.Pattern[bytes]) -> tuple[bytes, Callable[[int], int]]:
-    """The text without escapes of one kind, and where a place in it was before."""
-    pieces: list[bytes] = []
-    # After each escape: how long the stripped text is, and how much longer the original.
-    ends, shifts = [0], [0]
-    last = length = 0
-    for match in escape.finditer(text):
-        pieces += (text[last : match.start()], bytes([int(match[match.lastindex], 16)]) if match.lastindex else b"/")
-        length += match.start() - last + 1
-        last = match.end()
-        ends.append(length)
-        shifts.append(last - length)
-    pieces.append(text[last:])
-    return b"".join(pieces), lambda place: place + shifts[bisect_right(ends, place) - 1]
+_PLAIN = _Plain()
+
+
+def _strip(text: bytes) -> tuple[bytes, Callable[[int], int]]:
+    """The text without escapes, and where a place in it was before."""
+    pieces = _ESCAPE.split(text)
+    escapes = pieces[1::2]
+    # How many bytes stand before each escape, and how many in all escapes to it. An escape is one byte afterwards.
+    before = list(accumulate(map(len, pieces[:-1:2])))
+    within = list(accumulate(map(len, escapes)))
+    pieces[1::2] = map(_PLAIN.__getitem__, escapes)
+
+    def origin(place: int) -> int:
+        passed = bisect_right(range(len(before)), place, key=lambda number: before[number] + number + 1)
+        return place + (within[passed - 1] - passed if passed else 0)
+
+    return b"".join(pieces), origin

@@ -54,6 +54,17 @@ class Joint(NamedTuple):
     """Only what lies across counts, and only where it is beyond doubt: the texts are whole by themselves."""
 
 
+class Collected(NamedTuple):
+    """The texts of one value."""
+
+    found: list[Leaf]
+    joints: list[Joint]
+    cut: list[str]
+    """Titles and the like, which may end in the middle of something."""
+    nested: list[str]
+    """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+
+
 class Leaves:
     """Collects the texts of values, one value after the other; remembers which file a call was about."""
 
@@ -62,22 +73,14 @@ class Leaves:
         """The credential files that calls were about, by the ids of the calls."""
         self.clean: set[str] = set()
         """Texts that were looked at before, and held nothing."""
-        self.found: list[Leaf] = []
-        self.joints: list[Joint] = []
-        self.cut: list[str] = []
-        """Titles and the like, which may end in the middle of something."""
-        self.nested: list[str] = []
-        """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+        self._into = Collected([], [], [], [])
         self.sift: Callable[[list[JSON]], list[JSON]] | None = None
         """Chooses the items of a long list that must be met."""
         self._stack: list[tuple[JSON, str, str | None]] = []
 
-    def collect(self, value: JSON, path: str | None = None) -> None:
-        """Meet every text of a value, and forget those of the value before."""
-        self.found.clear()
-        self.joints.clear()
-        self.nested.clear()
-        self.cut.clear()
+    def collect(self, value: JSON, path: str | None = None) -> Collected:
+        """Meet every text of a value."""
+        self._into = collected = Collected([], [], [], [])
         stack = self._stack
         stack.append((value, "", path))
         while stack:
@@ -89,6 +92,7 @@ class Leaves:
                 self._list(item, key, path)
             elif kind is str:
                 self._text(item, key, path)
+        return collected
 
     def _object(self, value: dict[str, JSON], own: str, path: str | None) -> None:
         clean, stack = self.clean, self._stack
@@ -109,34 +113,34 @@ class Leaves:
             elif kind is int and item >= LEAST_NUMBER and not counts:
                 self._number(item, key)
             if len(key) >= SHORTEST_KEY and key not in clean:
-                self.found.append(Leaf(key))
+                self._into.found.append(Leaf(key))
 
     def _number(self, number: int, key: str) -> None:
         digits = str(number)
         if len(digits) <= MOST_DIGITS and not is_count(key) and not is_left(key, digits):
-            self.found.append(Leaf(digits, f'"{key}": ' if key else ""))
+            self._into.found.append(Leaf(digits, f'"{key}": ' if key else ""))
 
     def _text(self, text: str, key: str, path: str | None) -> None:
         if is_left(key, text):
             return
         told = told_by(key)
         if told.is_cut:
-            self.cut.append(text)
+            self._into.cut.append(text)
         if len(text) > 1 and text[0] in '{["' and text[-1] in '}]" \n':
             value = read(text)
             if type(value) is dict or type(value) is list or (type(value) is str and value != text):
-                self.nested.append(text)
+                self._into.nested.append(text)
                 self._stack.append((value, key, path))
                 return
         if path is not None and key in _OTHER_WORDS:
             path = None
         if key and (path is not None or told.names_secret):
             quote = '"' if _PLAIN.fullmatch(text) is not None else ""
-            self.found.append(Leaf(text, f'"{key}": {quote}', quote, path))
+            self._into.found.append(Leaf(text, f'"{key}": {quote}', quote, path))
             if path is None:
                 return
         if len(text) >= SHORTEST:
-            self.found.append(Leaf(text, path=path))
+            self._into.found.append(Leaf(text, path=path))
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
         kinds = set(map(type, items))
@@ -161,7 +165,7 @@ class Leaves:
         is_block = any("-----BEGIN" in text for text in texts)
         if is_block or (len(texts) <= _MOST_WORDS and sum(map(len, texts)) <= _MOST_JOINED):
             windows = tuple((text, 0, len(text)) for text in texts)
-            self.joints.append(Joint(windows, "\n" if is_block else " "))
+            self._into.joints.append(Joint(windows, "\n" if is_block else " "))
 
     def _edges(self, blocks: list[JSON]) -> None:
         """Two blocks of text that follow each other: a value may begin in one and end in the other."""
@@ -169,7 +173,7 @@ class Leaves:
         for one, other in pairwise(texts):
             if one and other and not one[-1].isspace() and not other[0].isspace():
                 windows = (one, max(len(one) - _EDGE, 0), len(one)), (other, 0, min(len(other), _EDGE))
-                self.joints.append(Joint(windows, "", is_seam=True))
+                self._into.joints.append(Joint(windows, "", is_seam=True))
 
     def _path_of(self, value: dict[str, JSON]) -> str | None:
         """The credential file that an object is about: it names it, or the call it answers did."""

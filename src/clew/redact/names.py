@@ -17,9 +17,11 @@ SIGNS = (
     # Not `tokens`, which are counted, thousands of times in a transcript.
     r"[A-Za-z0-9_.-]{0,12}|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]{0,12})?"
 )
+# Those of them that may have a phrase for a value.
+PHRASED = "passw(?:or)?d|passphrase|passcode|pwd|secret|mnemonic|seed_phrase|(?:secret|recovery|seed)[_ -]?phrase"
 
 _SPLIT = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_PASSWORD = frozenset("password passwd passphrase passcode pwd pass passwords pw".split())
+_PASSWORD = frozenset("password passwd passphrase passcode pwd pass passwords pw phrase".split())
 _SECRET = frozenset(
     "secret secrets token tokens credential credentials auth apikey authkey pat mnemonic cred creds jwt".split()
 )

@@ -5,16 +5,17 @@ Bytes that are no UTF-8 pass through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import islice
+from operator import itemgetter
 from typing import BinaryIO
 
-from clew.io.records import MAX_LINE, read_lines
+from clew.io.records import MAX_LINE, read_texts
 from clew.model.json import JSON
 from clew.redact.jsontext import MISSING, read
-from clew.redact.stamping import stamped
-from clew.redact.tree import Record, Redactor, batches
+from clew.redact.stamping import BEGINNING, stamped
+from clew.redact.tree import Redactor, batches
 
 Open = Callable[[], BinaryIO]
 """Opens a file at its beginning; packed ones cannot go back there."""
@@ -39,33 +40,38 @@ def masked_parts(opened: Open, redactor: Redactor, path: str | None = None) -> I
 
 def _masked(parts: Iterable[bytes], redactor: Redactor, path: str | None) -> Iterator[tuple[bytes, bytes]]:
     for batch in batches(parts, len):
-        held = redactor.held(batch, path)
-        last = 0
-        for number in held:
-            yield from ((raw, raw) for raw in batch[last:number])
-            yield batch[number], mask(batch[number], redactor, path)
-            last = number + 1
-        yield from ((raw, raw) for raw in batch[last:])
+        # A packed original goes, secrets and all.
+        kept = [b"" if raw.startswith(_ORIGIN) else raw for raw in batch]
+        for number, masked in redactor.changed(kept, path).items():
+            kept[number] = stamped(masked, redactor.stamp()) if masked.startswith(BEGINNING) else masked
+        yield from zip(batch, kept, strict=True)
 
 
 def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> int:
     """Learn what a file holds, without masking it; returns how many parts it has."""
-    return redactor.learn_records(((raw, None) for raw in _parts(opened)), _value, path)
+    return redactor.learn_lines(_parts(opened), _value, path)
 
 
 def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
     """A line, a document or a text, masked."""
-    if raw.startswith(_ORIGIN):
-        return b""  # the packed original of a converted session, secrets and all
-    text = _text(raw)
-    masked = redactor.line(text, path)
-    if masked is text or masked == text:
-        return raw
-    return stamped(masked.encode("utf-8", "surrogateescape"), redactor.stamp())
+    return masks([raw], redactor, path)[0]
 
 
-def _value(record: Record) -> JSON:
-    raw = record[0]
+def masks(raws: Sequence[bytes], redactor: Redactor, path: str | None = None) -> list[bytes]:
+    """Lines, documents or texts, masked; the packed original of a converted session goes, secrets and all."""
+    texts = ["" if raw.startswith(_ORIGIN) else _text(raw) for raw in raws]
+    found = []
+    for raw, text, masked in zip(raws, texts, redactor.lines(texts, path), strict=True):
+        is_same = masked is text or masked == text
+        found.append((raw if text else b"") if is_same else stamped(_bytes(masked), redactor.stamp()))
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _value(raw: bytes) -> JSON:
     if raw.startswith(_ORIGIN):
         return None
     value = read(_text(raw)) if raw.lstrip()[:1] in (b"{", b"[") else MISSING
@@ -86,7 +92,7 @@ def _parts(opened: Open) -> Iterator[bytes]:
                 break
         if head.lstrip()[:1] == b"{" and read(_text(head.lstrip())) is not MISSING:
             yield from BytesIO(head)
-            yield from (text for text, _, _, _ in read_lines(stream))
+            yield from map(itemgetter(0), read_texts(stream))
             return
         while part := head + stream.read(PIECE):
             yield part + stream.readline(MAX_LINE)

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from clew.redact import national
-from clew.redact.searching import Find, Hit, finder, walk
+from clew.redact.searching import Find, Fuel, Hit, finder, walk
 
 _EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
 _NUMBER = r"[0-9](?:[ -]?[0-9]){11,18}"
@@ -34,6 +34,13 @@ _FILES = re.compile(
     rb"|whl|mjs|cjs|rb|lua|java|kt|swift|php|pl|cpp|hpp|service|timer|target|socket)$"
 )
 _FRACTION = re.compile(rb"[0-9]\.$")
+_NUMBERS = re.compile(rb"[0-9]+(?:[ -][0-9]+)+")
+_LONGEST_RUN = 80
+# In fours; as on some cards in four, six and the rest; or all together.
+_GROUPED = re.compile(
+    rb"(?<![0-9-])(?P<first>[0-9]{4})(?:(?P<four>(?P<by>[ -])[0-9]{4}(?:(?P=by)[0-9]{4}){2})(?:(?P=by)[0-9]{1,3})?"
+    rb"|(?P<with>[ -])[0-9]{6}(?P=with)[0-9]{4,5}|[0-9]{10,15}(?![0-9]))(?![0-9])"
+)
 _DATE = re.compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
 # Names of numbers that are no person's, though one in ten would pass for a card.
 _COUNTED = re.compile(
@@ -59,27 +66,50 @@ def find_signs() -> tuple[Find, ...]:
     return tuple(finder(group) for group in GROUPS[:-1])
 
 
-def pii_hits(text: bytes) -> list[Hit]:
+def pii_hits(text: bytes, fuel: Fuel) -> list[Hit]:
     """Every personal number and address in some bytes."""
-    return [hit for find in find_signs() for hit in walk(find, text, _look, wary=False)] + national.national_hits(text)
+    return [hit for find in find_signs() for hit in walk(find, text, _look, fuel, wary=False)] + national.national_hits(
+        text, fuel
+    )
 
 
-def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
-    hit = _judge(text, start, end)
-    return ((hit,), end) if hit else ((), end)
+def _look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+    hit = _judge(text, start, end) or (_card_among(text, start) if text[start : start + 1].isdigit() else None)
+    return ((hit,), hit.end) if hit else ((), end)
 
 
 def _judge(text: bytes, start: int, end: int) -> Hit | None:
     value = text[start:end]
     if b"@" in value:
         return _email(text, start)
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if _joins(before) or _joins(after) or _FRACTION.match(text[start - 2 : start]):
+    if _is_part(text, start, end):
         return None
     rule = _rule(value)
     if not rule or (value.isdigit() and _COUNTED.search(text[max(0, start - 24) : start])):
         return None
     return Hit(start, end, rule, 0.9)
+
+
+def _card_among(text: bytes, start: int) -> Hit | None:
+    """A card with other numbers before it or behind it: what goes with what, only its groups tell."""
+    run = _NUMBERS.match(text, start, start + _LONGEST_RUN)
+    place, stop = start, run.end() if run else start
+    while group := _GROUPED.search(text, place, stop):
+        for end in {group.end(), group.end("four")} - {-1}:
+            digits = group[0][: end - group.start()].translate(None, b" -")
+            counted = end - group.start() == len(digits) and _COUNTED.search(
+                text[max(0, group.start() - 24) : group.start()]
+            )
+            if is_card(digits) and not counted and not _is_part(text, group.start(), end):
+                return Hit(group.start(), end, "card", 0.85)
+        place = group.end("first") + 1
+    return None
+
+
+def _is_part(text: bytes, start: int, end: int) -> bool:
+    """Digits that belong to a longer number, an id, a version or a fraction."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return _joins(before) or _joins(after) or _FRACTION.match(text[start - 2 : start]) is not None
 
 
 def _joins(char: bytes) -> bool:

@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
-from clew.redact.searching import Find, Hit, finder, walk
+from clew.redact.searching import Find, Fuel, Hit, finder, plain_finder, walk
 
-_HOME = r"(?:/home/|/Users/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}|/mnt/[a-z]/Users/)[^\s/\\\"'`:<>|*?,;)]{1,64}"
+_HOME = r"(?:/home/|/Users/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}|/mnt/[a-z]/Users/)[^\s/\\\"'`:<>|*?,;)]"
 _ENCODED = r"-(?:home|Users)-[A-Za-z0-9]{1,32}-"
 _PRIVATE = r"\b(?:10\.[0-9]{1,3}|192\.168|172\.(?:1[6-9]|2[0-9]|3[01]))\.[0-9]{1,3}\.[0-9]{1,3}\b"
 # Only how a host ends: what goes before is read backwards.
 _HOST = r"[A-Za-z0-9]\.(?:local|lan|internal|corp|home|intranet)\b"
-_AT = r"\b[a-z_][a-z0-9_-]{0,31}@[A-Za-z0-9][A-Za-z0-9-]{1,62}(?::[~/]|[$#%] )"
-SIGNS = (_HOME, _ENCODED, _PRIVATE, _HOST, _AT)
+# What goes before the sign is read backwards here, too.
+AT = r"@[A-Za-z0-9][A-Za-z0-9-]{1,62}(?::[~/]|[$#%] )"
+OTHER_SIGNS = (_ENCODED, _PRIVATE, _HOST)
+SIGNS = (_HOME, *OTHER_SIGNS)
+# The user in a home path of JSON text, where a backslash is written twice, or more often within JSON.
+_HOMES = re.compile(
+    rb"(/(?:home|Users)/|\\(?<=[A-Za-z]:\\)\\(?:\\\\){0,7}Users(?:(?:\\\\){1,8}|/))"
+    rb"([^\s/\\\"'`:<>|*?,;)]{1,64})"
+)
 
-_USER = re.compile(rb"(.*[\\/])([^\\/]+)$", re.DOTALL)
+_USER = re.compile(rb"[^\s/\\\"'`:<>|*?,;)]{1,64}")
+_LOGIN = re.compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
+_LONGEST_LOGIN = 32
 _SHARED = frozenset(
     b"shared public default all user users runner runneradmin ubuntu vscode node app git you me username name".split()
 )
 
 
 @lru_cache(maxsize=1)
-def _find() -> Find:
-    return finder(SIGNS)
+def _finds() -> tuple[Find, Find]:
+    return finder(SIGNS), plain_finder(AT)
 
 
-def find_sign(text: bytes, start: int, end: int) -> tuple[int, int]:
-    """The first place that may name somebody."""
-    return _find()(text, start, end)
+def with_users(text: bytes, shown: Mapping[bytes, bytes]) -> bytes:
+    """JSON text with every user of a home path as it is to be shown. All are replaced at once, however many."""
+    pieces = _HOMES.split(text)
+    pieces[2::3] = map(shown.__getitem__, pieces[2::3])
+    return b"".join(pieces)
 
 
-def place_hits(text: bytes) -> list[Hit]:
+def is_nobody(user: bytes) -> bool:
+    """A folder that is no person's, or a placeholder."""
+    return user.lower() in _SHARED or user[:1] in b"$<{%.["
+
+
+def place_hits(text: bytes, fuel: Fuel) -> list[Hit]:
     """Every name of a user, host or private address in some bytes."""
-    return walk(_find(), text, _look, wary=False)
+    return [hit for find in _finds() for hit in walk(find, text, _look, fuel, wary=False)]
 
 
 _HOST_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-."
@@ -47,9 +64,9 @@ def _start_of_host(text: bytes, end: int) -> int:
     return end - len(b".".join(labels).lstrip(b"-."))
 
 
-def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def _look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
     hit = _judge(text, start, end)
-    return ((hit,), end) if hit else ((), end)
+    return ((hit,), max(end, hit.end)) if hit else ((), end)
 
 
 def _is_file_or_call(text: bytes, start: int, end: int) -> bool:
@@ -69,12 +86,11 @@ def _judge(text: bytes, start: int, end: int) -> Hit | None:
     numbers = value.split(b".")
     if len(numbers) == 4 and all(part.isdigit() for part in numbers):
         return Hit(start, end, "private_address", 0.9) if all(int(part) < 256 for part in numbers) else None
-    if b"@" in value:
-        return Hit(start, start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8)
-    match = _USER.match(value)
-    if match is None:
+    if first == b"@":
+        login = _LOGIN.search(text, max(0, start - _LONGEST_LOGIN), start)
+        return Hit(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
+    user = _USER.match(text, end - 1) if text[end - 2] in b"/\\" else None
+    if user is None:
         start = _start_of_host(text, end)
         return None if _is_file_or_call(text, start, end) else Hit(start, end, "host_name", 0.7)
-    if match[2].lower() in _SHARED or match[2][:1] in b"$<{%.[":
-        return None
-    return Hit(start + match.start(2), end, "user_name", 0.9)
+    return None if is_nobody(user[0]) else Hit(user.start(), user.end(), "user_name", 0.9)

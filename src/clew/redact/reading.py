@@ -34,6 +34,17 @@ _SAID = re.compile(
     rb"|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self|^this|hash|postgres|mysql|mongo|redis|local|guest"
     rb"|example|external|internal"
 )
+_WORDS = re.compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#$%^&*_'-]{2,20}){1,23}")
+_PHRASE_LINE = re.compile(rb"([a-z][a-z0-9]{1,19}(?:[ -][a-z][a-z0-9]{1,19}){3,23})(?=[ \t]*(?:[\r\n\0#]|\Z))")
+_SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
+# Words that make a sentence of others.
+_FUNCTION = frozenset(
+    b"the an is are was be to your you my our their its for of and or in on at with by from as if it this that these"
+    b" must not no can could may should will would has have had do does did please than then when where who why how"
+    b" what which we they he she i me us them least more less only too so but use used using see here there long short"
+    b" wrong bad good contains characters character letters digits min max stored saved sent given read set get got"
+    b" provided rotated expired stays stay lives live kept goes match matches matched".split()
+)
 
 
 class Value(NamedTuple):
@@ -87,9 +98,27 @@ def stands_for_another(value: bytes) -> bool:
     return bool(_PATH.match(value)) and chance(value) < 12
 
 
+def is_phrase(value: bytes) -> bool:
+    """A passphrase: some words that make no sentence."""
+    words = value.split(b" ")
+    if not _WORDS.fullmatch(value) or len(value) < 12 or _SAID.search(value) or is_filler(value):
+        return False
+    if not _FUNCTION.isdisjoint(word.lower() for word in words):
+        return len(words) in _SEED_LENGTHS and value.islower()
+    return len(words) >= 3 and sum(map(len, words)) >= 10
+
+
+def read_phrase(text: bytes, place: int) -> int | None:
+    """Where a phrase ends that begins here, has no quotes, and goes to the end of its line."""
+    match = _PHRASE_LINE.match(text, place)
+    return match.end(1) if match is not None and is_phrase(match[1]) else None
+
+
 def is_secret(value: bytes, quoted: bool) -> bool:
     """A key or token: chance, not words, not code. A long one is judged by its beginning."""
     value = value[:_ENOUGH]
+    if quoted and b" " in value:
+        return len(value.split(b" ")) in _SEED_LENGTHS and is_phrase(value)
     if len(value) < 8 or b" " in value or value.isdigit() or stands_for_another(value):
         return False
     if not quoted and _CODE.search(value) and chance(value) < 24:
@@ -109,6 +138,8 @@ def _is_strong(value: bytes) -> bool:
 def is_password(value: bytes, quoted: bool, capital: bool) -> bool:
     """A password: nearly anything, but a word only where it can be nothing else."""
     value = value[:_ENOUGH]
+    if quoted and b" " in value:
+        return is_phrase(value)
     if len(value) < 4 or b" " in value or stands_for_another(value):
         return False
     if _LETTERS.fullmatch(value):

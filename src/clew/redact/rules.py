@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
-from clew.redact import flat, national, pii, places
+from clew.redact import flat, pii, places
 from clew.redact.engine import Engine
 from clew.redact.files import file_hits
 from clew.redact.finding import Finding
 from clew.redact.known import Known
 from clew.redact.marks import MARKER_BYTES
-from clew.redact.searching import Find, Hit
+from clew.redact.searching import BORDER, Fuel, Hit, each
 from clew.redact.services import Services, builtin
-from clew.redact.sieve import Sieve
+from clew.redact.sieve import Sieve, find_places
 
 # What is left of a finding around a marker counts only if it could be a value by itself.
 _SHORTEST_REST = 8
 _MOST_INSIDE = 1000
-_SHORT = 4096
-_SECRETS = frozenset({"secret"})
+# So much around what may be a host or a user is enough to tell where it begins and ends.
+_BEFORE, _BEHIND = 300, 100
+_BORDER = BORDER.decode()
+# So much of a long finding is looked at again, since a known value may reach into it.
+_EDGE = 256
 
 
 class UserRule(NamedTuple):
@@ -41,6 +44,15 @@ class Allowed(NamedTuple):
     rules: frozenset[str] = frozenset()
 
 
+_NOTHING = Allowed()
+# The rules that `services.toml` does not hold.
+_OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
+    cli_password cli_secret cookie credential_file crowded docker_auth env_file key_file known_value kubernetes_secret
+    private_key spoken_password spoken_secret url_parameter url_password url_token xml_secret
+    br_cpf ca_sin card de_tax_id email es_dni iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone pl_pesel ssn
+    host_name private_address user_and_host user_name""".split()
+
+
 class Rules:
     """Rules, ready to run. `version` changes whenever a text could be judged differently."""
 
@@ -50,7 +62,7 @@ class Rules:
         self.version = version
         self._engine = engine
         self._user = tuple(user)
-        self._allowed = allowed or Allowed()
+        self._allowed = allowed or _NOTHING
         self._sieves: dict[frozenset[str], Sieve] = {}
 
     def sieve(self, kinds: frozenset[str]) -> Sieve | None:
@@ -62,91 +74,155 @@ class Rules:
         return self._sieves[kinds]
 
     def findings(
-        self, text: str, kinds: frozenset[str], path: str | None = None, known: Known | None = None
-    ) -> list[Finding]:
-        """What these rules find of some kinds."""
-        raw = flat.to_bytes(text)
-        if not path and not known and self._without_sign(raw, kinds):
-            return []
-        found = list(self._found(raw, kinds, path, known))
-        if not found:
-            return []
-        return _to_findings(raw, _merged(_outside_markers(raw, filter(self._stays(raw), found))))
+        self,
+        texts: Sequence[str],
+        kinds: frozenset[str],
+        *,
+        known: Known | None = None,
+        paths: Mapping[int, str] | None = None,
+        fuel: Fuel | None = None,
+    ) -> dict[int, list[Finding]]:
+        """What these rules find of some kinds, by the numbers of the texts that hold something.
 
-    def suspects(self, texts: Sequence[str], kinds: frozenset[str], known: Known | None = None) -> list[int]:
-        """The numbers of the texts that may hold something; the others hold nothing."""
-        joined = flat.to_bytes("\0".join(texts))
-        if joined.count(0) != len(texts) - 1:
-            return list(range(len(texts)))
-        return sorted({index for find in self._finders(kinds, known) for index in _touched(find, joined)})
+        All texts are searched as one. `paths` are the files that some of them were read from; `fuel` is shared by
+        calls that belong together.
+        """
+        fuel = Fuel() if fuel is None else fuel
+        found: dict[int, list[Finding]] = {}
+        for numbers in _searched_together(texts, paths or {}):
+            whole = _Joined([texts[number] for number in numbers])
+            path = paths.get(numbers[0]) if paths else None
+            hits = [pair for pair in self._found(whole, kinds, path, known, fuel) if self._stays(whole.raw, pair[0])]
+            for index, findings in whole.findings(hits).items():
+                found[numbers[index]] = findings
+        return found
 
-    def _without_sign(self, raw: bytes, kinds: frozenset[str]) -> bool:
-        """Most texts have none, and most are short: this is all that they cost."""
-        if len(raw) > _SHORT or kinds != _SECRETS or self._user:
-            return False
-        return self._engine.find_sign(raw, 0, len(raw))[0] < 0
+    def with_known(self, text: str, found: list[Finding], known: Known) -> list[Finding]:
+        """What was found in a text before, and the values in it that are known since."""
+        gaps = list(_gaps(found, len(text)))
+        whole = _Joined([text[start:end] for start, end in gaps])
+        hits = [(hit, "secret") for hit in known.hits(whole.raw) if self._stays(whole.raw, hit)]
+        both = [(Hit(each.start, each.end, each.rule, each.confidence), each.kind) for each in found]
+        for number, more in whole.findings(hits).items():
+            at = gaps[number][0]
+            both += [(Hit(at + each.start, at + each.end, each.rule, each.confidence), each.kind) for each in more]
+        return [Finding(hit.start, hit.end, hit.rule, kind, hit.confidence) for hit, kind in _merged(both)]
 
-    def _finders(self, kinds: frozenset[str], known: Known | None) -> Iterator[Find]:
-        if "secret" in kinds:
-            yield self._engine.find_sign
-            if known:
-                yield known.find
-        if "pii" in kinds:
-            yield from pii.find_signs()
-            yield national.find_sign()
-        if "path" in kinds:
-            yield places.find_sign
-        yield from (_find_of(rule.pattern) for rule in self._user if rule.kind in kinds)
+    def hides_user(self, user: bytes) -> bool:
+        """True for the name of a user in a home path that must not be shown."""
+        return not places.is_nobody(user) and self._stays(user, Hit(0, len(user), "user_name", 0.9))
+
+    def places(self, record: bytes, fuel: Fuel) -> list[Hit] | None:
+        """What names the machine in a record, given as JSON text; None where nested escapes need a closer look."""
+        found: list[tuple[Hit, str]] = []
+        for begin, end in _around(record):
+            if b"\\\\" in record[begin:end]:
+                return None
+            for hit in places.place_hits(flat.without_escapes(record[begin:end]), fuel):
+                moved = hit._replace(start=hit.start + begin, end=hit.end + begin)
+                # What begins where the stretch does may be the rest of something longer.
+                if (hit.start or not begin) and self._stays(record, moved):
+                    found.append((moved, "path"))
+        return [hit for hit, _ in _merged(_outside_markers(record, found))] if found else []
 
     def _found(
-        self, raw: bytes, kinds: frozenset[str], path: str | None, known: Known | None
+        self, whole: _Joined, kinds: frozenset[str], path: str | None, known: Known | None, fuel: Fuel
     ) -> Iterable[tuple[Hit, str]]:
+        raw = whole.raw
         plain = flat.flatten(raw)
         if "secret" in kinds:
-            yield from ((hit, "secret") for hit in self._engine.all_hits(plain))
+            yield from ((hit, "secret") for hit in self._engine.all_hits(plain, fuel))
             if path:
                 yield from ((hit, "secret") for hit in file_hits(plain, path))
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
-            yield from ((hit, "pii") for hit in pii.pii_hits(plain))
+            yield from ((hit, "pii") for hit in pii.pii_hits(plain, fuel))
         if "path" in kinds:
-            yield from ((hit, "path") for hit in places.place_hits(raw))
+            yield from ((hit, "path") for hit in places.place_hits(raw, fuel))
         for rule in self._user:
             if rule.kind in kinds:
-                spans = (match.span() for match in rule.pattern.finditer(raw))
-                yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in spans if end > start)
+                yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in whole.spans(rule.pattern))
 
-    def _stays(self, raw: bytes) -> Any:
+    def _stays(self, raw: bytes, hit: Hit) -> bool:
+        """False for what the user allows."""
         allowed = self._allowed
-
-        def stays(pair: tuple[Hit, str]) -> bool:
-            value = raw[pair[0].start : pair[0].end]
-            return not (
-                pair[0].rule in allowed.rules
-                or value in allowed.values
-                or any(pattern.fullmatch(value) for pattern in allowed.patterns)
-            )
-
-        return stays
+        if allowed is _NOTHING:
+            return True
+        value = raw[hit.start : hit.end]
+        return not (
+            hit.rule in allowed.rules
+            or value in allowed.values
+            or any(pattern.fullmatch(value) for pattern in allowed.patterns)
+        )
 
 
-def _touched(find: Find, joined: bytes) -> Iterator[int]:
-    """The numbers of the texts in which something is found; NUL stands between them."""
-    place, index, length = 0, 0, len(joined)
-    while place < length:
-        start, _ = find(joined, place, length)
-        if start < 0:
-            return
-        index += joined.count(0, place, start)
-        yield index
-        place, index = joined.find(0, start) + 1, index + 1
-        if not place:
-            return
+def _gaps(found: Iterable[Finding], length: int) -> Iterator[tuple[int, int]]:
+    """What is left of a text besides the inner parts of long findings, which are hidden anyway."""
+    place = 0
+    for finding in found:
+        if finding.end - finding.start > 2 * _EDGE:
+            yield place, finding.start + _EDGE
+            place = finding.end - _EDGE
+    yield place, length
 
 
-def _find_of(pattern: Any) -> Find:
-    return lambda text, start, end: match.span() if (match := pattern.search(text, start, end)) else (-1, -1)
+def _around(record: bytes) -> Iterator[tuple[int, int]]:
+    """Stretches of JSON text around all that may name the machine; none begins or ends within an escape."""
+    begin = end = -1
+    for first, last in sorted(span for find in find_places() for span in each(find, record)):
+        if end < 0 or first - _BEFORE > end:
+            if end >= 0:
+                yield begin, end
+            begin = max(0, first - _BEFORE)
+            while begin and record[begin - 1] == 0x5C:
+                begin -= 1
+        end = min(len(record), last + _BEHIND)
+    if end >= 0:
+        yield begin, end
+
+
+def _searched_together(texts: Sequence[str], paths: Mapping[int, str]) -> Iterator[list[int]]:
+    """The numbers of texts that can be searched as one, and of each that cannot."""
+    alone = {number for number, text in enumerate(texts) if "\0" in text}.union(paths)
+    together = [number for number in range(len(texts)) if number not in alone] if alone else list(range(len(texts)))
+    if together:
+        yield together
+    yield from ([number] for number in sorted(alone))
+
+
+class _Joined:
+    """Texts as one, for one search."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self.raw = flat.to_bytes(_BORDER.join(texts))
+
+    @cached_property
+    def _pieces(self) -> list[bytes]:
+        return list(map(flat.to_bytes, self._texts))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((len(piece) + len(BORDER) for piece in self._pieces[:-1]), initial=0))
+
+    def spans(self, pattern: Any) -> Iterator[tuple[int, int]]:
+        """Where an expression fits one of the texts."""
+        for start, piece in zip(self._starts, self._pieces, strict=True):
+            found = (match.span() for match in pattern.finditer(piece))
+            yield from ((start + first, start + last) for first, last in found if last > first)
+
+    def findings(self, hits: list[tuple[Hit, str]]) -> dict[int, list[Finding]]:
+        """Hits dealt out to the texts that they lie in."""
+        found: dict[int, list[tuple[Hit, str]]] = {}
+        for hit, kind in _merged(_outside_markers(self.raw, hits)) if hits else ():
+            number = bisect_right(self._starts, hit.start) - 1
+            while number < len(self._starts) and (start := self._starts[number]) < hit.end:
+                first, last = max(0, hit.start - start), min(len(self._pieces[number]), hit.end - start)
+                if first < last:
+                    found.setdefault(number, []).append((hit._replace(start=first, end=last), kind))
+                number += 1
+        return {number: _to_findings(self._pieces[number], own) for number, own in found.items()}
 
 
 def _outside_markers(raw: bytes, found: Iterable[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
@@ -195,6 +271,12 @@ def standard() -> Rules:
     """The built-in rules."""
     version, rules = builtin()
     return Rules(version, Engine(Services(rules)))
+
+
+@lru_cache(maxsize=1)
+def rule_ids() -> frozenset[str]:
+    """The ids of all built-in rules."""
+    return frozenset({rule.id for rule in builtin()[1]}.union(_OTHER_IDS))
 
 
 def rules_version() -> str:

@@ -30,7 +30,7 @@ def scan(
     if not kinds or len(text) < _SHORTEST:
         return []
     chosen = standard() if rules is None else rules
-    return chosen.findings(text, kinds, path, known)
+    return chosen.findings([text], kinds, known=known, paths={0: path} if path else None).get(0, [])
 
 
 def redact(
@@ -64,9 +64,4 @@ def scan_all(
     if not kinds or not texts:
         return {}
     chosen = standard() if rules is None else rules
-    found = {}
-    for index in chosen.suspects(texts, kinds, known):
-        findings = chosen.findings(texts[index], kinds, None, known)
-        if findings:
-            found[index] = findings
-    return found
+    return chosen.findings(texts, kinds, known=known)

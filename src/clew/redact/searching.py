@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ class Hit(NamedTuple):
 
 
 Find = Callable[[bytes, int, int], tuple[int, int]]
-Look = Callable[[bytes, int, int], tuple[tuple[Hit, ...], int]]
+Look = Callable[[bytes, int, int, "Fuel"], tuple[tuple[Hit, ...], int]]
 _MEMORY = 64 << 20
 
 
@@ -46,64 +47,98 @@ def finder(signs: Iterable[str]) -> Find:
     return lambda text, start, end: match(unanchored, text, start, end)[0]
 
 
-# How many looks a text is worth: some, and more the longer it is.
-_FUEL, _BYTES_PER_LOOK = 1000, 1000
-_STEP, _GAP = 512, 1024
-# From so many looks on, and with no more bytes than that between them, signs are dense.
-_FEW, _DENSE = 12, 256
-# So many behind a crowd.
-_AGAIN = 50
-Apart = Callable[[], list[Find]]
+def plain_finder(sign: str) -> Find:
+    """The same for one expression that begins with a letter or two, and repeats long after it.
 
-
-def walk(find: Find, text: bytes, look: Look, *, wary: bool = True, apart: Apart = list) -> list[Hit]:
-    """What a closer look at each sign finds. A crowd of signs is passed by, and hidden whole: no text has so many.
-
-    The signs of numbers are not so sure: without `wary`, a crowd is hidden only if most looks found something. Where
-    signs are dense, those that `apart` gives search one after the other: one automaton for all of them would get a new
-    state at nearly every byte.
+    Read backwards, as re2 does to find where a match begins, it would have a new state at nearly every byte.
     """
-    fuel = _FUEL + len(text) // _BYTES_PER_LOOK
-    found, place = _walk(find, text, look, 0, fuel, wary=wary, stops=apart is not list)
-    if place < len(text):
-        finds = apart()
-        for each in finds:
-            found += _walk(each, text, look, place, fuel, wary=wary)[0]
-    return found
+    search = re.compile(sign.encode("latin-1")).search
+    return lambda text, start, end: found.span() if (found := search(text, start, end)) else (-1, -1)
 
 
-def _walk(
-    find: Find, text: bytes, look: Look, place: int, fuel: int, *, wary: bool, stops: bool = False
-) -> tuple[list[Hit], int]:
-    """The same for one finder, and how far it came: to the end, unless it `stops` where signs are dense."""
+BORDER = b"\n\0\n"
+"""Stands between texts that are searched together: no value goes over it."""
+# What a closer look costs, in bytes of text, and how many looks may be saved up.
+LOOK, _SAVED = 2048, 1000
+ESCAPE = 64
+"""What taking off an escape costs, in bytes of text."""
+_ESCAPES = 50_000 * ESCAPE
+_STEP, _LONGEST_STEP, _GAP = 512, 4096, 1024
+
+
+class Fuel:
+    """What closer looks may still cost. Every byte that a search goes past brings some, up to a limit.
+
+    So the time for any text, or any number of texts that share one, is linear in their length.
+    """
+
+    __slots__ = ("_most", "_price", "escapes", "left", "spent")
+
+    def __init__(self, price: int = LOOK, saved: int = _SAVED) -> None:
+        self._price, self._most = price, price * saved
+        self.left = self._most
+        self.spent = 0
+        self.escapes = _ESCAPES
+        """The same for taking off escapes."""
+
+    def earn(self, size: int) -> None:
+        """A search went past so many bytes."""
+        self.left = min(self._most, self.left + size)
+        self.escapes = min(_ESCAPES, self.escapes + size)
+
+    @property
+    def looks(self) -> int:
+        """For how many looks there is enough left."""
+        return max(0, self.left // self._price)
+
+    def covers(self, looks: int) -> bool:
+        """True where there is enough left for so many looks."""
+        return self._price * looks <= self.left
+
+    def spend(self, looks: int = 1) -> None:
+        """Something was looked at that is worth so many looks."""
+        self.left -= self._price * looks
+        self.spent += looks
+
+
+def walk(find: Find, text: bytes, look: Look, fuel: Fuel, *, wary: bool = True) -> list[Hit]:
+    """What a closer look at each sign finds. Where there is no fuel left, signs crowd, and the crowd is hidden whole.
+
+    The signs of numbers are not so sure: without `wary`, a crowd is hidden only if most looks found something.
+    """
     found: list[Hit] = []
-    looks, length = 0, len(text)
+    place = last = looks = 0
+    length = len(text)
     while True:
         start, end = find(text, place, length)
         if start < 0:
-            return found, length
-        if fuel <= 0:
+            fuel.earn(length - last)
+            return found
+        fuel.earn(start - last)
+        last = start
+        if fuel.left <= 0:
             crowd = _crowd(find, text, start, end)
             if wary or len(found) * 2 > looks:
                 found.append(crowd)
-            place, fuel = crowd.end, _AGAIN
+            place = crowd.end
             continue
         looks += 1
-        hits, place = look(text, start, end)
+        hits, place = look(text, start, end, fuel)
         found += hits
-        fuel -= len(hits) or 1
+        fuel.spend(len(hits) or 1)
         place = max(place, start + 1)
-        if stops and looks >= _FEW and place < looks * _DENSE:
-            return found, place
 
 
 def _crowd(find: Find, text: bytes, start: int, end: int) -> Hit:
-    length, last = len(text), end
+    """From one sign to the last that is near another, within one of the texts. In a long one, steps are long."""
+    border = text.find(0, start)
+    length = len(text) if border < 0 else border
+    last, step = min(end, length), _STEP
     while True:
-        begin, end = find(text, min(length, last + _STEP), length)
-        if begin < 0 or begin > last + _GAP:
-            return Hit(start, min(length, last + _STEP), "crowded", 0.3)
-        last = end
+        begin, end = find(text, min(length, last + step), min(length, last + step + _GAP))
+        if begin < 0:
+            return Hit(start, min(length, last + step), "crowded", 0.3)
+        last, step = end, min(2 * step, _LONGEST_STEP)
 
 
 def each(find: Find, text: bytes) -> Iterator[tuple[int, int]]:

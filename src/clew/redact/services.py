@@ -12,8 +12,9 @@ from typing import NamedTuple
 from clew.redact import values
 from clew.redact.searching import Hit
 
-# How much of a token must follow its beginning before it is looked at.
-_TAIL = 12
+# How much of a token must follow its beginning before it is looked at; more where the beginning says little. A long
+# stretch would give the search many states.
+_TAIL, _WEAK_TAIL = 4, 12
 _BEFORE, _AFTER = 120, 300
 # Where a line was broken in the middle of a token: by a terminal, a mail program, a string put together.
 _CUT = re.compile(rb"(?<=[A-Za-z0-9_-])[\"']?[ \t]*[+\\]?[\r\n]+[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
@@ -51,6 +52,7 @@ class Form:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
+        self.begins = tuple(text.encode() for text in rule.at)
 
     @cached_property
     def sign(self) -> re.Pattern[bytes]:
@@ -97,7 +99,7 @@ class Services:
     def at(self, text: bytes, place: int) -> Hit | None:
         """The token that begins here."""
         for each in self._begun.get(text[place : place + 2], ()):
-            match = each.precise.match(text, place)
+            match = each.precise.match(text, place) if text.startswith(each.begins, place) else None
             if match is not None and (hit := _judge(each.rule, match)):
                 return hit
         return None
@@ -148,6 +150,6 @@ def _signs(rules: tuple[Rule, ...]) -> list[str]:
     weak = sorted({re.escape(text) for rule in rules if rule.weak for text in rule.at})
     return [
         rf"(?:\b|_)(?:{'|'.join(strong)})[A-Za-z0-9_.+/%\s\^#$\"'\\-]{{{_TAIL}}}",
-        rf"\b(?:{'|'.join(weak)})[A-Za-z0-9_.+/-]{{{_TAIL}}}",
+        rf"\b(?:{'|'.join(weak)})[A-Za-z0-9_.+/-]{{{_WEAK_TAIL}}}",
         *[rule.shape for rule in rules if rule.shape],
     ]

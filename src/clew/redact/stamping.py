@@ -11,7 +11,7 @@ from clew.model.json import JSON
 
 OWN = "clew"
 """The key in a document's extensions that is no agent's."""
-_BEGINNING = b'{"schema_version":'
+BEGINNING = b'{"schema_version":'
 
 
 def stamp_of(extensions: dict[str, JSON]) -> JSON:
@@ -22,7 +22,7 @@ def stamp_of(extensions: dict[str, JSON]) -> JSON:
 
 def stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
     """The text of a document with the stamp in its extensions; any other text as it is."""
-    if not text.startswith(_BEGINNING):
+    if not text.startswith(BEGINNING):
         return text
     try:
         return _stamped(text, stamp)

@@ -23,6 +23,7 @@ COMMANDS = ("command", "cmd")
 
 _HEX = r"[0-9A-Fa-f]"
 _UUID = rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_WHOLE_UUID = re.compile(_UUID)
 _MADE_BY = "toolu srvtoolu msg req call fc resp rs ws item chatcmpl agent thread turn".split()
 _ID = re.compile(
     rf"(?:\w{{1,20}}[-_])?{_UUID}|{_HEX}{{6,128}}(?:@v\d+)?|\d{{1,20}}|[a-z]\d+"
@@ -79,6 +80,11 @@ def is_left(key: str, text: str) -> bool:
     if told.holds_time and len(text) < 36 and _TIME.fullmatch(text) is not None:
         return True
     return text.startswith("data:") and _DATA_URL.fullmatch(text) is not None
+
+
+def is_uuid(text: str) -> bool:
+    """True for an id that was made to be one."""
+    return _WHOLE_UUID.fullmatch(text) is not None
 
 
 def picture(value: dict[str, JSON]) -> str | None:

@@ -19,13 +19,14 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
 from clew.errors import UsageError
 from clew.redact.engine import Engine
 from clew.redact.finding import Kind
-from clew.redact.rules import Allowed, Rules, UserRule
+from clew.redact.rules import Allowed, Rules, UserRule, rule_ids
 from clew.redact.searching import compile_bytes
 from clew.redact.services import Services, builtin
 
@@ -106,6 +107,11 @@ class _Source:
         return compiled
 
 
+def _like(rule: str) -> str:
+    near = get_close_matches(rule, sorted(rule_ids()), 1)
+    return f"; is it {near[0]!r}?" if near else ""
+
+
 def _in_utf8(pattern: str) -> str:
     """The expression over bytes: letters beyond ASCII stand as their bytes."""
     return "".join(
@@ -125,6 +131,8 @@ def _rule(source: _Source, row: dict[str, Any]) -> UserRule:
             str(identifier), f"a rule needs an id of small letters, digits and _.- (not {identifier!r})"
         )
     source.only(row, _RULE, f" in rule {identifier!r}")
+    if identifier in rule_ids():
+        raise source.refuse(identifier, f"rule {identifier!r} is one of clew's own; choose another id")
     kind = row.get("kind", "secret")
     if kind not in get_args(Kind):
         raise source.refuse(str(kind), f"rule {identifier!r}: no kind {kind!r}; there are {', '.join(get_args(Kind))}")
@@ -141,5 +149,9 @@ def _allowed(source: _Source, table: dict[str, Any]) -> Allowed:
     values = source.list_of(allow.get("values", []), str, "values")
     patterns = source.list_of(allow.get("patterns", []), str, "patterns")
     rules = source.list_of(allow.get("rules", []), str, "rules")
+    own = {row.get("id") for row in table.get("rule", ())}
+    for rule in rules:
+        if rule not in rule_ids() and rule not in own:
+            raise source.refuse(rule, f"no rule {rule!r}{_like(rule)}")
     compiled = tuple(source.compile(pattern, "allow") for pattern in patterns)
     return Allowed(frozenset(value.encode() for value in values), compiled, frozenset(rules))

@@ -149,17 +149,21 @@ class _Outline:
 
     def message(self, entry: Joined) -> list[Part]:
         message = entry.message
-        speaker = voice(message, in_subagent=self.in_subagent)
+        content = message["content"]
         shown: list[Part] = []
         if self.branching is not None:
             self.branching.see(message)
-        for place, block in enumerate(message["content"]):
+        if len(entry.moved) == len(content):
+            # All of it stands with the calls that it answers.
+            return self._fork(message, shown)
+        speaker = voice(message, in_subagent=self.in_subagent)
+        for place, block in enumerate(content):
             level = level_of(block, speaker)
             if level <= self.deepest and place not in entry.moved:
                 self._block(shown, block, speaker, level, entry, place)
         if not shown:
             return self._fork(message, shown)
-        level = min(part.level for part in shown)
+        level = shown[0].level if len(shown) == 1 else min([part.level for part in shown])
         if speaker == "boundary":
             self.reply = None
             shown = [Divider(message["index"], clock(message.get("timestamp")), level)]
@@ -247,14 +251,16 @@ class _Outline:
     def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
         output = block.get("output")
         is_error = block.get("is_error") is True
-        pieces = tuple(self._output(output))
+        pieces: tuple[Piece, ...]
+        if isinstance(output, str) and output:
+            pieces = (Output(self._printed(output)),)  # as nearly always
+        else:
+            pieces = tuple(self._output(output))
         return Result(index, block.get("tool_name") or "tool", is_error, pieces, exit_code(output), call, level)
 
     def _output(self, output: JSON) -> Iterator[Piece]:
         if output is None or output == "" or output == []:
             yield Note("no output")
-        elif isinstance(output, str):
-            yield Output(self._printed(output))
         elif isinstance(output, list):
             for item in output:
                 yield from self._nested(item)

@@ -27,9 +27,17 @@ _MAYBE_UNSAFE = re.compile(
 
 def visible(text: str) -> str:
     """The text with every control and every invisible character spelled out; newline and tab stay."""
-    if "\r\n" in text:
-        text = text.replace("\r\n", "\n")
-    return text if is_plain(text) else _UNSAFE.sub(_spell, text)
+    return text if is_plain(text) else _spelled(text)
+
+
+def visible_bytes(text: str) -> bytes:
+    """The same in UTF-8."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        return _spelled(text).encode()
+    left = encoded.translate(None, _PLAIN)
+    return encoded if not left or _MAYBE_UNSAFE.search(left) is None else _spelled(text).encode()
 
 
 def is_plain(text: str) -> bool:
@@ -44,6 +52,10 @@ def is_plain(text: str) -> bool:
 def one_line(text: str) -> str:
     """The same on one line, with single spaces."""
     return " ".join(visible(text).split())
+
+
+def _spelled(text: str) -> str:
+    return _UNSAFE.sub(_spell, text.replace("\r\n", "\n"))
 
 
 def _spell(match: re.Match[str]) -> str:

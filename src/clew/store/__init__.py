@@ -1,6 +1,7 @@
 """clew's own session store: append-only logs in the layouts of the Sage programs, safe among processes and crashes."""
 
 from clew.store.branches import Branch, Comparison
+from clew.store.drafts import Draft, Receipt
 from clew.store.lock import CannotLock
 from clew.store.project import Project, ToolRun
 from clew.store.routes import FileDifference
@@ -20,7 +21,6 @@ from clew.store.wire import (
     TrackedFile,
     Usage,
 )
-from clew.store.writer import Draft, Receipt
 
 __all__ = [
     "About",

@@ -14,9 +14,9 @@ class Finding(NamedTuple):
     """One thing that is wrong, and how to mend it where that can be done."""
 
     problem: Problem
-    mend: Callable[[], None] | None = None
+    mend: Callable[[], object] | None = None
 
 
-def found(code: str, path: Path, detail: str = "", mend: Callable[[], None] | None = None) -> Finding:
+def found(code: str, path: Path, detail: str = "", mend: Callable[[], object] | None = None) -> Finding:
     """A finding about a file."""
     return Finding(problem(code, detail, file=str(path)), mend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from copy import copy
 from pathlib import Path
 
 from clew.errors import Busy, SourceUnreadable
+from clew.store.keeping import Sign
 from clew.store.system import LOCK, UNLOCK, System
 
 WAIT = 10.0
@@ -28,6 +30,8 @@ class Lock:
 
     def __init__(self, system: System, path: Path, wait: float = WAIT) -> None:
         self._system, self._path, self._wait = system, path, wait
+        self.waited = -math.inf
+        """When it was last waited for, on the clock that never goes back."""
 
     def take(self, descriptor: int) -> None:
         """Take the lock. Raises Busy after the time limit, CannotLock where there are no locks."""
@@ -49,16 +53,21 @@ class Lock:
             ) from error
 
     def _await(self, descriptor: int) -> None:
-        deadline, pause = time.monotonic() + self._wait, _FIRST_PAUSE
-        while True:
-            with suppress(BlockingIOError, InterruptedError):
-                self._system.lock(descriptor, LOCK)
-                return
-            if time.monotonic() >= deadline:
-                holder = holder_of(self._path) or "another process"
-                raise Busy(f"{self._path}: {holder} holds the lock, for more than {self._wait:g} s")
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        self.waited = time.monotonic()
+        deadline, pause, sign = self.waited + self._wait, _FIRST_PAUSE, Sign(self._system, self._path)
+        try:
+            while True:
+                with suppress(BlockingIOError, InterruptedError):
+                    self._system.lock(descriptor, LOCK)
+                    return
+                if time.monotonic() >= deadline:
+                    holder = holder_of(self._path) or "another process"
+                    raise Busy(f"{self._path}: {holder} holds the lock, for more than {self._wait:g} s")
+                sign.put_up()
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        finally:
+            sign.take_down()
 
 
 def going_alone(system: System) -> System:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,12 +18,15 @@ from pathlib import Path
 from clew.errors import SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
+from clew.store.keeping import CAN_KEEP, Kept, Sign, keep
 from clew.store.lock import WAIT, Lock
 from clew.store.system import LOCK, SYSTEM, UNLOCK, System, open_log, write_all
 
 QUARANTINE = "quarantine.jsonl"
 """Beside the log: ends of records that were torn off, in base64, each with its place."""
 
+SHARED_FOR = 1.0
+"""Seconds for which a log counts as shared, and its lock is not kept, after somebody had to wait for it."""
 _UNKNOWN = -1
 _END = os.SEEK_END
 _CHUNK = 1 << 16
@@ -47,19 +51,25 @@ class Log:
         """Where the last whole line ends, as far as this handle knows."""
         self._system, self._moves = system, moves
         # At hand, since every append needs them.
-        self._hold, self._seek, self._write, self._sync = system.lock, system.seek, system.write, system.sync
-        self._lock = Lock(system, path, wait)
+        self._hold, self._seek, self.write, self._sync = system.lock, system.seek, system.write, system.sync
+        self._lock, self._sign = Lock(system, path, wait), Sign(system, path)
         self._flags = system.write_through if durable else 0
         self._syncs = durable and not self._flags
-        self._descriptor = -1
+        self.descriptor = -1
         self._unsynced = False
+        self.is_kept = False
+        """True while the lock stays taken between appends."""
+        self.is_hurried = False
+        """True while lines may be written without a look at the log, as the lock is kept."""
 
     def begin(self) -> bool:
         """Take the lock; True where the file is not as this handle left it. Its end is whole afterwards."""
-        descriptor = self._descriptor
+        if self.is_kept:
+            self._give_way()
+        descriptor = self.descriptor
         if descriptor < 0 or self._moves:
             descriptor = self._locked()
-        else:
+        elif not self.is_kept:
             try:
                 self._hold(descriptor, LOCK)
             except OSError as error:
@@ -76,9 +86,9 @@ class Log:
 
     def append(self, lines: bytes) -> None:
         """Write whole lines, between `begin` and `finish`; they are durable on return, or not there at all."""
-        descriptor = self._descriptor
+        descriptor = self.descriptor
         try:
-            done = self._write(descriptor, lines)
+            done = self.write(descriptor, lines)
             if done != len(lines):
                 write_all(self._system, descriptor, lines[done:])
             if self._syncs:
@@ -89,23 +99,48 @@ class Log:
         self.end += len(lines)
         self._unsynced = not self.durable
 
+    def complete(self, line: bytes, done: int) -> None:
+        """Write the rest of a line that the system took only a part of."""
+        write_all(self._system, self.descriptor, line[done:])
+
+    def give_up(self) -> None:
+        """A line could not be written while the lock was kept: take it back, and keep the lock no longer."""
+        self._undo()
+        self.finish()
+
     def settle(self) -> None:
         """Make durable what stands in the log already: who wrote it may have died before it did so."""
         if self.durable:
-            self._system.sync(self._descriptor)
+            self._system.sync(self.descriptor)
 
     def _undo(self) -> None:
         end, self.end = self.end, _UNKNOWN
         # Where even this fails, the next one to append finds a torn end and mends it.
         with suppress(OSError):
-            self._system.truncate(self._descriptor, end)
+            self._system.truncate(self.descriptor, end)
 
     def finish(self) -> None:
         """Let go of the lock."""
+        self.is_kept = self.is_hurried = False
         try:
-            self._hold(self._descriptor, UNLOCK)
+            if self.descriptor >= 0:
+                self._hold(self.descriptor, UNLOCK)
         except OSError:
             self.drop()  # which lets go of it in any case
+
+    def keep(self, kept: Kept) -> bool:
+        """Instead of `finish`: hold on to the lock until it is not used for a moment; False where somebody waits."""
+        if not self.is_kept:
+            alone = CAN_KEEP and not self._moves and time.monotonic() - self._lock.waited > SHARED_FOR
+            self.is_kept = alone and not self._sign.is_seen()
+        self.is_kept = self.is_kept and keep(kept)
+        return self.is_kept
+
+    def _give_way(self) -> None:
+        """Let go of a lock that was kept, where somebody waits for it, and keep it no more for a while."""
+        if self._sign.is_seen():
+            self._lock.waited = time.monotonic()
+            self.finish()
 
     def forget(self) -> None:
         """Have the next `begin` look at the end of the log again."""
@@ -113,8 +148,8 @@ class Log:
 
     def sync(self) -> None:
         """Make durable what was appended at the faster level."""
-        if self._unsynced and self._descriptor >= 0:
-            self._system.sync(self._descriptor)
+        if self._unsynced and self.descriptor >= 0:
+            self._system.sync(self.descriptor)
             self._unsynced = False
 
     def close(self) -> None:
@@ -126,24 +161,26 @@ class Log:
 
     def drop(self) -> None:
         """Close the file as it is."""
-        descriptor, self._descriptor, self.end = self._descriptor, -1, _UNKNOWN
+        self.is_kept = self.is_hurried = False
+        descriptor, self.descriptor, self.end = self.descriptor, -1, _UNKNOWN
+        self._sign.take_down()
         if descriptor >= 0:
             with suppress(OSError):
                 self._system.close(descriptor)
 
     def _locked(self) -> int:
         while True:
-            if self._descriptor < 0:
-                self._descriptor = open_log(self._system, self.path, also=self._flags)
+            if self.descriptor < 0:
+                self.descriptor = open_log(self._system, self.path, also=self._flags)
                 _OPEN.add(self)
-            self._lock.take(self._descriptor)
+            self._lock.take(self.descriptor)
             if not self._moves or self._in_place():
-                return self._descriptor
+                return self.descriptor
             self.drop()
 
     def _in_place(self) -> bool:
         """True when the open file is still the one that the path names."""
-        mine = self._system.fstat(self._descriptor)
+        mine = self._system.fstat(self.descriptor)
         try:
             named = self.path.stat()
         except FileNotFoundError:
@@ -180,7 +217,7 @@ class Log:
 
     def backward(self) -> Iterator[bytes]:
         """The lines from the last to the first, between `begin` and `finish`."""
-        yield from lines_backward(self._system, self._descriptor, self.end)
+        yield from lines_backward(self._system, self.descriptor, self.end)
 
 
 _OPEN: weakref.WeakSet[Log] = weakref.WeakSet()

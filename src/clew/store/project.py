@@ -21,12 +21,13 @@ from clew.errors import UsageError
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
+from clew.store.drafts import Receipt
 from clew.store.layout import folders, read_object
 from clew.store.log import Log, record_in
 from clew.store.stamps import Times, new_uuid
 from clew.store.system import make_folder, replace_file, sync_folder
 from clew.store.tree import whole_lines
-from clew.store.writer import Receipt, World
+from clew.store.writer import World
 
 Role = Literal["user", "assistant", "system"]
 

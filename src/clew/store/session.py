@@ -16,6 +16,7 @@ from clew.model.time import parse_time
 from clew.store import metadata
 from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
 from clew.store.context import Surroundings
+from clew.store.drafts import Draft, Receipt, State
 from clew.store.follow import follow
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE
 from clew.store.log import record_in
@@ -43,7 +44,7 @@ from clew.store.wire import (
     Wire,
     encode_lines,
 )
-from clew.store.writer import Draft, Place, Receipt, State, World, Writer
+from clew.store.writer import Place, World, Writer
 
 LEVELS, STATUSES = get_args(Level), get_args(Status)
 
@@ -76,6 +77,7 @@ class Session:
         self.folder, self.id = folder, folder.name
         self._world = world or World()
         self._writer = Writer(folder, self._world)
+        self._burst = self._writer.burst
         self._tree = Tree()
         self._seen: os.stat_result | None = None
         self._snapshots = Snapshots(folder, self._world, self._writer.now)
@@ -155,6 +157,12 @@ class Session:
 
     def append(self, draft: Draft) -> Receipt:
         """Append a message that was made apart."""
+        try:
+            receipt = self._burst.add(draft)
+        except (ValueError, StopIteration):
+            receipt = None  # another thread is under way there, or came to grief
+        if receipt is not None:
+            return receipt
         _check(draft.record)
         return self._writer.add(draft)
 
@@ -191,6 +199,7 @@ class Session:
         With paths, those below the workspace `root` (default: the working folder) are watched; without, all of it.
         Where there is no `with`, call `before()` and `after()`.
         """
+        self.settle()  # what a tool finds must not be half of an undo
         uuid = message if isinstance(message, str) else message.uuid
         named = None if paths is None else [str(path) for path in paths]
         return Watch(self._snapshots, uuid, root_for(root), named)
@@ -231,6 +240,13 @@ class Session:
         if dry_run:
             return self._undoing.look(self.tree(), wish)
         return self._undoing.carry_out(wish._replace(rescue=wish.rescue or self._rescue()))
+
+    def settle(self) -> list[str]:
+        """Take back an undo or redo that a crash cut off half-way; returns the files that were put back.
+
+        `watch`, `undo` and `redo` do so by themselves.
+        """
+        return self._undoing.settle()
 
     def clear(self) -> list[str]:
         """Remove the copies of files that no record names; returns their digests."""

@@ -13,7 +13,7 @@ FOLDER_MODE, FILE_MODE = 0o700, 0o600
 if sys.platform == "win32":
     import msvcrt
 
-    LOCK, UNLOCK = msvcrt.LK_NBLCK, msvcrt.LK_UNLCK
+    LOCK, SHARED, UNLOCK = msvcrt.LK_NBLCK, msvcrt.LK_NBRLCK, msvcrt.LK_UNLCK
     _PLACE = 1 << 62  # Locks are mandatory there, so the locked byte lies where no log ever ends.
 
     def _lock(descriptor: int, how: int) -> None:
@@ -25,7 +25,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    LOCK, UNLOCK = fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_UN
+    LOCK, SHARED, UNLOCK = fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_SH | fcntl.LOCK_NB, fcntl.LOCK_UN
     _lock = fcntl.flock
 
 

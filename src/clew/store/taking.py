@@ -16,8 +16,8 @@ from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 from clew.store.context import Surroundings
+from clew.store.drafts import Draft
 from clew.store.wire import Context, MessageRecord, Said, Thinking, TodoItem, ToolCall, ToolResult, Usage
-from clew.store.writer import Draft
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ tells what is being done lies in the session's folder meanwhile; whoever finds i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -22,19 +22,19 @@ from clew.io.within import WIDEST, Within, refuse_twins
 from clew.io.within import Change as Written
 from clew.store.blobs import Fresh
 from clew.store.branches import node_of
+from clew.store.drafts import Receipt, State
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.lock import locked
+from clew.store.pending import Pending, announce, announced, grouped, put_as_it_was, remove_empty
 from clew.store.routes import Route, route_back, route_of_file, route_on, route_to, todos_at
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots
-from clew.store.system import FOLDER_MODE, SYSTEM, System, make_folder, replace_file
+from clew.store.system import FOLDER_MODE, SYSTEM, System, make_folder
 from clew.store.tree import MAIN, NONE, Tree
 from clew.store.wire import BranchRecord, Wire
-from clew.store.writer import Place, Receipt, State, Writer
+from clew.store.writer import Place, Writer
 
 PENDING = "undo-*.pending"
 """One file for each undo that is going on, named by its record, so that nobody mistakes another's for his own."""
-_FOLDERS = 200
-"""So many folders are held open at once."""
 
 Verdict = Literal["write", "remove", "same", "conflict", "missing", "refused"]
 """What putting a file back comes to. A conflict is a file that is not as the last record left it."""
@@ -102,6 +102,15 @@ class Undoing:
         self._snapshots, self._writer, self._system = snapshots, writer, system
         self._folder = snapshots.folder
         self._announced: str | None = None
+
+    def settle(self) -> list[str]:
+        """Take back an undo that was cut off, if there is one; returns the files that were put back."""
+        if not _places(self._folder):
+            return []
+        with locked(self._system, self._folder / MESSAGES):
+            tree = Tree()
+            tree.read(self._folder / MESSAGES)
+            return settle(self._snapshots, tree, self._system)
 
     def look(self, tree: Tree, wish: Wish) -> Undone:
         """What would be done."""
@@ -229,7 +238,7 @@ class Undoing:
         """Say what is about to be done, durably, so that it can be taken back behind a crash."""
         files = {os.fsencode(step.path): (step.now, _wanted(step)) for step in changing}
         self._announced = mark
-        replace_file(self._system, self._place(mark), msgspec.msgpack.encode(Pending(mark, str(root), files)))
+        announce(self._system, self._place(mark), Pending(mark, str(root), files))
 
     def _place(self, mark: str) -> Path:
         return self._folder / PENDING.replace("*", mark)
@@ -240,12 +249,9 @@ class Undoing:
         if mark is None or not self._place(mark).exists():
             return
         try:
-            with locked(self._system, self._folder / MESSAGES):
-                tree = Tree()
-                tree.read(self._folder / MESSAGES)
-                settle(self._snapshots, tree, self._system)
+            self.settle()
         except (OSError, ClewError):
-            error.add_note("files may be half undone; the next undo or `clew doctor --fix` takes that back")
+            error.add_note("files may be half undone; the next command on the session takes that back")
 
     def _mark(self, place: Place, wish: Wish, route: Route) -> tuple[Wire, State]:
         tree, goal = place.tree, route.goal
@@ -320,98 +326,31 @@ def _wanted(step: Step) -> FileState:
     return FileState(digest_of(step.content), None if step.target.mode is None else step.target.mode & WIDEST)
 
 
-class Pending(msgspec.Struct, array_like=True):
-    """What an undo was about to do: for each file what was there, and what was to be."""
-
-    mark: str
-    root: str
-    files: dict[bytes, tuple[FileState, FileState]]
-
-
-def pending(folder: Path) -> Iterator[tuple[Path, Pending]]:
-    """Undos that are going on, or were cut off."""
-    for path in sorted(folder.glob(PENDING)):
-        try:
-            yield path, msgspec.msgpack.decode(path.read_bytes(), type=Pending)
-        except FileNotFoundError:
-            continue
-        except (OSError, msgspec.MsgspecError) as error:
-            raise SourceUnreadable(f"{path}: {error}") from error
+def _places(folder: Path) -> list[Path]:
+    return sorted(folder.glob(PENDING))
 
 
 def named_by_pending(folder: Path) -> set[str]:
     """The digests of what is needed to take such undos back."""
-    pairs = [pair for _, found in pending(folder) for pair in found.files.values()]
+    pairs = [pair for _, found in announced(_places(folder)) for pair in found.files.values()]
     return {state.digest for pair in pairs for state in pair if state.digest}
 
 
 def settle(snapshots: Snapshots, tree: Tree, system: System = SYSTEM) -> list[str]:
     """Take back undos that were not finished, while the log is held; returns the files that were put back."""
     restored: list[str] = []
-    for path, found in pending(snapshots.folder):
+    for path, found in announced(_places(snapshots.folder)):
         if all(mark.uuid != found.mark for _, mark in tree.moves) and Path(found.root).is_dir():
-            restored += _put_as_it_was(snapshots, found)
+            restored += put_as_it_was(found, lambda _, before: snapshots.blobs.get(before.digest or ""))
         # Whoever finished it may be clearing it away himself.
         with suppress(FileNotFoundError):
             system.unlink(path)
     return restored
 
 
-def _put_as_it_was(snapshots: Snapshots, found: Pending) -> Iterator[str]:
-    for group in grouped([os.fsdecode(name) for name in found.files]):
-        with Within(Path(found.root)) as within:
-            within.clear(group)
-            changes = [
-                Written(path, snapshots.blobs.get(before.digest) if before.digest else None, before.mode)
-                for path, before in _half_done(within, found, group)
-            ]
-            within.apply(changes)
-            yield from (change.path for change in changes)
-
-
-def _half_done(within: Within, found: Pending, paths: Iterable[str]) -> Iterator[tuple[str, FileState]]:
-    """The files that are as the undo was to leave them; what anybody wrote since is left alone."""
-    for path in paths:
-        before, wanted = found.files[os.fsencode(path)]
-        there = within.read(path)
-        now = FileState(digest_of(there), within.mode(path)) if there is not None else NO_FILE
-        if wanted.same_as(now) and not before.same_as(now):
-            yield path, before
-
-
-def grouped(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Paths that can be worked on at once: each folder on their ways is held open meanwhile."""
-    group: list[str] = []
-    folders: set[str] = set()
-    for path in paths:
-        parts = path.split("/")
-        above = {"/".join(parts[:end]) for end in range(1, len(parts))}
-        if group and len(folders | above) > _FOLDERS:
-            yield group
-            group, folders = [], set()
-        group.append(path)
-        folders |= above
-    if group:
-        yield group
-
-
 def tidy(root: Path, removed: Iterable[str]) -> None:
     """Remove the folders that are empty now that files were removed from them; links are not followed."""
     for path in removed:
         parts = path.split("/")[:-1]
-        while parts and _remove_empty(root, parts):
+        while parts and remove_empty(root, parts):
             parts.pop()
-
-
-def _remove_empty(root: Path, parts: Sequence[str]) -> bool:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-    held = [os.open(root, flags)]
-    try:
-        held.extend(os.open(part, flags, dir_fd=held[-1]) for part in parts[:-1])
-        os.rmdir(parts[-1], dir_fd=held[-1])
-    except OSError:
-        return False
-    finally:
-        for descriptor in held:
-            os.close(descriptor)
-    return True

@@ -19,54 +19,20 @@ from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.records import MAX_LINE
 from clew.model.json import JSON
 from clew.store import metadata
+from clew.store.burst import Burst
 from clew.store.context import Surroundings
+from clew.store.drafts import Draft, Receipt, State
 from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings
 from clew.store.log import Log
-from clew.store.stamps import Clock, Times, beginning, new_uuid
+from clew.store.news import News
+from clew.store.stamps import FIRST, Clock, Times, beginning, new_uuid
 from clew.store.system import SYSTEM, System, make_folder
 from clew.store.tree import MAIN, NONE, SIGNIFICANT, Peek, Tree, number_of, peek
-from clew.store.wire import Context, MessageRecord, TodoItem, Wire, encode_lines
+from clew.store.wire import Context, MessageRecord, Wire, encode_lines
 
 DESCRIBE_AFTER = 5
 """Seconds after which the metadata of a session that is being written are renewed."""
-_FIRST = 10**11
-"""Makes numbers twelve digits long, as the last part of a uuid is."""
-_BEGINNING = ("firstPrompt", "createdAt", "workingDirectory")
 _CANNOT_SPELL = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
-
-
-class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """A record is in the log: its id and its number."""
-
-    uuid: str
-    seq: int
-    written: bool = True
-    """False where the log held a record of this id already."""
-
-
-class State(msgspec.Struct, gc=False):
-    """Where a session stands."""
-
-    seq: int = 0
-    head: str | None = None
-    branch: str = MAIN
-    is_tip: bool = True
-    """False where what follows the head may begin a branch."""
-    todos: list[TodoItem] | msgspec.Raw | UnsetType = UNSET
-    """The task list at the head; UNSET where the end of the log does not tell."""
-
-    def copied(self) -> State:
-        """The same apart."""
-        return State(self.seq, self.head, self.branch, self.is_tip, self.todos)
-
-
-class Draft(msgspec.Struct, gc=False):
-    """A message that has no place yet. Without a parent it follows the head."""
-
-    record: MessageRecord
-    parent: str | None | UnsetType = UNSET
-    sidechain: bool | None = None
-    extra: dict[str, JSON] | None = None
 
 
 class Place(NamedTuple):
@@ -107,13 +73,16 @@ class Writer:
         self._version = world.version
         self._state = State()
         self._tree: Tree | None = None
-        self._ready = self._began = self._dirty = False
+        self._ready = self._began = False
         self._news = News(world.redact)
+        self.burst = Burst(self.log, self._news, self._times, self.surroundings, world.version)
+        self._can_hurry = not durable and world.redact is None
         self._described = -DESCRIBE_AFTER
         self._numbers: dict[str, int] = {}
         """By uuid, where that was asked for or given from outside."""
 
     def _begin(self) -> None:
+        self.burst.close()
         if not self._ready:
             self._prepare()
         if self.log.begin():
@@ -139,12 +108,17 @@ class Writer:
                     self._committed()
                 else:
                     log.settle()
+                if not (self._can_hurry and self._hurries(draft.record)):
+                    log.finish()
                 return receipt
             except BaseException:
                 self._forget()
-                raise
-            finally:
                 log.finish()
+                raise
+
+    def _hurries(self, record: MessageRecord) -> bool:
+        """Whether the lock is kept for what may follow at once."""
+        return self._tree is None and self.burst.open(record, self._state, self._beginning)
 
     def extend(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append messages; all of them are in the log on return, or none that was not there before."""
@@ -193,7 +167,7 @@ class Writer:
         self.log.forget()
 
     def _uuid(self, number: int) -> str:
-        return self._beginning + str(_FIRST + number)
+        return self._beginning + str(FIRST + number)
 
     def now(self) -> str:
         """The time, as records spell it."""
@@ -212,7 +186,7 @@ class Writer:
         record, state = draft.record, self._state
         seq = state.seq + 1
         if not record.uuid:
-            record.uuid = self._beginning + str(_FIRST + seq)
+            record.uuid = self._beginning + str(FIRST + seq)
         elif record.uuid in self.tree().places:
             return Receipt(record.uuid, self._number_of(record.uuid), False)
         else:
@@ -239,7 +213,7 @@ class Writer:
         if self._tree is not None:
             self._grown([Peek(record.type, record.uuid, record.parent_uuid, record.branch_id or None)])
         news = self._news
-        news.last = record
+        news.last, news.later = record, None
         if record.type == "user" or draft.extra or news.first is None:
             news.note(record, draft.extra)
         return Receipt(record.uuid, seq)
@@ -324,7 +298,7 @@ class Writer:
         return State(seq, tree.uuids[tree.head], tree.branches[tree.head], not tree.forks_at(tree.head))
 
     def _committed(self) -> None:
-        self._dirty = True
+        self._news.is_told = False
         if self._tree is not None:
             self._tree.end = self.log.end
         if self._times.second - self._described >= DESCRIBE_AFTER:
@@ -345,7 +319,7 @@ class Writer:
         }
         redact = self._world.redact
         metadata.write(self._world.system, self.folder, made if redact is None else redact(made))
-        self._dirty = False
+        self._news.is_told = True
 
     def describe(self, **stated: JSON) -> None:
         """Renew the metadata; what is stated stands in them from now on."""
@@ -355,55 +329,13 @@ class Writer:
     def close(self) -> None:
         """Make everything durable and the metadata true."""
         try:
-            if self._dirty:
+            if not self._news.is_told:
                 self.describe()
         finally:
             with self.log.guard:
+                self.burst.close()
                 self.log.close()
             self._ready = False
-
-
-class News:
-    """What this handle learned that the metadata should say."""
-
-    def __init__(self, redact: Redact | None = None) -> None:
-        self._redact = redact
-        self.first: MessageRecord | None = None
-        self.first_prompt: MessageRecord | None = None
-        self.last: MessageRecord | None = None
-        self.last_prompt: MessageRecord | None = None
-        self.model: JSON = None
-
-    def note(self, record: MessageRecord, extra: dict[str, JSON] | None) -> None:
-        """Remember a message."""
-        if record.type == "user":
-            self.last_prompt = record
-        if self.first is None:
-            self.first = record
-        if self.first_prompt is None:
-            self.first_prompt = self.last_prompt
-        if extra and "model" in extra:
-            self.model = extra["model"]
-
-    def told(self, known: dict[str, JSON]) -> dict[str, JSON]:
-        """The same in the words of the metadata; the beginning is as they have it."""
-        if self.first is None or self.last is None:
-            return {}
-        news: dict[str, JSON] = {"createdAt": self.first.timestamp, "updatedAt": self.last.timestamp}
-        for name, record in (("firstPrompt", self.first_prompt), ("lastPrompt", self.last_prompt)):
-            words = record.message.content if record is not None and record.message is not UNSET else None
-            if isinstance(words, str):
-                # Redacted while it is whole: of what is cut in two, neither half is known for what it is.
-                news[name] = metadata.shortened(self._redact({"content": words})["content"] if self._redact else words)
-        context = self.last.context
-        if context is not UNSET:
-            news["workingDirectory"] = context.cwd
-            news |= {"gitBranch": context.git_branch} if context.git_branch is not UNSET else {}
-        if self.model is not None:
-            news["model"] = self.model
-        if str(known.get("updatedAt", "")) > str(news["updatedAt"]):
-            del news["updatedAt"]  # the clock was set back
-        return {**news, **{name: known[name] for name in _BEGINNING if known.get(name)}}
 
 
 class _Last(Peek, rename="camel"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,20 +13,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from clew.web.assets import TYPES, own_file
 from clew.web.entry import OPEN, Entry
 from clew.web.guard import Guard, Keys
-
-TYPES = {
-    "app.css": "text/css",
-    "app.js": "text/javascript",
-    "code.js": "text/javascript",
-    "entry.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-    "page.css": "text/css",
-}
-"""The files of the app; no other name leads anywhere."""
-SHARED = frozenset({"code.js", "page.css"})
-"""Those of them that pages on their own have too."""
 
 
 def make_app(
@@ -50,13 +37,7 @@ async def static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in TYPES:
         raise HTTPException(404)
-    return Response(_own_file(name), media_type=TYPES[name])
-
-
-@lru_cache
-def _own_file(name: str) -> bytes:
-    folder = files("clew.render") / "page" if name in SHARED else files("clew.web") / "static"
-    return (folder / name).read_bytes()
+    return Response(own_file(name), media_type=TYPES[name])
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

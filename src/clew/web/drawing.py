@@ -12,10 +12,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from clew.catalog.browsing import Entry, Used
+from clew.catalog.days import spelled
 from clew.render.page.escape import text
 from clew.render.page.frame import theme, views
 from clew.render.safe import visible
 from clew.render.tables import ago, size
+from clew.web.assets import static
 from clew.web.masking import masking
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -56,7 +58,7 @@ def _environment(profile: str) -> Environment:
         "marked": marked,
         "name": name,
     }
-    made.globals |= {"age": age, "cost_of": cost_of, "link": link}
+    made.globals |= {"age": age, "cost_of": cost_of, "link": link, "static": static}
     made.globals |= {"theme": Markup(theme()), "choices": Markup(views("full"))}
     return made
 
@@ -85,12 +87,12 @@ def cost_of(used: Used) -> str:
 
 def clock(microseconds: int) -> str:
     """A point in time, to the minute, in UTC."""
-    return _time(microseconds).strftime("%Y-%m-%d %H:%M") if microseconds > 0 else ""
+    return spelled(microseconds)[:16].replace("T", " ") if microseconds > 0 else ""
 
 
 def day(microseconds: int) -> str:
     """The day of a point in time."""
-    return _time(microseconds).strftime("%Y-%m-%d") if microseconds > 0 else ""
+    return spelled(microseconds)[:10] if microseconds > 0 else ""
 
 
 def _time(microseconds: int) -> datetime:

@@ -49,11 +49,15 @@ def stacked(cells: Cells, what: str, title: str | None = None, names: Sequence[s
 
 
 def _colours(cells: Cells) -> dict[str, int]:
-    """The place of each model: by its tokens, so that it has the same colour in every chart."""
-    sums: dict[str, int] = {}
-    for _, model, used in cells:
-        sums[model] = sums.get(model, 0) + (used["total_tokens"] or 0)
-    return {model: at for at, model in enumerate(sorted(sums, key=lambda model: (-sums[model], model)))}
+    """The place of each model: by its share of tokens or of cost, so that it has the same colour in every chart."""
+    shares: dict[str, float] = {}
+    for what in _TITLES:
+        sums: dict[str, int] = {}
+        for _, model, used in cells:
+            sums[model] = sums.get(model, 0) + (used[what] or 0)
+        whole = sum(sums.values()) or 1
+        shares = {model: max(shares.get(model, 0.0), value / whole) for model, value in sums.items()}
+    return {model: at for at, model in enumerate(sorted(shares, key=lambda model: (-shares[model], model)))}
 
 
 def _legend(order: dict[str, int], by_model: dict[str, list[Row]], what: str) -> list[tuple[int, str, str]]:

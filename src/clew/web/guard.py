@@ -77,7 +77,7 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        guarded = _with_headers(send, no_store=not scope["path"].startswith("/static/"))
+        guarded = _with_headers(send, _keeping(scope))
         refusal = self._refusal(scope)
         if refusal is not None:
             await _refuse(guarded, *refusal)
@@ -103,6 +103,13 @@ class Guard:
 
     def _is_own(self, origin: str | None) -> bool:
         return origin is None or origin.lower().removeprefix("http://") in self._allowed
+
+
+def _keeping(scope: Scope) -> bytes:
+    """What a browser may keep: nothing of what pages say; a file of the app whose address says which it is."""
+    if not scope["path"].startswith("/static/"):
+        return b"no-store"
+    return b"private, max-age=31536000, immutable" if scope.get("query_string", b"").startswith(b"v=") else b"no-cache"
 
 
 def _head(scope: Scope) -> dict[str, str] | None:
@@ -137,10 +144,10 @@ def _limited(receive: Receive) -> Receive:
     return limited
 
 
-def _with_headers(send: Send, no_store: bool) -> Send:
+def _with_headers(send: Send, keeping: bytes) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = [*HEADERS, (b"cache-control", b"no-store" if no_store else b"no-cache")]
+            own = [*HEADERS, (b"cache-control", keeping if message["status"] == 200 else b"no-store")]
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
             message = {**message, "headers": [*kept, *own]}
         await send(message)

@@ -15,6 +15,8 @@ TABLE = {
     "/sessions": sessions.page_of,
     "/session/{agent}/{identity}": session.page_of,
     "/session/{agent}/{identity}/window/{number:int}": session.window,
+    "/session/{agent}/{identity}/more/{section:int}/{number:int}": session.more,
+    "/session/{agent}/{identity}/print": session.printed,
     "/session/{agent}/{identity}/outline": session.outline,
     "/session/{agent}/{identity}/graph": graph.page_of,
     "/session/{agent}/{identity}/panel/{panel}": panels.page_of,
@@ -33,8 +35,10 @@ TABLE = {
 def pages(shelf: Shelf) -> list[Route]:
     """Every page; an address of none of them is told so."""
     streams = Streams(shelf)
+    # Secrets are looked for in sources, and a server has none.
+    found = {path: function for path, function in TABLE.items() if path != "/secrets" or not shelf.engine}
     return [
-        *(route(shelf, path, function) for path, function in TABLE.items()),
+        *(route(shelf, path, function) for path, function in found.items()),
         Route("/session/{agent}/{identity}/live", streams.session),
         route(shelf, "/{rest:path}", nothing),
     ]

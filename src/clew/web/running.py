@@ -30,18 +30,29 @@ class App:
     """One run of the app."""
 
     def __init__(
-        self, hosts: Sequence[Host], folder: Path, listening: socket.socket, host: str, *, profile: str = "none"
+        self,
+        hosts: Sequence[Host],
+        folder: Path,
+        listening: socket.socket,
+        host: str,
+        *,
+        profile: str = "none",
+        engine: str = "",
     ) -> None:
         self._listening, self._host = listening, host
         self._port: int = listening.getsockname()[1]
-        self._hosts, self._folder, self._profile = hosts, folder, profile
+        self._hosts, self._folder, self._profile, self._engine = hosts, folder, profile, engine
         self._keys = Keys()
         self._syncing = Syncing([])
 
     def keep_fresh(self, options: Sequence[str], roots: Sequence[Path]) -> None:
         """Sync the catalog while the app runs."""
-        self._syncing = Syncing(options, roots)
-        self._syncing.start()
+        self.follow(Syncing(options, roots))
+
+    def follow(self, syncing: Syncing) -> None:
+        """Let this keep the catalog fresh."""
+        self._syncing = syncing
+        syncing.start()
 
     def link(self) -> str:
         """The link that lets a browser in; it is good once. What stands behind the # is never sent."""
@@ -50,7 +61,7 @@ class App:
 
     def run(self, used: Callable[[], None]) -> None:
         """Serve until somebody stops it; `used` is called when a link was."""
-        shelf = Shelf(self._hosts, self._folder, profile=self._profile, syncing=self._syncing)
+        shelf = Shelf(self._hosts, self._folder, profile=self._profile, syncing=self._syncing, engine=self._engine)
         own = names(self._port, () if self._host in ("0.0.0.0", "::") else (_spelled(self._host),))
         try:
             run(make_app(pages(shelf), self._keys, own, used), self._listening)

@@ -39,10 +39,18 @@ class Shelf:
     """Everything that pages ask for. Its methods are called in the threads of `run` alone."""
 
     def __init__(
-        self, hosts: Iterable[Host], folder: Path, *, profile: str = "none", syncing: Syncing | None = None
+        self,
+        hosts: Iterable[Host],
+        folder: Path,
+        *,
+        profile: str = "none",
+        syncing: Syncing | None = None,
+        engine: str = "",
     ) -> None:
         self.hosts = tuple(hosts)
         self.folder, self.profile = folder, profile
+        self.engine = engine
+        """The server that the catalog is a copy of; "" for a catalog of this machine's own sources."""
         self.syncing = syncing or Syncing([])
         self.scan = Scan(self.syncing.options)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="clew-page")

@@ -16,7 +16,7 @@ from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.outline import by_section
-from clew.render.page.fragments import Fragments
+from clew.render.page.fragments import Cut, Fragments, More, untold
 from clew.render.page.session import Contents
 from clew.render.parts import Part
 
@@ -47,14 +47,25 @@ class Transcript:
         """How many there are; one that is empty is still one."""
         return max(1, -(-self.messages // WINDOW))
 
-    def window(self, number: int, links: Mapping[str, str]) -> str:
+    def window(self, number: int, links: Mapping[str, str], more: More = untold) -> str:
         """The HTML of a window; the first is 0."""
         first, last = bounds(number)
         self._pull(last)
         begin, end = (bisect_left(self._starts, index) for index in (first, last + 1))
-        fragments = Fragments(links=links)
+        fragments = Fragments(links=links, more=more)
         pieces = [piece for shown in self._sections[begin:end] for piece in fragments.write(shown)]
-        return "".join([*pieces, fragments.end()])
+        return b"".join([*pieces, fragments.end()]).decode()
+
+    def cut(self, section: int, number: int) -> Cut | None:
+        """A text that is longer than what is shown of it, by its section and its place among them."""
+        self._pull(section)
+        at = bisect_left(self._starts, section)
+        if at == len(self._starts) or self._starts[at] != section:
+            return None
+        fragments = Fragments()
+        for _ in fragments.write(self._sections[at]):
+            pass
+        return fragments.cuts[number] if number < len(fragments.cuts) else None
 
     def contents(self) -> Contents:
         """Prompts and forks of the whole session."""

@@ -13,7 +13,7 @@ from clew.host import Host
 
 AGENT = "claude-code"
 _AGENT_FILE = "agent-"
-_SKIPPED = (".orphaned", ".superseded")
+_SKIPPED = re.compile(r"\.(?:orphaned|superseded)")
 _OTHERS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
 """Of sage-emacs, of the prompt line, of workflows."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -35,21 +35,27 @@ def discover(root: Path) -> Iterator[SourceFile]:
     """Every transcript below the root, sub-agents and workflow agents included; follows no links."""
     for below, names, files in os.walk(root):
         names.sort()
-        folder, beside = Path(below), frozenset(files)
-        for name in sorted(files):
-            if is_transcript(name, folder):
-                yield source_file(folder / name, beside)
+        found = [name for name in sorted(files) if _is_transcripts_name(name)]
+        if found and _holds_transcripts(folder := Path(below)):
+            beside = frozenset(files)
+            yield from (source_file(folder / name, beside) for name in found)
 
 
 def is_transcript(name: str, folder: Path) -> bool:
     """True unless the name or the folder says that a file is something else."""
+    return _is_transcripts_name(name) and _holds_transcripts(folder)
+
+
+def _is_transcripts_name(name: str) -> bool:
     plain = name.removesuffix(".gz").removesuffix(".zst")
-    if not plain.endswith(".jsonl") or any(mark in name for mark in _SKIPPED):
-        return False
+    return plain.endswith(".jsonl") and plain not in _OTHERS and not _SKIPPED.search(name)
+
+
+def _holds_transcripts(folder: Path) -> bool:
     # sage-emacs can be told to keep its own conversations and their archives inside this tree.
     if folder.name == "history" and (folder.parent / "metadata.json").exists():
         return False
-    return folder.name != "tool-results" and plain not in _OTHERS
+    return folder.name != "tool-results"
 
 
 def source_file(path: Path, beside: Container[str] | None = None) -> SourceFile:

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code.reading import ClaudeReading
+from clew.agents.claude_code.tables import RECORDS
 from clew.agents.mapping import Values
 from clew.io.records import read_line, read_texts
 from clew.model.json import JSON
@@ -33,8 +34,8 @@ class _Said(msgspec.Struct):
 
 class _Line(msgspec.Struct):
     type: str
-    message: _Said
-    timestamp: str
+    message: _Said | None = None
+    timestamp: str = ""
     uuid: str | None | UnsetType = UNSET
     parent_uuid: str | None | UnsetType = msgspec.field(default=UNSET, name="parentUuid")
     logical_parent_uuid: str | None | UnsetType = msgspec.field(default=UNSET, name="logicalParentUuid")
@@ -56,10 +57,14 @@ def shown(source: SourceFile, shared: Values) -> Iterator[dict[str, JSON]]:
         return
     with open_main(source) as stream:
         for text, whole in read_texts(stream):
-            message = _quick(reading, text) if whole else None
-            if message is not None:
-                yield message
-                continue
+            line = _line(text) if whole else None
+            if line is not None:
+                if line.type in RECORDS:
+                    continue
+                message = _quick(reading, line)
+                if message is not None:
+                    yield message
+                    continue
             for record in read_line(text, 0, 0, whole):
                 unit = reading.unit(record)
                 if unit.is_message:
@@ -67,18 +72,22 @@ def shown(source: SourceFile, shared: Values) -> Iterator[dict[str, JSON]]:
                     yield unit.value
 
 
-def _quick(reading: ClaudeReading, text: bytes) -> dict[str, JSON] | None:
-    """The message of a regular line; None for any other."""
+def _line(text: bytes) -> _Line | None:
     try:
         line = _decode(text)
         if not text.isascii():
             text.decode()
     except _ERRORS:
         return None
-    time = line.timestamp
-    if line.type not in _ROLES or len(time) != _USUAL_TIME or time[-1] != "Z" or time[10] != "T":
+    return line
+
+
+def _quick(reading: ClaudeReading, line: _Line) -> dict[str, JSON] | None:
+    """The message of a regular line; None for any other."""
+    time, said = line.timestamp, line.message
+    if said is None or line.type not in _ROLES or len(time) != _USUAL_TIME or time[-1] != "Z" or time[10] != "T":
         return None
-    content = line.message.content
+    content = said.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _blocks(content, reading.calls)
     if blocks is None:
         return None
@@ -90,20 +99,20 @@ def _quick(reading: ClaudeReading, text: bytes) -> dict[str, JSON] | None:
         message["uuid"] = line.uuid
     message["timestamp"] = time
     message["content"] = blocks
-    message["metadata"] = _metadata(line)
+    message["metadata"] = _metadata(line, said)
     return message
 
 
-def _metadata(line: _Line) -> dict[str, JSON]:
+def _metadata(line: _Line, said: _Said) -> dict[str, JSON]:
     metadata: dict[str, JSON] = {}
     if line.is_sidechain is not UNSET:
         metadata["is_sidechain"] = line.is_sidechain
     if line.is_meta is not UNSET:
         metadata["is_meta"] = line.is_meta
-    if line.message.id is not UNSET:
-        metadata["message_id"] = line.message.id
-    if line.message.model is not UNSET:
-        metadata["model"] = {"name": line.message.model}
+    if said.id is not UNSET:
+        metadata["message_id"] = said.id
+    if said.model is not UNSET:
+        metadata["model"] = {"name": said.model}
     if line.type == "user":
         if line.is_compact_summary is not UNSET:
             metadata["is_compact_summary"] = line.is_compact_summary

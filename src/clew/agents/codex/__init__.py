@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
 
 from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
 from clew.agents.codex import locate, sniff
@@ -32,6 +32,9 @@ class Codex:
         from clew.agents.codex.names import INDEX
 
         yield from {root.parent / INDEX for root in locate.roots(host)}
+
+    def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
+        return locate.beside(path, content, known)
 
     def claims(self, path: Path, head: bytes) -> Claim:
         return sniff.claims(path, head)

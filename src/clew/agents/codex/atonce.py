@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, open_main
@@ -15,7 +14,7 @@ from clew.agents.codex.slot import Slot
 from clew.agents.codex.watch import Watch
 from clew.derive.facts import Facts
 from clew.io.compress import damage
-from clew.io.records import read_chunks, read_line
+from clew.io.records import read_chunks
 
 
 class CodexReadingAtOnce(CodexReading):
@@ -35,31 +34,16 @@ class CodexReadingAtOnce(CodexReading):
             return
         regular = Regular(self, between, self._watch)
         with open_main(self.source) as stream:
+            line = 0
             for chunk, whole in read_chunks(stream):
-                self._read(chunk, whole, regular)
+                line = regular.read(chunk, line) if whole else regular.read_piece(chunk, line)
                 self.calls.forget()
-                regular.hand_over(messages, records, self._slot.first_open())
-                self._slot.shift()
+                regular.hand_over(messages, records, self._slot.index or None)
                 yield
             self.damage = damage(stream)
         self._watch.finish()
         regular.hand_over(messages, records)
         yield
-
-    def _read(self, chunk: bytes, whole: bool, regular: Regular) -> None:
-        scanner = self._watch.scanner
-        if not whole:
-            self._watch.flush()
-            for record in read_line(chunk, scanner.line + 1, 0, False):
-                regular.add(self.unit(record))
-            scanner.skip_piece(chunk)
-            return
-        for text in io.BytesIO(chunk):
-            scanner.line = line = scanner.line + 1
-            if not regular.take(text, line):
-                self._watch.look(text)
-                for record in read_line(text, line, 0):
-                    regular.add(self.unit(record))
 
     def facts(self) -> tuple[Facts, bool]:
         """The facts a document needs, and whether they agree with what was guessed."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile
@@ -16,6 +16,8 @@ AGENT = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
 
 _NAME = re.compile(r"rollout-(\d{4}-\d\d-\d\d(?:T\d\d-\d\d-\d\d)?)-([^_]+)(?:_(.+))?")
+_HEAD = re.compile(rb'^[^\n]*"session_meta"[^\n]*', re.MULTILINE)
+_UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLAIN = re.compile(r"rollout-.+\.jsonl(?:\.zst|\.gz)?|rollout-\d{4}-\d\d-\d\d-.+\.json")
 
 
@@ -66,7 +68,7 @@ def stem(name: str) -> str:
     return name
 
 
-def parse_name(path: Path) -> Named | None:
+def parse_name(path: PurePath) -> Named | None:
     """Stamp, thread and rollout of a file name; None where it is not named like a rollout."""
     found = _NAME.fullmatch(stem(path.name))
     return Named(found[1], found[2], found[3]) if found else None
@@ -122,3 +124,14 @@ def _list(home: Path) -> dict[str, Path]:
                 # A replaced rollout is known by its own id; the thread's id means the first file.
                 index[named.rollout or named.thread] = source.path
     return index
+
+
+def beside(path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
+    """The rollouts of the threads whose heads stand in this one: what it copied from them is told by comparing."""
+    named = {uuid.decode() for head in _HEAD.findall(content) for uuid in _UUID.findall(head)}
+    own = parse_name(path)
+    named -= {own.rollout or own.thread} if own else set()
+    for name in known if named else ():
+        found = parse_name(PurePath(name))
+        if found is not None and (found.rollout or found.thread) in named:
+            yield name

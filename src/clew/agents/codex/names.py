@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sqlite3
-import tempfile
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
@@ -38,12 +37,12 @@ def title_of(path: Path, thread: str, told: str | None) -> str | None:
 
 def _state(home: Path) -> tuple[float, ...]:
     """Changes when one of the files does, so that they are read once."""
-    return tuple(_changed(home / name) for name in (INDEX, DATABASE, f"{DATABASE}-wal"))
+    return tuple([_changed(f"{home}/{name}") for name in (INDEX, DATABASE, f"{DATABASE}-wal")])
 
 
-def _changed(path: Path) -> float:
+def _changed(path: str) -> float:
     try:
-        return path.stat().st_mtime
+        return os.stat(path).st_mtime  # noqa: PTH116 - asked three times for each session
     except OSError:
         return 0.0
 
@@ -78,6 +77,9 @@ def _from_table(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     try:
         log = path.with_name(f"{path.name}-wal")
         if log.is_file() and log.stat().st_size:
+            import shutil
+            import tempfile
+
             with tempfile.TemporaryDirectory() as folder:
                 for file in (path, log):
                     shutil.copy(file, Path(folder) / file.name)

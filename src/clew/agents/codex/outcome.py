@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 
 HEAD, TAIL = 200, 160
@@ -36,11 +36,13 @@ _FAILED = (
 )
 
 
-_SPELLED = re.compile(
+_BEGINS = (
     rb"Exit code: (-?\d{1,9})\\nWall time: ([\d.]{1,20}) seconds?\\n"
     rb"|(?:Chunk ID: [^\s\\]+\\n)?Wall time: ([\d.]{1,20}) seconds?\\n"
     rb"(?:Process exited with code (-?\d{1,9})|(Process running with))|(\{)|(" + "|".join(_FAILED).encode() + rb")"
-).match
+)
+_SPELLED = re.compile(_BEGINS).match
+_QUOTED = re.compile(rb'"(?:' + _BEGINS + rb")?").match
 _SPELLED_METADATA = re.compile(rb'\\"exit_code\\":(-?\d{1,9}),\\"duration_seconds\\":([\d.eE+-]{1,24})\}\}"').search
 
 
@@ -118,20 +120,22 @@ def _seconds(text: str) -> float | None:
     return seconds + 0.0 if isfinite(seconds) else None
 
 
+def outcome_of_spelled(output: Raw) -> Outcome | None:
+    """The same for a result as it is spelled, which must be valid JSON; None where it is no string."""
+    found = _QUOTED(output)
+    if found is None or found.end() > HEAD:
+        return None
+    if found.end() == 1:
+        return UNKNOWN
+    return _told_inside(bytes(output), 1) if found[6] else _told_spelled(found.groups())
+
+
 def outcome_of_line(text: bytes, at: int) -> Outcome:
     """The same for a line, from the first letter of its result on; the result must be a string."""
     found = _SPELLED(text, at)
     if found is None:
         return UNKNOWN
-    return _told_inside(text, at) if found[6] else _told(found.groups())
-
-
-def spelled_outcome(text: bytes, at: int) -> bytes:
-    """The same as members of a JSON object, with a comma before each."""
-    found = _SPELLED(text, at)
-    if found is None:
-        return b""
-    return _spelled(_told_inside(text, at)) if found[6] else _spelled_groups(found.groups())
+    return _told_inside(text, at) if found[6] else _told_spelled(found.groups())
 
 
 def _told_inside(text: bytes, at: int) -> Outcome:
@@ -139,27 +143,22 @@ def _told_inside(text: bytes, at: int) -> Outcome:
     if not text.startswith(b'{\\"output\\":', at):
         return UNKNOWN
     told = _SPELLED_METADATA(text, max(at, len(text) - 2 * TAIL))
-    return _exited(told[1].decode(), told[2].decode()) if told else UNKNOWN
+    return _exited_spelled(told[1], told[2]) if told else UNKNOWN
 
 
-def _told(groups: tuple[bytes | None, ...]) -> Outcome:
+@lru_cache(1024)
+def _exited_spelled(code: bytes, seconds: bytes) -> Outcome:
+    return _exited(code.decode(), seconds.decode())
+
+
+@lru_cache(1024)
+def _told_spelled(groups: tuple[bytes | None, ...]) -> Outcome:
     code, seconds, passed, exited, running, _, failed = [group and group.decode() for group in groups]
     if failed:
         return Outcome(True)
     if running:
         return Outcome(None, None, _seconds(passed or ""))
     return _exited(code or exited or "", seconds or passed or "")
-
-
-@lru_cache(1024)
-def _spelled_groups(groups: tuple[bytes | None, ...]) -> bytes:
-    return _spelled(_told(groups))
-
-
-def _spelled(found: Outcome) -> bytes:
-    block: dict[str, JSON] = {}
-    note_outcome(block, found)
-    return b"," + dumps(block)[1:-1] if block else b""
 
 
 def note_outcome(block: dict[str, JSON], found: Outcome) -> None:

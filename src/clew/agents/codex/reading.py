@@ -15,9 +15,9 @@ from clew.agents.codex.thread import Thread
 from clew.agents.codex.words import is_injected, starts_turn
 from clew.agents.folding import Message, note
 from clew.agents.jsondoc import note_document
-from clew.agents.jsonl import BATCH, Form, JsonlReading, count
+from clew.agents.jsonl import Form, JsonlReading, count
 from clew.io.compress import damage
-from clew.io.records import RawRecord, read_line, read_lines
+from clew.io.records import RawRecord, read_chunks
 from clew.model.json import JSON
 
 _PASSED = "internal_chat_message_metadata_passthrough"
@@ -49,18 +49,12 @@ class CodexReading(JsonlReading):
         """Append the JSON of each unit and `between`; stops now and then, so that what is there can be taken away."""
         regular = Regular(self, between)
         with open_main(self.source) as stream:
-            lines = () if is_document(self.source) else read_lines(stream)
-            size = 0
-            for text, line, start, whole in lines:
-                if not regular.take(text, line):
-                    for record in read_line(text, line, start, whole):
-                        regular.add(self.unit(record))
-                size += len(text)
-                if size > BATCH:
-                    size = 0
-                    self.calls.forget()
-                    regular.hand_over(messages, records)
-                    yield
+            line = 0
+            for chunk, whole in () if is_document(self.source) else read_chunks(stream):
+                line = regular.read(chunk, line) if whole else regular.read_piece(chunk, line)
+                self.calls.forget()
+                regular.hand_over(messages, records)
+                yield
             self.damage = damage(stream)
         for unit in self if is_document(self.source) else ():
             regular.add(unit)

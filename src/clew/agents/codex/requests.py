@@ -134,11 +134,11 @@ class Requests:
         self._unclaimed = self._prompted = self._answered = False
         if inherited:
             return
-        key = "" if self._ledger is None else _key(*scope, self._mark, total, last)
+        name = "" if self._ledger is None else key(*scope, self._mark, total, last)
         if claims:
-            self._put(key, unified(used), model)
+            self._put(name, unified(used), model)
         else:
-            self._waiting = key, unified(used), model
+            self._waiting = name, unified(used), model
 
     def settle(self) -> None:
         """Put the request that waits down to the last item."""
@@ -156,6 +156,6 @@ class Requests:
             self._ledger.note(key, self._model or model, ordered, self._index)
 
 
-def _key(*facts: str | Tokens | None) -> str:
+def key(*facts: str | Tokens | None) -> str:
     """A short name for a request: there are many of them, and they are held."""
     return b2a_base64(blake2b(dumps(facts), digest_size=8).digest(), newline=False).decode()

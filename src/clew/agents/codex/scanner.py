@@ -83,7 +83,8 @@ class Scanner:
         self.line = 0
         self._first, self._last = "~", ""
         self._undated: list[tuple[int, list[str]]] = []
-        self._spawns: dict[str, str | None] = {}
+        self.awaited: dict[str, str | None] = {}
+        """Calls whose results tell of a sub-agent."""
         self._agents: dict[str, tuple[str | None, str | None]] = {}
 
     def run(self) -> Facts:
@@ -125,7 +126,7 @@ class Scanner:
             self.facts.records += 1
             self.outline.last_line_time = time.decode(errors="replace")
         elif call is not None and kind in _RESULTS:
-            if b'"id":"' in text or (self._spawns and call.decode() in self._spawns):
+            if b'"id":"' in text or (self.awaited and call.decode() in self.awaited):
                 return False
             self.facts.records += 1
             self._add(None, "user", False, False, time.decode(), _ANSWERED)
@@ -277,16 +278,12 @@ class Scanner:
                 self.facts.links.times[node] = self._seconds(time)
         self._undated.clear()
 
-    def asked(self, spelled: bytes) -> None:
+    def asked(self, line: int, spelled: Raw) -> None:
         """Note that a message that was read already is a prompt: one text."""
         self.requests.prompt()
-        self.twins.saw_user(self.line)
+        self.twins.saw_user(line)
         if self.facts.first_prompt is None and is_human(texts := [loads(spelled)], False):
             self.facts.first_prompt = texts[0] or None
-
-    def awaits(self, call: str) -> bool:
-        """True for a call whose result tells of a sub-agent."""
-        return call in self._spawns
 
     def _node(self, uuid: str, parent: str | None, flags: int, time: str | None) -> None:
         if self.thread.has_news:
@@ -335,14 +332,14 @@ class Scanner:
         if name and self._counts:
             facts.tools[name] += 1
         if name == _SPAWN and item.call_id:
-            self._spawns[item.call_id] = None
+            self.awaited[item.call_id] = None
 
     def _result(self, kind: str, item: Payload) -> None:
         if kind == "agent_message" or item.output is UNSET:
             return
         if outcome_of_raw(item.output).is_error:
             self.facts.has_errors = True
-        if item.call_id in self._spawns:
+        if item.call_id in self.awaited:
             self._spawned(item.call_id, item.output)
 
     def _spawned(self, call: str, output: Raw) -> None:

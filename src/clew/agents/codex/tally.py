@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -10,13 +11,12 @@ from msgspec import UNSET, Raw, UnsetType
 from clew.agents.base import SourceFile, open_main
 from clew.agents.codex.header import session_id, spawn_of
 from clew.agents.codex.kinds import KINDS, role_of
-from clew.agents.codex.lines import DAMAGED, Block, Passthrough, Payload, Spending, branch_of, texts_of
+from clew.agents.codex.lines import DAMAGED, Block, Passthrough, Payload, Spending, Tokens, branch_of, texts_of
 from clew.agents.codex.records import is_document
-from clew.agents.codex.requests import Requests
+from clew.agents.codex.requests import key
 from clew.agents.codex.twins import Twins, spelled_texts
 from clew.agents.codex.words import is_injected, starts_turn
-from clew.derive.calls import Calls, told
-from clew.derive.usage import UsageLedger
+from clew.derive.calls import UNKNOWN, Calls, Columns
 from clew.io.records import read_chunks
 
 _MODEL_ITEMS = frozenset(kind for kind in KINDS if kind != "message" and role_of(kind, None) == "assistant")
@@ -76,35 +76,38 @@ def _carefully(source: SourceFile) -> Calls:
     return calls_of(source)
 
 
-class _Sink(UsageLedger):
-    """A ledger that keeps calls as they come: there are many, and nobody asks for sums."""
+class _Request(NamedTuple):
+    """A request, and what its name is made from."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: dict[str, tuple[str, Sequence[int | None], int]] = {}
-
-    def note(self, call: str, model: str | None, counts: Sequence[int | None], at: int = 0) -> None:
-        if call in self.calls:
-            # Two requests of one name are for the careful.
-            raise _Doubt
-        self.calls[call] = model or "", counts, at
+    root: str
+    turn: str
+    mark: str
+    total: Tokens
+    last: Tokens
+    model: str | None
 
 
 class _Tallier:
-    """Follows the lines of a plain session as the first pass does."""
+    """Follows the lines of a plain session as the first pass does (`requests.Requests` tells the rules)."""
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
         self._calls = Calls()
-        self._ledger = _Sink()
-        self._requests = Requests(self._ledger, None)
         self._twins = Twins()
         self._line = self._items = 0
-        self._times: dict[int, str | None] = {}
-        """When each item of the model was."""
         self._meta: Payload | None = None
         self._root = self._turn = ""
         self._model: str | None = None
+        # The last item of the model: which it is, with which model, and when.
+        self._mark = ""
+        self._item_model: str | None = None
+        self._item_time: str | None = None
+        self._unclaimed = self._prompted = self._answered = False
+        self._before: Tokens | None = None
+        self._waiting: _Request | None = None
+        self._requests: list[_Request] = []
+        self._models: list[str] = []
+        self._times: list[str | None] = []
 
     def run(self) -> Calls:
         """All lines of the source."""
@@ -113,12 +116,11 @@ class _Tallier:
                 if not whole:
                     raise _Doubt
                 self._see(_decode_lines(chunk))
-        self._requests.settle()
+        self._settle()
         return self._finish()
 
     def _see(self, lines: list[_Line]) -> None:
-        number, times = self._line, self._times
-        event = self._requests.event
+        number = self._line
         for line in lines:
             number += 1
             payload, kind = line.payload, line.type
@@ -130,23 +132,46 @@ class _Tallier:
                     self._items += 1
                 elif what in _MODEL_ITEMS:
                     self._items += 1
-                    times[self._items] = line.timestamp
-                    self._model_item(payload)
+                    self._model_item(payload, line.timestamp)
                 else:
                     self._line = number
                     self._item(payload, line.timestamp)
             elif kind == "event_msg":
                 if what == "token_count":
-                    told = payload.info
-                    if told is not None:
-                        scope = self._root, self._turn
-                        event(told.total_token_usage, told.last_token_usage, scope, self._model, False)
+                    if payload.info is not None:
+                        self._spent(payload.info.total_token_usage, payload.info.last_token_usage)
                 elif what in _EVENTS:
                     self._line = number
                     self._event(payload)
             elif kind is not None:
                 self._other(kind, payload)
         self._line = number
+
+    def _spent(self, total: Tokens | None, last: Tokens | None) -> None:
+        """A token event; one that does not tell both its counts is not plain."""
+        if total is None or last is None or last.input is None or last.output is None or total.total is None:
+            raise _Doubt
+        if total == self._before and not (self._answered and total == last):
+            return
+        self._before = total
+        if not last.input and not last.output:
+            return
+        claims = self._unclaimed and self._waiting is None
+        if self._waiting is not None:
+            self._settle()
+        self._unclaimed = self._prompted = self._answered = False
+        self._waiting = _Request(self._root, self._turn, self._mark, total, last, self._model)
+        if claims:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Put the request that waits down to the last item."""
+        request = self._waiting
+        if request is not None:
+            self._waiting = None
+            self._requests.append(request)
+            self._models.append(self._item_model or request.model or "")
+            self._times.append(self._item_time)
 
     def _finish(self) -> Calls:
         calls, meta = self._calls, self._meta
@@ -156,11 +181,27 @@ class _Tallier:
         calls.is_agent = spawn_of(meta) is not None
         calls.folder = calls.folder or meta.cwd
         calls.branch = branch_of(meta) if self._items else None
-        time = self._times.get
-        calls.by_key = {
-            key: [model, time(at), None, told(counts)] for key, (model, counts, at) in self._ledger.calls.items()
-        }
+        calls.columns = self._columns()
         return calls
+
+    def _columns(self) -> Columns:
+        names = [key(*request[:-1]) for request in self._requests]
+        if len(set(names)) < len(names):
+            # Two requests of one name are for the careful.
+            raise _Doubt
+        used = [request.last for request in self._requests]
+        nothing, read = [UNKNOWN] * len(used), [tokens.cached for tokens in used]
+        counts: list[Sequence[int | None]] = [
+            [max(0, (tokens.input or 0) - (tokens.cached or 0) - (tokens.written or 0)) for tokens in used],
+            [tokens.output for tokens in used],
+            [tokens.written for tokens in used],
+            read,
+            nothing,
+            nothing,
+            [tokens.reasoning for tokens in used],
+        ]
+        told = [[UNKNOWN if count is None else count for count in column] for column in counts]
+        return Columns(names, self._models, self._times, [None] * len(used), told)
 
     def _other(self, kind: str, payload: _Payload) -> None:
         if kind == "turn_context":
@@ -184,11 +225,17 @@ class _Tallier:
         self._meta = meta
         self._root = meta.id
 
-    def _model_item(self, item: _Payload) -> None:
+    def _model_item(self, item: _Payload, time: str | None) -> None:
         passed = item.internal_chat_message_metadata_passthrough
         if passed is not None and passed.turn_id:
             self._turn = passed.turn_id
-        self._requests.item(self._items, self._model, item.call_id or item.id or "")
+        self._mark, self._item_model, self._item_time = item.call_id or item.id or "", self._model, time
+        self._unclaimed, self._answered = True, self._prompted
+
+    def _prompt(self) -> None:
+        """A turn begins."""
+        self._settle()
+        self._unclaimed, self._prompted, self._answered = False, True, False
 
     def _item(self, item: _Payload, time: str | None) -> None:
         """A message; any other item is not plain, unless it is unknown and so none."""
@@ -200,8 +247,7 @@ class _Tallier:
         role = role_of("message", item.role)
         if role == "assistant":
             self._twins.saw_assistant(self._line, spelled_texts(item.content))
-            self._times[self._items] = time
-            self._model_item(item)
+            self._model_item(item, time)
             return
         passed = item.internal_chat_message_metadata_passthrough
         if passed is not None and passed.turn_id:
@@ -212,7 +258,7 @@ class _Tallier:
             if not injected:
                 self._twins.saw_user(self._line)
             if not injected or starts_turn(texts):
-                self._requests.prompt()
+                self._prompt()
 
     def _event(self, payload: _Payload) -> None:
         kind = payload.type

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec import Raw
+
 from clew.agents.base import SourceFile
+from clew.agents.codex.known import AgentWords, TokenCount, UserWords
 from clew.agents.codex.outline import Outline
 from clew.agents.codex.scanner import Scanner
 from clew.agents.codex.slot import Slot
 from clew.derive.facts import Facts
-from clew.graph.links import MESSAGE, RESULT, SAID, SIGNIFICANT
+from clew.io.codec import dumps
 from clew.model.json import JSON
 
-ANSWERED, SPOKEN = MESSAGE | SAID | RESULT, MESSAGE | SAID | SIGNIFICANT
-"""Flags of a tool's result, and of what user and model say and do."""
+HEARD: dict[type, str] = {UserWords: "user_message", AgentWords: "agent_message", TokenCount: "token_count"}
+"""Events that tell something."""
 
 
 class Nodes:
@@ -20,10 +25,18 @@ class Nodes:
     def __init__(self) -> None:
         self.uuids: list[str] = []
         self.parents: list[str | None] = []
-        self.times: list[bytes] = []
+        self.times: list[str] = []
         self.flags = bytearray()
         self.ids: list[str] = []
         """Ids that items have of their own."""
+
+    def add(self, uuids: list[str], parents: list[str | None], times: list[str], flags: bytes, ids: list[str]) -> None:
+        """Add messages."""
+        self.uuids += uuids
+        self.parents += parents
+        self.times += times
+        self.flags += flags
+        self.ids += ids
 
     def clear(self) -> None:
         """Forget them."""
@@ -40,47 +53,75 @@ class Watch:
         self.scanner = Scanner(source, outline, counts=False)
         self.requests, self.twins, self.copied = self.scanner.requests, self.scanner.twins, self.scanner.copied
         self.nodes = Nodes()
+        self.answer: Any = None
+        """The last message of the model, if nothing was told of it."""
         self.records = 0
-        self.time: bytes | None = None
+        self.time: str | None = None
         """Time of the last record that was passed over."""
 
-    def asked(self, uuid: str, before: str | None, spelled: bytes) -> None:
-        """Note that a message is a prompt."""
-        thread = self.scanner.thread
-        in_context = thread.in_context and thread.last == before
-        if thread.has_news:
-            self.flush()
-        thread.last, thread.in_context = before, in_context
-        thread.follow(uuid, False, True)
-        self.scanner.asked(spelled)
+    def asked(self, line: int, message: Any) -> None:
+        """See a prompt."""
+        self.settle()
+        thread, before = self.scanner.thread, message.parent_uuid
+        thread.last, thread.in_context = before, thread.in_context and thread.last == before
+        thread.follow(message.uuid, False, True)
+        self.scanner.asked(line, message.content[0].text)
 
-    def state(self, text: bytes, time: bytes, name: str, told: dict[str, JSON]) -> None:
+    def spoke(self, line: int, text: Raw) -> None:
+        """See words of the model."""
+        self.twins.saw_assistant(line, frozenset((bytes(text),)))
+
+    def hear(self, line: int, payload: Any) -> None:
+        """See an event."""
+        if type(payload) is not TokenCount:
+            self.twins.saw_event(line, HEARD[type(payload)], bytes(payload.message))
+        elif payload.info is not None:
+            self.settle()
+            self.scanner.line = line
+            self.scanner.spent(payload.info.total_token_usage, payload.info.last_token_usage)
+
+    def settle(self) -> None:
+        """Tell of the last answer: those before it need not be known."""
+        answer, self.answer = self.answer, None
+        if answer is not None:
+            self.requests.item(answer.index, None, "")
+            self.slot.open(answer.index, answer)
+
+    def state(self, line: int, found: Any, told: dict[str, JSON]) -> None:
         """Note what holds for the messages to come; of turns only a new folder counts here."""
-        if name == "turn_context" and told.get("cwd") == self.scanner.thread.surroundings.get("cwd", self):
-            self.pass_by(time)
-        else:
-            self.look(text)
+        if found.type == "turn_context" and told.get("cwd") == self.scanner.thread.surroundings.get("cwd", self):
+            return
+        self.look(dumps(found) + b"\n", line)
+        # The record is counted with the others.
+        self.scanner.facts.records -= 1
 
-    def pass_by(self, time: bytes) -> None:
-        """Count a record that tells nothing here."""
-        self.records += 1
+    def pass_by(self, time: str, count: int) -> None:
+        """Count records that tell nothing here; the last of them has this time."""
+        self.records += count
         self.time = time
 
-    def look(self, text: bytes) -> None:
+    def look(self, text: bytes, line: int) -> None:
         """See a line that was not read yet."""
         self.flush()
+        self.scanner.line = line
         self.scanner.look(text)
+
+    def skip(self, piece: bytes) -> None:
+        """Count a piece of a line that is too long."""
+        self.flush()
+        self.scanner.skip_piece(piece)
 
     def flush(self) -> None:
         """Tell the scanner what was gathered."""
         if self.time is not None:
-            self.scanner.outline.last_line_time = self.time.decode()
+            self.scanner.outline.last_line_time = self.time
             self.time = None
         self.scanner.facts.records += self.records
         self.records = 0
         nodes = self.nodes
         if nodes.uuids:
-            times = [time.decode() for time in nodes.times]
+            # The scanner may keep the times, so they are not cleared but left to it.
+            times, nodes.times = nodes.times, []
             self.scanner.said(nodes.uuids, nodes.parents, nodes.flags, times, nodes.ids)
             nodes.clear()
 

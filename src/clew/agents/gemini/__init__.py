@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
 
 from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
 from clew.agents.gemini import locate
@@ -50,6 +50,9 @@ class Gemini:
         project = locate.project_folder(source.path)
         yield from (project / name for name in (MARKER, locate.LOG, "checkpoints"))
         yield project.parent.parent / "history" / project.name
+
+    def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
+        return locate.beside(path, known)
 
     def claims(self, path: Path, head: bytes) -> Claim:
         name = locate.plain_name(path.name)

@@ -114,13 +114,18 @@ class AtOnce(GeminiReading):
     def _elements(self, piece: bytes) -> bool:
         """Take elements of a document; False where the general way must take them apart."""
         found = self._quick.elements(piece) if self._is_right else []
+        names, take = self._names, self._dealer.take
         for line in found or ():
-            if line.id is UNSET or line.id in self._names or not self._shows(line):
+            name = line.id
+            is_new = name is not UNSET and name not in names
+            place = take(line, self.index + 1, self._parent) if is_new else None
+            if place is None:
                 record = next(iter(read_line(one_line(line), 0, 0)))
                 self._element(of_element(record, 0))
             else:
+                self._parent, self.index = place
                 self._number += 1
-                self._names.add(line.id)
+                names.add(name)
         self._put()
         return found is not None
 

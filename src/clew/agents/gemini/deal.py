@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from clew.agents.folding import Message
 from clew.agents.gemini import tables
@@ -54,7 +54,7 @@ class _Text(Struct, tag_field="type", tag="text", gc=False):
 
 class _CallRest(Struct, gc=False):
     timestamp: str
-    resultDisplay: JSON
+    resultDisplay: Any
     description: str
     displayName: str
     renderOutputAsMarkdown: bool
@@ -70,7 +70,7 @@ class _Use(Struct, tag_field="type", tag="tool_use", gc=False):
 class _Result(Struct, tag_field="type", tag="tool_result", gc=False):
     tool_id: str
     tool_name: str
-    output: str
+    output: Raw
     is_error: bool
 
 
@@ -158,6 +158,7 @@ class Dealer:
         self._rows: list[_Row] = []
         self._tools: list[str] = []
         self._replies: list[tuple[str, str, Any]] = []
+        self._last_model = _Model("")
 
     def take(self, line: Any, index: int, parent: str | None) -> _Place | None:
         """Take the next message and return what stands last then; None where the general way is needed."""
@@ -169,32 +170,37 @@ class Dealer:
         return self._prompt(line, index, parent) if kind == "user" else None
 
     def _reply(self, line: Any, index: int, parent: str | None) -> _Place | None:
-        if not _is_reply(line) or not self._quick.fits(_use(line)):
+        uuid, time, thoughts, tokens, calls = line.id, line.timestamp, line.thoughts, line.tokens, line.toolCalls
+        if not _is_reply(line) or type(line.content) is not str or not self._quick.fits(_use(line)):
             return None
-        uuid, time, stamp = line.id, line.timestamp, _stamp(line.timestamp)
-        if stamp is None or type(line.content) is not str:
+        stamp = _stamp(time)
+        if stamp is None:
             return None
         blocks: list[Any] = [
             _Thinking(thought.description, _Ours(_Noted(_ThoughtRest(thought.subject, thought.timestamp))))
-            for thought in line.thoughts
+            for thought in thoughts
         ]
         if line.content:
             blocks.append(_Text(line.content))
-        answer = None
-        if line.toolCalls is not UNSET:
-            answer = _answer(line, blocks, index + 1)
-            if answer is None:
-                return None
-        usage = _usage(line.tokens)
-        own = _Own(True, _ReplyRest(line.tokens, UNSET if line.thoughts else []))
+        answer = _answer(line, blocks, index + 1) if calls is not UNSET else None
+        if answer is None and calls is not UNSET:
+            return None
+        usage = _usage(tokens)
+        own = _Own(True, _ReplyRest(tokens, UNSET if thoughts else []))
+        metadata = _Metadata(self._model(line.model), usage or UNSET)
         above = UNSET if parent is None else parent
-        metadata = _Metadata(_Model(line.model), usage or UNSET)
         self._made.append(_Reply(index, "assistant", uuid, time, above, blocks, metadata, _Ours(own)))
         self._rows.append((uuid, parent, _REPLY, index, stamp, time))
         self._replies.append((uuid, line.model, usage))
-        if line.thoughts:
+        if thoughts:
             self._facts.has_thinking = True
-        return (uuid, index) if answer is None else self._answered(answer, line.toolCalls)
+        return (uuid, index) if answer is None else self._answered(answer, calls)
+
+    def _model(self, name: str) -> _Model:
+        """The model that answers, nearly always the same as before."""
+        if self._last_model.name != name:
+            self._last_model = _Model(name)
+        return self._last_model
 
     def _answered(self, answer: _Answer, calls: list[Any]) -> _Place:
         self._made.append(answer)
@@ -328,7 +334,7 @@ def _answer(line: Any, blocks: list[Any], index: int) -> _Answer | None:
     results, last = [], line.timestamp
     for call in line.toolCalls:
         output, display = _output(call), call.resultDisplay
-        if output is None or not (type(display) is str or (type(display) is dict and "todos" not in display)):
+        if output is None or not (type(display) is Raw or (type(display) is dict and "todos" not in display)):
             return None
         time = call.timestamp
         rest = _CallRest(time, display, call.description, call.displayName, call.renderOutputAsMarkdown)
@@ -341,13 +347,13 @@ def _answer(line: Any, blocks: list[Any], index: int) -> _Answer | None:
     return _Answer(index, "user", line.id + RESULTS, line.id, last, results, _JOINED) if results else None
 
 
-def _output(call: Any) -> str | None:
+def _output(call: Any) -> Raw | None:
     """The text of a result that is plainly this call's."""
     if len(call.result) != 1 or call.name == TODO_TOOL:
         return None
     response = call.result[0].functionResponse
     output = response.response.output
-    return output if response.id == call.id and response.name == call.name and type(output) is str else None
+    return output if response.id == call.id and response.name == call.name and type(output) is Raw else None
 
 
 def _content(content: JSON) -> tuple[str] | list[str] | None:

@@ -108,5 +108,5 @@ def _subagents(path: Path, session: str, facts: Facts) -> Iterator[dict[str, JSO
         seen.add(agent)
         yield {"session_id": agent, "agent_id": agent, "tool_id": calls.get(agent)}
     for agent, call in calls.items():
-        if agent not in seen and any(locate.claimed_id(file) == agent for file in locate.beside(path, agent)):
+        if agent not in seen and any(locate.claimed_id(file) == agent for file in locate.named_after(path, agent)):
             yield {"session_id": agent, "agent_id": agent, "tool_id": call}

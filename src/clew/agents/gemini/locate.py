@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import unquote
 
 from clew.agents.base import SourceFile
 from clew.agents.derived import derived_id
-from clew.agents.gemini.project import copies_of
+from clew.agents.gemini.project import MARKER, copies_of
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.compress import open_source
@@ -273,7 +273,7 @@ def subagent_files(path: Path, session: str) -> Iterator[Path]:
         yield from (folder / group[0] for group in _sessions(folder, _chat_names(folder)))
 
 
-def beside(path: Path, agent: str) -> Iterator[Path]:
+def named_after(path: Path, agent: str) -> Iterator[Path]:
     """Chats in the same folder whose names fit an agent's id: for some time sub-agents lay there."""
     for name in _chat_names(path.parent) if path.parent.name == CHATS else ():
         if short_id(name) == agent[:8] and name != path.name:
@@ -298,3 +298,14 @@ def caller(path: Path, agent: str) -> str | None:
 def known_names(chats: Path, short: str) -> list[str]:
     """The chats in a folder whose names end in the beginning of an id."""
     return [name for name in _chat_names(chats) if safe_id(short_id(name)) == short]
+
+
+def beside(path: PurePath, known: Sequence[str]) -> Iterator[str]:
+    """What names the project; and for a log of prompts the chats, because it tells of those that are gone."""
+    above = next((folder for folder in path.parents if folder.name == CHATS), None)
+    project = above.parent if above is not None else path.parent
+    is_log = plain_name(path.name) == LOG
+    for name in known:
+        other = PurePath(name)
+        if other == project / MARKER or (is_log and other.is_relative_to(project / CHATS)):
+            yield name

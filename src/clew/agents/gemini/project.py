@@ -22,8 +22,12 @@ _LIMIT = 4 << 20
 _MAX_TRIED = 2000
 
 
+@lru_cache(4096)
 def hash_of(path: str) -> str:
-    """The client's name for a project root before folders got readable names; still inside every chat."""
+    """The client's name for a project root before folders got readable names; still inside every chat.
+
+    A session names some dozen folders, and the sessions of a project mostly the same ones.
+    """
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -85,7 +89,6 @@ def workspace_of(project: Path, project_hash: str | None, hints: Iterable[str]) 
 def proven(wanted: str, hints: Iterable[str]) -> str | None:
     """The hint, or the folder above one, that has the hash."""
     tried: set[str] = set()
-    sha256 = hashlib.sha256
     for hint in hints:
         path = hint.rstrip("/\\") or hint
         while path and path not in tried:
@@ -93,8 +96,7 @@ def proven(wanted: str, hints: Iterable[str]) -> str | None:
                 return None
             tried.add(path)
             for spelling in _spellings(path) if path[1:2] == ":" else (path,):
-                # As `hash_of` does; a session may name some dozen folders.
-                if sha256(spelling.encode("utf-8", "surrogatepass")).hexdigest() == wanted:
+                if hash_of(spelling) == wanted:
                     return spelling
             cut = max(path.rfind("/"), path.rfind("\\"))
             path = path[:cut] if cut > 0 else ""

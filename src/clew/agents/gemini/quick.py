@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from clew.agents.gemini import tables
 from clew.agents.mapping import Context, Table
@@ -34,7 +34,8 @@ class Thought(Struct, gc=False):
 
 
 class Said(Struct, gc=False, forbid_unknown_fields=True):
-    output: JSON
+    output: Any
+    """A string; once it was read, as it is spelled."""
 
 
 class Response(Struct, gc=False):
@@ -148,6 +149,7 @@ class Quick:
         for sort in tuple(_sorts):
             try:
                 found = sort.lines(text)
+                _spell_long(found)
                 spelled = _encoder.encode_lines(found)
             except _UNUSUAL:
                 continue
@@ -161,6 +163,7 @@ class Quick:
         for sort in tuple(_sorts):
             try:
                 found = sort.held(text)
+                _spell_long(found.messages)
                 spelled = _format(encode(found), indent=2)
             except _UNUSUAL:
                 continue
@@ -194,6 +197,18 @@ class Quick:
             used = ((tables.SET.table, (tables.PATCH,)), (tables.SET_TABLE, ("lastUpdated",)))
             self._patches = _is_plain(used, self._context)
         return self._patches
+
+
+def _spell_long(found: list[Any]) -> None:
+    """Spell what tools gave: it is long, and would have to be spelled twice, for the proof and for the document."""
+    for line in found:
+        for call in line.toolCalls or ():
+            if type(call.resultDisplay) is str:
+                call.resultDisplay = Raw(encode(call.resultDisplay))
+            for part in call.result:
+                said = part.functionResponse.response
+                if type(said.output) is str:
+                    said.output = Raw(encode(said.output))
 
 
 def _prefer(sort: _Sort, found: list[Any]) -> list[Any]:

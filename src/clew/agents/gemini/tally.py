@@ -88,10 +88,11 @@ def _of_document(source: SourceFile, document: _Document) -> Calls:
     calls = _begun(source, document.sessionId, document.kind)
     names = set()
     for message in document.messages:
-        if message.id in names:
-            raise _Doubt
         names.add(message.id)
-        _note(calls, message.id, message)
+        if message.tokens is not None:
+            _note(calls, message.id, message)
+    if len(names) < len(document.messages):
+        raise _Doubt
     return calls
 
 

@@ -6,8 +6,8 @@ The second store of the program, sage/sessions/<name>.json, is not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
 
 from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.receiving import Receiver
@@ -36,6 +36,11 @@ class SageEmacs:
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return locate.discover(root)
+
+    def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
+        # An archive lies in a folder of the project that the metadata describe.
+        places = (path.parent / locate.METADATA, path.parent.parent / locate.METADATA)
+        return (name for name in known if PurePath(name) in places)
 
     def claims(self, path: Path, head: bytes) -> Claim:
         name = locate.plain_name(path.name)

@@ -12,25 +12,30 @@ SHORT = 40
 
 def text(value: str) -> str:
     """Text as the content of an element; what is invisible is spelled out."""
-    return _escaped(visible(value))
+    return escaped(visible(value))
 
 
 def line(value: str) -> str:
     """The same on one line."""
-    return _short(value) if len(value) <= SHORT else _escaped(one_line(value))
+    return _short(value) if len(value) <= SHORT else _line(value)
 
 
-@lru_cache(4096)
-def _short(value: str) -> str:
-    return _escaped(one_line(value))
+def _line(value: str) -> str:
+    if value.isascii() and value.isprintable() and "  " not in value and value[0] != " " != value[-1]:
+        return escaped(value)
+    return escaped(one_line(value))
+
+
+_short = lru_cache(4096)(lambda value: escaped(one_line(value)))
 
 
 def attribute(value: str) -> str:
     """Text as the value of an attribute in double quotes."""
-    return _escaped(one_line(value)).replace('"', "&quot;")
+    return escaped(one_line(value)).replace('"', "&quot;")
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
+    """Text as content, for who makes all of what it goes into visible at once."""
     if "&" in value:
         value = value.replace("&", "&amp;")
     if "<" in value:

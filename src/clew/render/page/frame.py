@@ -36,7 +36,7 @@ class Assets(NamedTuple):
 def assets() -> Assets:
     """Both as they go into a page."""
     style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("code.js", "page.js"))
+    script = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("code.js", "view.js", "page.js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"

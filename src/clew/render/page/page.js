@@ -1,55 +1,20 @@
 
 "use strict";
 (() => {
-  const one = (s) => document.querySelector(s), all = (s, root = document) => [...root.querySelectorAll(s)];
-  const main = one("main"), root = document.documentElement;
-  const shown = (el) => el.getClientRects().length > 0;
+  const { one, all, shown, cycle, reveal } = clewView;
+  const main = one("main");
+  clewView.remember("theme", "diff");
 
-  // Choices are remembered; from disk a browser may refuse to.
-  const keep = { get: (k) => { try { return localStorage.getItem(k); } catch { return null; } },
-    set: (k, v) => { try { localStorage.setItem(k, v); } catch { /* nothing to keep it in */ } } };
-  for (const name of ["theme", "diff"]) {
-    const was = keep.get("clew-" + name), radio = was && document.getElementById(was);
-    if (radio && radio.name === name) radio.checked = true;
-    all(`input[name=${name}]`).forEach((el) => el.addEventListener("change", () => keep.set("clew-" + name, el.id)));
-  }
-  const cycle = (name) => {
-    const radios = all(`input[name=${name}]`), next = radios[(radios.findIndex((r) => r.checked) + 1) % radios.length];
-    if (next) { next.checked = true; next.dispatchEvent(new Event("change")); }
-  };
-
-  // Folded things open for whoever comes to them.
-  const reveal = (el) => {
-    for (let up = el; up && up !== main; up = up.parentElement) if (up.tagName === "DETAILS") up.open = true;
-    const article = el.closest("article");
-    if (article && article.classList.contains("off")) choose(Number(article.dataset.b));
-    const need = Math.max(0, ...["l1", "l2", "l3"].map((l, n) => (el.closest("." + l) ? n + 1 : 0)));
-    const radios = all("input[name=detail]"), now = radios.findIndex((r) => r.checked);
-    if (radios[need] && now < need) radios[need].checked = true;
-  };
   const go = (el) => { reveal(el); el.scrollIntoView({ block: "start" }); };
   const follow = () => { const el = location.hash.length > 1 && document.getElementById(location.hash.slice(1)); if (el) go(el); };
 
-  // Branches: of every fork one way is shown.
-  const above = new Map(), ways = new Map();
   all(".fork").forEach((fork) => {
     const article = fork.closest("article"), at = article && article.dataset.b;
-    const roots = all("a[data-go]", fork).map((a) => Number(a.dataset.go));
-    roots.forEach((r) => { above.set(r, at ? Number(at) : 0); ways.set(r, roots); });
+    clewView.fork(at ? Number(at) : 0, all("a[data-go]", fork).map((a) => Number(a.dataset.go)));
   });
-  all("a[data-go]").forEach((a) => a.addEventListener("click", () => choose(Number(a.dataset.go))));
-  const picked = new Set(all(".fork a.now").map((a) => Number(a.dataset.go)));
-  const visible = (b) => { for (; b; b = above.get(b) || 0) if (!picked.has(b)) return false; return true; };
-  const paint = () => {
-    all("article[data-b]").forEach((el) => el.classList.toggle("off", !visible(Number(el.dataset.b))));
-    all(".fork a[data-go]").forEach((a) => { const on = picked.has(Number(a.dataset.go));
-      a.classList.toggle("now", on); a.setAttribute("aria-current", on ? "true" : "false"); });
-  };
-  const choose = (b) => {
-    for (; b; b = above.get(b) || 0) { (ways.get(b) || []).forEach((r) => picked.delete(r)); picked.add(b); }
-    paint();
-  };
-  if (ways.size) paint();
+  all("a[data-go]").forEach((a) => a.addEventListener("click", () => clewView.choose(Number(a.dataset.go))));
+  clewView.pick(all(".fork a.now").map((a) => Number(a.dataset.go)));
+  clewView.paint();
   addEventListener("hashchange", follow);
   follow();
 
@@ -106,53 +71,31 @@
     });
   }
 
-  // Code gets its colours when it comes into view; the page holds it plain.
-  const colour = clewColour;
-  const blocks = all('code[class^="x-"]');
-  if (blocks.length && "IntersectionObserver" in window) {
-    const watch = new IntersectionObserver((seen) => seen.forEach((e) => { if (e.isIntersecting) { watch.unobserve(e.target); colour(e.target); } }), { rootMargin: "300px" });
-    blocks.forEach((el) => watch.observe(el));
-  }
-  addEventListener("beforeprint", () => blocks.forEach((el) => { if (shown(el)) colour(el); }));
+  clewView.colour();
 
   // Keys.
   const fold = one("#fold");
-  const toggle = () => {
-    const open = fold.textContent === "Open all";
-    all("main details").forEach((el) => { el.open = open; });
-    fold.textContent = open ? "Close all" : "Open all";
-  };
-  if (fold && one("main details")) { fold.hidden = false; fold.addEventListener("click", toggle); }
+  if (fold && one("main details")) clewView.folding(fold, "main details");
   let here = null;
   const move = (selector, by) => {
     const list = all(selector).filter(shown);
     if (!list.length) return;
-    let at = list.indexOf(here);
-    if (at < 0) { at = list.findIndex((el) => el.getBoundingClientRect().top > 70); at = by > 0 ? (at < 0 ? list.length : at) - 1 : at < 0 ? list.length : at; }
+    const next = clewView.clamped(list, clewView.stepped(list, here, by));
     if (here) here.classList.remove("here");
-    here = list[Math.min(list.length - 1, Math.max(0, at + by))];
+    here = next;
     here.classList.add("here");
     here.scrollIntoView({ block: "start" });
     here.tabIndex = -1; here.focus({ preventScroll: true });
   };
   addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && e.target.type !== "radio") return;
+    if (e.ctrlKey || e.metaKey || e.altKey || clewView.inField(e.target)) return;
     const act = { j: () => move("main > article", 1), k: () => move("main > article", -1), J: () => move("main > article.prompt", 1), K: () => move("main > article.prompt", -1),
-      "/": () => (field || filter) && (field || filter).focus(), "?": () => { const d = one("#keys"); if (d) d.showModal(); }, t: () => cycle("theme"), d: () => cycle("diff"), o: () => fold && toggle() }[e.key];
-    const level = /^[1-4]$/.test(e.key) && document.getElementById("d" + (e.key - 1));
+      "/": () => (field || filter) && (field || filter).focus(), "?": () => { const d = one("#keys"); if (d) d.showModal(); }, t: () => cycle("theme"), d: () => cycle("diff"), o: () => fold && fold.click() }[e.key];
+    const level = clewView.level(e.key);
     if (level) level.checked = true; else if (act) act(); else return;
     e.preventDefault();
   });
 
-  // The table of contents knows where one is.
-  const entries = new Map(all(".toc a").map((a) => [a.hash.slice(1), a]));
-  if (entries.size && "IntersectionObserver" in window) {
-    let last = null;
-    const watch = new IntersectionObserver((seen) => seen.forEach((e) => {
-      if (!e.isIntersecting) return;
-      if (last) last.classList.remove("here");
-      last = entries.get(e.target.id); if (last) last.classList.add("here");
-    }), { rootMargin: "0px 0px -70% 0px" });
-    all("main > article.prompt").forEach((el) => watch.observe(el));
-  }
+  clewView.contents(all(".toc a"));
+  clewView.pass(document);
 })();

@@ -10,7 +10,7 @@ from clew.render.branching import Forks
 from clew.render.detail import PROMPTS, Detail
 from clew.render.outline import by_section, clock, session_notes, session_title
 from clew.render.page.escape import attribute, line
-from clew.render.page.fragments import Fragments, Nested
+from clew.render.page.fragments import Fragments, Nested, elsewhere
 from clew.render.page.frame import banner, branches, contents, count, head, tail, toolbar
 from clew.render.parts import Fork, Part, Prose, Section
 
@@ -28,40 +28,40 @@ def page(
     links: Mapping[str, str] | None = None,
     nested: Nested | None = None,
     index: str | None = None,
-    carried: Iterable[str] = (),
+    carried: Iterable[bytes] = (),
     remark: Callable[[], str] = str,
     table: Contents | None = None,
-) -> Iterator[str]:
-    """The page. `detail` is the deepest level it holds; the reader may choose any above.
+) -> Iterator[bytes]:
+    """The page, in UTF-8. `detail` is the deepest level it holds; the reader may choose any above.
 
     `index` is the address of a list of all pages, `links` are those of other sessions by their ids, `nested` gives
-    sub-agents to be shown inside, and `carried` is a text in pieces that stands at the end of the page, to be read by
+    sub-agents to be shown inside, and `carried` is more in pieces that stands at the end of the page, to be read by
     programs. `remark` is asked at the end for what else there is to say; `table` is filled on the way.
     """
     title = session_title(session)
-    yield head(title, "session")
-    yield banner(title, _facts(session, agent), _notes(session, links or {}, index))
-    yield toolbar(detail)
-    yield '<main id="talk" tabindex="-1">\n'
+    yield head(title, "session").encode()
+    yield banner(title, _facts(session, agent), _notes(session, links or {}, index)).encode()
+    yield toolbar(detail).encode()
+    yield b'<main id="talk" tabindex="-1">\n'
     table = table or Contents()
-    fragments = Fragments(links=links, nested=nested)
+    fragments = Fragments(links=links, nested=nested, more=elsewhere(session["id"]))
     for shown in by_section(session, messages, detail=detail, forks=forks):
         table.see(shown)
         yield from fragments.write(shown)
     yield fragments.end()
     if not table.messages:
-        yield '<p class="none">This session has no messages to show.</p>\n'
-    yield "</main>\n" + contents(table.prompts, branches(table.forks, table.labels))
+        yield b'<p class="none">This session has no messages to show.</p>\n'
+    yield b"</main>\n" + contents(table.prompts, branches(table.forks, table.labels)).encode()
     yield from carried
     counts = f"{count(table.messages, 'message')}, {count(len(table.prompts), 'prompt')}."
-    yield tail(" ".join(filter(None, (counts, remark(), "Written by clew."))))
+    yield tail(" ".join(filter(None, (counts, remark(), "Written by clew.")))).encode()
 
 
 def inside(
     session: dict[str, JSON], messages: Iterable[dict[str, JSON]], prefix: str, nested: Nested | None, detail: Detail
-) -> Iterator[str]:
+) -> Iterator[bytes]:
     """The messages of a session that stands inside another's page."""
-    fragments = Fragments(prefix, nested=nested)
+    fragments = Fragments(prefix, nested=nested, more=elsewhere(session["id"]))
     for shown in by_section(session, messages, detail=detail):
         yield from fragments.write(shown)
     yield fragments.end()

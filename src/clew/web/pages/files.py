@@ -20,7 +20,8 @@ from clew.files.blame import Line, Version, blame
 from clew.files.finding import versions
 from clew.files.history import FileHistory, tells
 from clew.files.timeline import LOOKS
-from clew.render.page.fragments import Fragments
+from clew.render.page.escape import line
+from clew.render.page.fragments import Cut, Fragments
 from clew.render.parts import Diff
 from clew.web.asking import Asked, page
 from clew.web.drawing import session_address
@@ -117,7 +118,9 @@ def _steps(asked: Asked, entry: Entry, path: str) -> list[Step] | None:
                 mark.after.certainty if mark.after is not None else "unknown",
                 (history.times.get(mark.call) or "")[:16].replace("T", " "),
                 (prompt[0], mask(prompt[1])) if prompt is not None else None,
-                _diff(mask(_text(before)), mask(_text(after))) if after is not None or before is not None else Markup(),
+                _diff(mask(_text(before)), mask(_text(after)), f"{entry.id}#{mark.call}")
+                if after is not None or before is not None
+                else Markup(),
             )
         )
     return steps
@@ -127,10 +130,16 @@ def _text(state: State | None) -> str:
     return state.body.decode("utf-8", "replace") if isinstance(state, Whole) else ""
 
 
-def _diff(before: str, after: str) -> Markup:
+def _diff(before: str, after: str, reference: str) -> Markup:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
     body = "\n".join(list(lines)[2:])
-    return Markup("".join(Fragments().write([Diff(body)]))) if body else Markup()  # type: ignore[list-item]
+    fragments = Fragments(more=lambda cut: _more(cut, reference))
+    return Markup(b"".join(fragments.write([Diff(body)])).decode()) if body else Markup()  # type: ignore[list-item]
+
+
+def _more(cut: Cut, reference: str) -> str:
+    command = f"<code>clew diff {line(reference)}</code>"
+    return f'<i class="more">… {cut.left:,} more characters are not shown here; {command} prints them.</i>'
 
 
 def blamed(asked: Asked) -> Response:
@@ -138,7 +147,8 @@ def blamed(asked: Asked) -> Response:
     path, found = _known(asked)
     told: list[tuple[str, Version]] = []
     unread = 0
-    for entry, _ in found[:MOST_SESSIONS]:
+    most = asked.number("rows", 0)
+    for entry, _ in found[: most or MOST_SESSIONS]:
         try:
             told += _versions(asked, entry, path)
         except SourceUnreadable:
@@ -150,9 +160,9 @@ def blamed(asked: Asked) -> Response:
         asked,
         "blame.html",
         path=path,
-        lines=[_row(asked, line) for line in lines[:MOST_LINES]],
-        left_out=max(0, len(lines) - MOST_LINES),
-        unread=unread + max(0, len(found) - MOST_SESSIONS),
+        lines=[_row(asked, line) for line in lines[: most or MOST_LINES]],
+        left_out=max(0, len(lines) - (most or MOST_LINES)),
+        unread=unread + max(0, len(found) - (most or MOST_SESSIONS)),
     )
 
 

@@ -36,14 +36,14 @@ def page_of(asked: Asked) -> Response:
     entry = asked.shelf.entry(asked.part("agent"), asked.part("identity"))
     session = asked.shelf.session(entry, asked.profile)
     found = nodes((unit.value for unit in session.units()), session.facts.tree.graph())
-    every = runs(found)
+    every, most = runs(found), asked.number("rows", MOST)
     return page(
         asked,
         "graph.html",
         entry=entry,
-        runs=every[:MOST],
-        left_out=max(0, len(every) - MOST),
-        drawing=drawing(every[:MOST], address(entry)),
+        runs=every[:most],
+        left_out=max(0, len(every) - most),
+        drawing=drawing(every[:most], address(entry)),
         forks=sum(node.is_fork for node in found),
         count=len(found),
     )

@@ -18,9 +18,9 @@ from clew.web.asking import Asked, page
 from clew.web.charts import lanes
 
 LONGEST = 200_000
-"""Bytes of a native record that are shown."""
+"""Characters of a native record that are shown at once."""
 MOST = 500
-"""Rows of a panel."""
+"""Rows of a panel, unless all are asked for."""
 _LANES = ("prompts", "replies", "tool results", "others")
 _KINDS = {"user": 0, "assistant": 1, "tool_result": 2}
 _PIECE = 1 << 20
@@ -40,14 +40,16 @@ def files(asked: Asked, entry: Entry) -> dict[str, Any]:
     paths: dict[str, list[browsing.Change]] = {}
     for change in changes:
         paths.setdefault(change.path, []).append(change)
-    return {"paths": sorted(paths.items())[:MOST], "left_out": max(0, len(paths) - MOST)}
+    most = asked.number("rows", MOST)
+    return {"paths": sorted(paths.items())[:most], "left_out": max(0, len(paths) - most)}
 
 
 def todos(asked: Asked, entry: Entry) -> dict[str, Any]:
     """The task list, as it changed."""
     session = asked.shelf.session(entry, asked.profile)
     states = progression(unit.value for unit in session.units() if unit.is_message)
-    return {"states": states[-MOST:]}
+    most = asked.number("rows", MOST)
+    return {"states": states[-most:], "left_out": max(0, len(states) - most)}
 
 
 def usage(asked: Asked, entry: Entry) -> dict[str, Any]:
@@ -74,13 +76,15 @@ def _sum(left: int | None, right: int | None) -> int | None:
 def record(asked: Asked, entry: Entry) -> dict[str, Any]:
     """The native record of a message."""
     wanted = asked.number("message", 0)
-    if not wanted or entry.state == "gone":
-        return {"wanted": wanted, "text": None, "line": 0, "left_out": 0, "is_gone": entry.state == "gone"}
+    start, is_gone = asked.number("from", 0), entry.state == "gone"
+    if not wanted or is_gone:
+        return {"wanted": wanted, "text": None, "line": 0, "left_out": 0, "start": 0, "end": 0, "is_gone": is_gone}
     session = asked.shelf.session(entry, "none")
     line, raw = _record(session, wanted)
     text = asked.shelf.masking(asked.profile).record(session, raw).decode("utf-8", "replace")
-    left_out = max(0, len(text) - LONGEST)
-    return {"wanted": wanted, "text": text[:LONGEST], "line": line, "left_out": left_out, "is_gone": False}
+    end = start + LONGEST
+    shown = {"text": text[start:end], "start": start, "end": end, "left_out": max(0, len(text) - end)}
+    return {"wanted": wanted, "line": line, "is_gone": False, **shown}
 
 
 def _record(session: StoredSession, wanted: int) -> tuple[int, bytes]:
@@ -102,9 +106,11 @@ def _record(session: StoredSession, wanted: int) -> tuple[int, bytes]:
 def problems(asked: Asked, entry: Entry) -> dict[str, Any]:
     """What is wrong with the session's files."""
     if entry.state == "gone":
-        return {"problems": [], "is_gone": True}
+        return {"problems": [], "is_gone": True, "left_out": False}
     session = asked.shelf.session(entry, asked.profile)
-    return {"problems": list(islice(session.problems(), MOST)), "is_gone": False}
+    most = asked.number("rows", MOST)
+    found = list(islice(session.problems(), most + 1))
+    return {"problems": found[:most], "is_gone": False, "left_out": len(found) > most}
 
 
 PANELS: dict[str, tuple[str, Callable[[Asked, Entry], dict[str, Any]]]] = {

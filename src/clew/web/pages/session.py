@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 
 from markupsafe import Markup
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from clew.catalog import browsing
 from clew.catalog.browsing import Entry
 from clew.errors import UnknownReference
 from clew.render.outline import session_notes, session_title
+from clew.render.page.fragments import LIMIT, Cut, More
 from clew.render.page.frame import branches
 from clew.web.asking import Asked, page
-from clew.web.drawing import address
+from clew.web.drawing import address, drawn
 from clew.web.pages.panels import PANELS
 from clew.web.transcript import WINDOW, bounds
+
+_HERE = "<!-- the messages -->"
 
 
 def entry_of(asked: Asked) -> Entry:
@@ -42,7 +46,7 @@ def page_of(asked: Asked) -> Response:
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
         first=first,
-        html=Markup(transcript.window(first, links_of(asked, entry))),
+        html=Markup(transcript.window(first, _links(entry), more_of(entry))),
         messages=transcript.messages,
         size=WINDOW,
         panels=PANELS,
@@ -58,7 +62,11 @@ def _bounds(number: int, messages: int) -> tuple[int, int]:
 def links_of(asked: Asked, entry: Entry) -> dict[str, str]:
     """Where the sessions are that this one started."""
     (found,) = browsing.with_children(asked.shelf.db, [entry], None)
-    return {child.id: address(child) for child in found.children}
+    return _links(found)
+
+
+def _links(entry: Entry) -> dict[str, str]:
+    return {child.id: address(child) for child in entry.children}
 
 
 def window(asked: Asked) -> Response:
@@ -67,7 +75,51 @@ def window(asked: Asked) -> Response:
     transcript = asked.shelf.transcript(entry, asked.profile)
     if number >= transcript.windows:
         raise UnknownReference("there is no such window")
-    return HTMLResponse(transcript.window(number, links_of(asked, entry)))
+    return HTMLResponse(transcript.window(number, links_of(asked, entry), more_of(entry)))
+
+
+def more_of(entry: Entry) -> More:
+    """Where a text is cut stands a link to what comes behind it."""
+    return lambda cut: str(_more(entry, cut, LIMIT))
+
+
+def _more(entry: Entry, cut: Cut, start: int) -> Markup:
+    left = len(cut.text) - start
+    if left <= 0:
+        return Markup()
+    place = f"{address(entry)}/more/{cut.section}/{cut.number}?from={start}"
+    return Markup(f'<a class="more" data-more href="{place}">Show more: {left:,} characters are left</a>')
+
+
+def more(asked: Asked) -> Response:
+    """What comes behind the end of a text that was cut, as much as is shown at once."""
+    entry, start = entry_of(asked), asked.number("from", LIMIT)
+    cut = asked.shelf.transcript(entry, asked.profile).cut(int(asked.part("section")), int(asked.part("number")))
+    if cut is None or start >= len(cut.text):
+        raise UnknownReference("there is no such text")
+    rest = _more(entry, cut, start + LIMIT)
+    if asked.is_fragment:
+        return HTMLResponse(f'<span class="rest" tabindex="-1">{cut.piece(start)}</span>{rest}')
+    return page(asked, "more.html", entry=entry, cut=cut, start=start, html=Markup(cut.piece(start)), rest=rest)
+
+
+def printed(asked: Asked) -> Response:
+    """All windows on one page, for paper: they are made one after the other, while the browser reads."""
+    shelf, entry = asked.shelf, entry_of(asked)
+    transcript = shelf.transcript(entry, asked.profile)
+    links, more = links_of(asked, entry), more_of(entry)
+    values = {"entry": entry, "title": session_title(transcript.header), "header": transcript.header}
+    before, behind = drawn("print.html", asked.profile, asked=asked, messages=transcript.messages, **values).split(
+        _HERE
+    )
+
+    async def pieces() -> AsyncIterator[str]:
+        yield before
+        for number in range(transcript.windows):
+            yield await shelf.run(transcript.window, number, links, more)
+        yield behind
+
+    return StreamingResponse(pieces(), media_type="text/html")
 
 
 def outline(asked: Asked) -> Response:

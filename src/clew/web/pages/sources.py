@@ -14,12 +14,15 @@ from clew.web.asking import Asked, page
 from clew.web.drawing import session_address
 
 MOST = 200
+"""Problems, unless all are asked for."""
 
 
 def page_of(asked: Asked) -> Response:
     """The page."""
     shelf = asked.shelf
     counts = browsing.source_counts(shelf.db)
+    most = asked.number("rows", MOST)
+    problems = browsing.source_problems(shelf.db, most + 1)
     roots = [
         (agent.title, [(str(root), root.is_dir()) for host in shelf.hosts for root in agent.roots(host)])
         for agent in registry.load_all()
@@ -30,7 +33,8 @@ def page_of(asked: Asked) -> Response:
         homes=[(str(host.base or host.home), host.kind, host.name) for host in shelf.hosts],
         counts=counts,
         roots=shelf.masking(asked.profile).value(roots),
-        problems=[_problem(row) for row in browsing.source_problems(shelf.db, MOST)],
+        problems=[_problem(row) for row in problems[:most]],
+        left_out=len(problems) > most,
         syncing=shelf.syncing.state,
     )
 

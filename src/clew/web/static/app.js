@@ -1,9 +1,7 @@
 "use strict";
 (() => {
-  const one = (s, root = document) => root.querySelector(s), all = (s, root = document) => [...root.querySelectorAll(s)];
-  const shown = (el) => el.getClientRects().length > 0;
-  const keep = { get: (k) => { try { return localStorage.getItem(k); } catch { return null; } },
-    set: (k, v) => { try { localStorage.setItem(k, v); } catch { /* nothing to keep it in */ } } };
+  const { one, all, shown, cycle, paint, choose, reveal } = clewView;
+  clewView.remember("theme", "diff", "detail");
 
   // A part of a page, as HTML of the server's own making.
   const part = async (address, signal) => {
@@ -13,16 +11,6 @@
   };
   const fill = (el, html) => { el.innerHTML = html; enliven(el); };
 
-  // Choices are remembered.
-  for (const name of ["theme", "diff", "detail"]) {
-    const was = keep.get("clew-" + name), radio = was && document.getElementById(was);
-    if (radio && radio.name === name) radio.checked = true;
-    all(`input[name=${name}]`).forEach((el) => el.addEventListener("change", () => keep.set("clew-" + name, el.id)));
-  }
-  const cycle = (name) => {
-    const radios = all(`input[name=${name}]`), next = radios[(radios.findIndex((r) => r.checked) + 1) % radios.length];
-    if (next) { next.checked = true; next.dispatchEvent(new Event("change")); }
-  };
   const mask = one("#mask"), help = one("#help"), keys = one("#keys");
   mask.hidden = help.hidden = false;
   mask.addEventListener("click", () => {
@@ -32,15 +20,9 @@
   });
   help.addEventListener("click", () => keys.showModal());
 
-  // Code gets its colours when it comes into view.
-  const painter = new IntersectionObserver((seen) => seen.forEach((e) => {
-    if (e.isIntersecting) { painter.unobserve(e.target); clewColour(e.target); }
-  }), { rootMargin: "300px" });
-  addEventListener("beforeprint", () => all('code[class^="x-"]').forEach((el) => shown(el) && clewColour(el)));
-
   // Things that load when they are opened, come again by themselves, or reload.
   const enliven = (root) => {
-    all('code[class^="x-"]', root).forEach((el) => painter.observe(el));
+    clewView.colour(root);
     all("details[data-load]", root).forEach((el) => el.addEventListener("toggle", () => el.open && load(el)));
     all("[data-reload]", root).forEach((el) => setTimeout(() => again(el), Number(el.dataset.reload) * 1000));
     all("form.pick-record", root).forEach((form) => form.addEventListener("submit", (e) => {
@@ -63,6 +45,18 @@
     if (document.hidden) return;
     try { const html = await part(el.dataset.again); if (el.dataset.was !== html) { el.dataset.was = html; fill(el, html); } } catch { /* the server has gone */ }
   }, 4000));
+
+  // Where a long text is cut, a link brings what comes behind.
+  document.addEventListener("click", async (e) => {
+    const link = e.target.closest("a[data-more]");
+    if (!link || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    const made = document.createElement("template");
+    try { made.innerHTML = await part(link.getAttribute("href")); } catch { link.textContent = "This could not be loaded; try again."; return; }
+    const came = made.content.firstElementChild;
+    link.replaceWith(made.content);
+    came.focus({ preventScroll: true });
+  });
 
   // Forms that answer as one types.
   const typed = (form, target, field, wait, extra) => {
@@ -114,7 +108,7 @@
     el.style.minHeight = "";
     enliven(el);
     paint(el);
-    all("article.prompt", el).forEach((node) => passing.observe(node));
+    clewView.pass(el);
   };
   const fetching = new Map();
   const want = (number, fresh = false) => {
@@ -130,6 +124,15 @@
     }
     return fetching.get(number);
   };
+  // Paper gets all of it: what is not here is fetched before the browser goes on, which it does only for this way to ask.
+  const whole = () => all(".w", main).forEach((el) => {
+    if (isLoaded(el)) return;
+    const asked = new XMLHttpRequest();
+    asked.open("GET", `${session}/window/${el.dataset.w}`, false);
+    asked.setRequestHeader("X-Clew", "1");
+    try { asked.send(); } catch { return; }
+    if (asked.status === 200) { take(el, asked.responseText); order.push(Number(el.dataset.w)); }
+  });
   const forget = () => {
     for (const number of order.slice(0, Math.max(0, order.length - MANY))) {
       const el = holder(number), box = el.getBoundingClientRect();
@@ -142,43 +145,13 @@
     }
   };
   const near = new IntersectionObserver((seen) => seen.forEach((e) => e.isIntersecting && want(Number(e.target.dataset.w))), { rootMargin: "1200px" });
-  const entries = new Map();
-  let last = null;
-  const passing = new IntersectionObserver((seen) => seen.forEach((e) => {
-    if (!e.isIntersecting) return;
-    if (last) last.classList.remove("here");
-    last = entries.get(e.target.id);
-    if (last) { last.classList.add("here"); last.scrollIntoView({ block: "nearest" }); }
-  }), { rootMargin: "0px 0px -70% 0px" });
-
-  // Branches: of every fork one way is shown.
-  const above = new Map(), ways = new Map(), picked = new Set();
-  const visible = (b) => { for (; b; b = above.get(b) || 0) if (!picked.has(b)) return false; return true; };
-  const paint = (root = document) => {
-    if (!ways.size) return;
-    all("article[data-b]", root).forEach((el) => el.classList.toggle("off", !visible(Number(el.dataset.b))));
-    all(".fork a[data-go], .tree a[data-go]").forEach((a) => { const on = picked.has(Number(a.dataset.go));
-      a.classList.toggle("now", on); a.setAttribute("aria-current", on ? "true" : "false"); });
-  };
-  const choose = (b) => {
-    for (; b; b = above.get(b) || 0) { (ways.get(b) || []).forEach((r) => picked.delete(r)); picked.add(b); }
-    paint();
-  };
   const branch = (outline) => {
-    for (const [at, roots] of JSON.parse(outline.dataset.forks)) roots.forEach((r) => { above.set(r, at); ways.set(r, roots); });
-    JSON.parse(outline.dataset.chosen).forEach((b) => picked.add(b));
+    for (const [at, roots] of JSON.parse(outline.dataset.forks)) clewView.fork(at, roots);
+    clewView.pick(JSON.parse(outline.dataset.chosen));
     paint();
   };
 
   // Deep links: the window of a message is loaded before it is gone to.
-  const reveal = (el) => {
-    for (let up = el; up && up !== main; up = up.parentElement) if (up.tagName === "DETAILS") up.open = true;
-    const article = el.closest("article");
-    if (article && article.classList.contains("off")) choose(Number(article.dataset.b));
-    const need = Math.max(0, ...["l1", "l2", "l3"].map((l, n) => (el.closest("." + l) ? n + 1 : 0)));
-    const radios = all("input[name=detail]"), now = radios.findIndex((r) => r.checked);
-    if (radios[need] && now < need) radios[need].checked = true;
-  };
   const goTo = async (index) => {
     const number = Math.floor((index - 1) / size);
     for (let at = number; at >= 0 && at > number - 4; at -= 1) {
@@ -207,26 +180,22 @@
   };
   const move = async (selector, by) => {
     if (!main) { step(by); return; }
-    let list = all(selector, main).filter(shown), at = list.indexOf(here);
-    if (at < 0) {
-      at = list.findIndex((el) => el.getBoundingClientRect().top > 70);
-      at = by > 0 ? (at < 0 ? list.length : at) - 1 : at < 0 ? list.length : at;
-    }
-    if (list[at + by] === undefined) {
+    let list = all(selector, main).filter(shown), next = clewView.stepped(list, here, by);
+    if (list[next] === undefined) {
       const edge = here ? Number(here.closest(".w").dataset.w) : 0;
-      for (let next = edge + by; holder(next) && next >= 0; next += by) {
-        await want(next);
+      for (let number = edge + by; holder(number) && number >= 0; number += by) {
+        await want(number);
         list = all(selector, main).filter(shown);
-        at = list.indexOf(here);
-        if (list[at + by] !== undefined) break;
+        next = list.indexOf(here) + by;
+        if (list[next] !== undefined) break;
       }
     }
-    const el = list[Math.min(list.length - 1, Math.max(0, at + by))];
+    const el = clewView.clamped(list, next);
     if (el) { el.scrollIntoView({ block: "start" }); select(el); }
   };
   const step = (by) => {
     const list = all("main .list > li > a, main .hits a, main table.wide tbody a").filter(shown);
-    const at = list.indexOf(document.activeElement), el = list[Math.min(list.length - 1, Math.max(0, at + by))];
+    const at = list.indexOf(document.activeElement), el = clewView.clamped(list, at + by);
     if (el) el.focus();
   };
 
@@ -263,21 +232,23 @@
   const outline = async () => {
     const toc = one("#toc");
     try { fill(toc, await part(toc.dataset.load)); } catch { return; }
-    entries.clear();
-    all(".outline ol a", toc).forEach((a) => entries.set(a.hash.slice(1), a));
+    clewView.contents(all(".outline ol a", toc), (a) => a.scrollIntoView({ block: "nearest" }));
     branch(one(".outline", toc));
   };
   if (main) {
     all(".w", main).forEach((el) => { if (one("article, .divider, .none", el)) {
       children.set(el.dataset.w, [...el.children].map((node) => node.outerHTML));
       el.dataset.done = "1"; order.push(Number(el.dataset.w));
-      all("article.prompt", el).forEach((node) => passing.observe(node));
+      clewView.pass(el);
     } });
     const first = all(".w", main).find(isLoaded), usual = first ? Math.max(600, first.offsetHeight) : 2000;
     all(".w", main).forEach((el) => { if (!isLoaded(el)) el.style.minHeight = `${usual}px`; near.observe(el); });
     follow.hidden = false;
     follow.addEventListener("click", () => setFollowing(!isFollowing));
     main.addEventListener("click", (e) => { const el = e.target.closest(".w > article"); if (el && !getSelection().toString() && !e.target.closest("a, summary, button")) select(el); });
+    // Before all else: what is fetched is opened and coloured then, too.
+    addEventListener("beforeprint", whole, { capture: true });
+    addEventListener("afterprint", () => forget());
     addEventListener("hashchange", followHash);
     document.addEventListener("click", (e) => {
       const link = e.target.closest('a[href*="#m"]');
@@ -286,13 +257,7 @@
       if (link.hash === location.hash) { e.preventDefault(); followHash(); }
     });
     document.addEventListener("visibilitychange", () => { if (document.hidden && stream) { stream.close(); stream = null; } else listen(); });
-    const fold = one("#fold");
-    fold.hidden = false;
-    fold.addEventListener("click", () => {
-      const open = fold.textContent === "Open all";
-      all("details:not(.panel)", main).forEach((el) => { el.open = open; });
-      fold.textContent = open ? "Close all" : "Open all";
-    });
+    clewView.folding(one("#fold"), "main details");
     outline().then(followHash);
     listen();
   }
@@ -301,7 +266,7 @@
   const click = (id) => { const el = document.getElementById(id); if (el) el.click(); };
   const focusSearch = () => { const el = one("#query") || one("#quick"); if (el) { el.focus(); el.select(); } };
   addEventListener("keydown", (e) => {
-    const inField = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && e.target.type !== "radio";
+    const inField = clewView.inField(e.target);
     if (inField && e.key === "Escape") e.target.blur();
     if (e.ctrlKey || e.metaKey || e.altKey || inField || keys.open) return;
     const act = { j: () => move(".w > article", 1), k: () => move(".w > article", -1),
@@ -309,7 +274,7 @@
       "[": () => click("newer"), "]": () => click("older"), "/": focusSearch, "?": () => keys.showModal(),
       t: () => cycle("theme"), d: () => cycle("diff"), g: () => click(one("#back") ? "back" : "graph"),
       f: () => follow && setFollowing(!isFollowing) }[e.key];
-    const level = /^[1-4]$/.test(e.key) && document.getElementById("d" + (e.key - 1));
+    const level = clewView.level(e.key);
     if (level) { level.checked = true; level.dispatchEvent(new Event("change")); } else if (act) act(); else return;
     e.preventDefault();
   });

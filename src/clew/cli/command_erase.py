@@ -1,0 +1,118 @@
+"""clew erase: messages, or a whole session, of clew's own store, gone for good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from clew.agents.sage_agent.locate import AGENT
+from clew.cli.cataloguing import folder_for
+from clew.cli.options import common, library, wants_json
+from clew.cli.output import print_json, say
+from clew.cli.own import own_session
+from clew.errors import Busy, UsageError
+from clew.host import data_dir
+from clew.model.json import JSON
+from clew.store.branches import node_of
+from clew.store.erase import Erased, erase_record, erase_session
+from clew.store.layout import MESSAGES
+from clew.store.session import Session
+
+
+@click.command("erase")
+@click.argument("reference", metavar="REF")
+@click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
+@click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    reference: str,
+    messages: tuple[str, ...],
+    write: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Erase messages of a session in clew's own store, or without MESSAGE all of it; nothing brings them back.
+
+    MESSAGE is a uuid, the beginning of one, or #12 for the twelfth. It is overwritten in its place, and so are its
+    snapshots, the copies of files that nothing else names, and what the catalog has of the session. The place in the
+    conversation stays. Copies that are known and could not be reached are named: remove them yourself.
+    """
+    session = own_session(context, homes, reference)
+    uuids = [_uuid(session, message) for message in messages]
+    shelf = library(context, homes)
+    done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])
+    copies = _copies(session)
+    if write:
+        done = _erase(session, uuids)
+        copies += _forget(folder_for(context, homes, shelf.hosts), session.folder / MESSAGES)
+    row: dict[str, JSON] = {
+        "erased": write,
+        "session": session.id,
+        "messages": uuids or None,
+        "records": done.records,
+        "files": done.files,
+        "copies": [*done.copies, *copies],
+    }
+    if wants_json(context, as_json):
+        print_json(row)
+    else:
+        _say(row, bool(messages))
+
+
+def _say(row: dict[str, JSON], some: bool) -> None:
+    counts = f"{_some(row['records'], 'record')}, {_some(row['files'], 'file')}"
+    click.echo(f"{'of ' if some else ''}session {row['session']}: {counts}")
+    for copy in row["copies"]:
+        say(f"clew: not erased: {copy}")
+    if not row["erased"]:
+        say("nothing was changed; --write does it, and nothing brings it back")
+
+
+def _some(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _uuid(session: Session, message: str) -> str:
+    """The uuid that is meant. A branch's name would do for others, but here it must be a message."""
+    tree = session.tree()
+    uuid = tree.uuids[node_of(tree, message)]
+    if not message.startswith("#") and not uuid.startswith(message):
+        raise UsageError(f"{message} is a branch; name messages, by their uuid or as #12")
+    return uuid
+
+
+def _erase(session: Session, uuids: Sequence[str]) -> Erased:
+    if not uuids:
+        return erase_session(session.folder)
+    each = [erase_record(session.folder, uuid) for uuid in dict.fromkeys(uuids)]
+    copies = dict.fromkeys(copy for one in each for copy in one.copies)
+    return Erased(sum(one.records for one in each), sum(one.files for one in each), list(copies))
+
+
+def _copies(session: Session) -> list[str]:
+    """What clew itself keeps of the session elsewhere, and does not reach from here."""
+    from clew.archive.layout import archive_folder
+    from clew.migrate.scrub import is_archived
+
+    archive = archive_folder(None)
+    archived = [f"the archive {archive}"] if is_archived(archive, [(AGENT, session.id)]) else []
+    return archived + [str(path) for path in sorted((data_dir() / "rescue").glob(f"{AGENT}-{session.id[:8]}-*"))]
+
+
+def _forget(catalog: Path, log: Path) -> list[str]:
+    """Take the session out of the catalog; what is left of it comes back with the next sync."""
+    from clew.catalog.place import DATABASE
+    from clew.catalog.sync import forget
+
+    if not (catalog / DATABASE).exists():
+        return []
+    try:
+        forget(catalog, str(log))
+    except Busy:
+        return [f"the catalog {catalog}: another sync is at work; `clew sync --full` does it"]
+    return []

@@ -1,0 +1,96 @@
+"""clew push: what was used and done, on a server that many machines share."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.output import print_json, say
+from clew.errors import UsageError
+from clew.tables.columns import LEVELS
+
+if TYPE_CHECKING:
+    from clew.library import Library
+    from clew.postgres.pushing import Report
+
+_SHOWN = 20
+"""So many sources that cannot be read are named."""
+
+
+@click.command("push")
+@click.argument("server", nargs=-1, metavar="postgresql://USER@HOST:PORT/DATABASE")
+@click.option("--level", type=click.Choice(LEVELS), default="metrics", show_default=True, help="How much leaves.")
+@click.option("--dry-run", is_flag=True, help="Say what would be pushed, and push nothing.")
+@filtering
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    server: tuple[str, ...],
+    level: str,
+    dry_run: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Push sessions to a PostgreSQL server, where those of many machines are merged.
+
+    At level `metrics` no text leaves: counts, times, names of models and tools. `redacted` adds what was said, with
+    secrets and paths masked before anything is sent; `raw` sends it as it is. A push sends what the server does not
+    have, and may be repeated or interrupted at any time.
+
+    `clew stats --engine` and `clew search --engine` ask the server. Give no password in the address where others can
+    see your commands: ~/.pgpass and PGPASSWORD work. Exit code 7: the server does not answer; 5: it cannot take it.
+    """
+    if len(server) != 1:
+        # Not told by click, which would print what was given, and with it a password.
+        raise UsageError("name one server, as postgresql://USER@HOST:PORT/DATABASE")
+    as_json = wants_json(context, as_json)
+    shelf = library(context, homes)
+    report = _push(server[0], shelf, level, dry_run, options, as_json)
+    for path in report.work.unreadable[:_SHOWN]:
+        say(f"clew: {path}: cannot be read; `clew doctor` may tell why")
+    if len(report.work.unreadable) > _SHOWN:
+        say(f"clew: {len(report.work.unreadable) - _SHOWN} more sources cannot be read")
+    if as_json:
+        print_json(report.counts())
+    else:
+        _tell(report, dry_run)
+    return 0
+
+
+def _push(url: str, shelf: Library, level: str, is_dry: bool, options: dict[str, Any], as_json: bool) -> Report:
+    from clew.tables.extras import need
+
+    need("postgres")
+    from clew.postgres.connection import check_address
+    from clew.postgres.pushing import push
+    from clew.tables.origin import writer
+
+    # Before anything is looked for: a misspelled address is told at once.
+    check_address(url)
+    filters = take_filters(options, shelf)
+    found = shelf.sources() if filters == type(filters)() else shelf.sessions(filters)
+    sources = [session.source for session in found]
+    with ExitStack() as stack:
+        bar = None
+        if sys.stderr.isatty() and not as_json:
+            from clew.cli.command_sync import progress
+
+            bar = progress(stack)
+        return push(url, sources, writer(level), is_dry=is_dry, tell=bar)
+
+
+def _tell(report: Report, is_dry: bool) -> None:
+    work = report.work
+    if is_dry:
+        say(f"{work.sources} of {report.sources} sources would be pushed at level {report.level}, {work.size:,} bytes")
+    elif work.sources:
+        say(f"{work.sources} sources pushed at level {report.level}, {work.rows:,} rows; {report.unchanged} unchanged")
+    else:
+        say(f"nothing new: the server has all {report.sources} sources")

@@ -1,0 +1,50 @@
+"""Engines that answer the catalog's statements, by the names that people give them. Each loads when it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clew.errors import UsageError
+
+if TYPE_CHECKING:
+    from clew.catalog.statements import Statement
+
+NAMES = ("sqlite", "duckdb:DIR", "postgresql://...", "spark://...")
+CATALOG = "sqlite"
+"""The catalog itself."""
+
+
+class Engine(Protocol):
+    """What answers statements."""
+
+    def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+def open_engine(name: str) -> Engine:
+    """The engine of a name other than the catalog's."""
+    scheme, mark, place = name.partition(":")
+    from clew.tables.extras import need
+
+    if scheme == "duckdb" and mark and place:
+        need("lake")
+        from clew.lake.duck import open_engine as open_duck
+
+        return open_duck(place)
+    if scheme in ("postgresql", "postgres") and mark:
+        need("postgres")
+        from clew.postgres.engine import open_engine as open_postgres
+
+        return open_postgres(name)
+    if scheme == "spark" and mark:
+        need("spark")
+        from clew.spark.engine import open_engine as open_spark
+
+        return open_spark(name)
+    # What was given may hold a password.
+    raise UsageError(f"--engine: choose from {', '.join(NAMES)}")

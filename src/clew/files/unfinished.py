@@ -1,0 +1,115 @@
+"""Restores are told beforehand in clew's own folder, so that one that was cut off half-way can be taken back."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from clew.errors import ClewError, SourceUnreadable
+from clew.io.blobs import digest_of
+from clew.io.within import Change, Within
+from clew.store.lock import WAIT, Lock
+from clew.store.pending import Pending, announce, announced, put_as_it_was
+from clew.store.snapshots import NO_FILE, FileState
+from clew.store.system import SYSTEM, System, make_folder, open_log
+
+FOLDER = "restoring"
+"""In clew's own folder: one file for each restore that is going on."""
+_LOCK, _SUFFIX = "lock", ".pending"
+
+
+@contextmanager
+def alone(place: Path, system: System = SYSTEM, wait: float = WAIT) -> Iterator[None]:
+    """One restore at a time, so that one that was cut off can be told from one that is going on."""
+    make_folder(system, place / FOLDER)
+    descriptor = open_log(system, place / FOLDER / _LOCK)
+    try:
+        Lock(system, place / FOLDER / _LOCK, wait).take(descriptor)
+        yield
+    finally:
+        system.close(descriptor)  # which lets go of the lock
+
+
+def unfinished(place: Path) -> list[Path]:
+    """Where restores are told that are going on, or were cut off."""
+    return sorted((place / FOLDER).glob(f"*{_SUFFIX}"))
+
+
+def settle(place: Path, system: System = SYSTEM) -> list[str]:
+    """Take back restores that were cut off; returns the files. Nothing is waited for where there is nothing to do."""
+    if not unfinished(place):
+        return []
+    with alone(place, system):
+        return take_back(place, system)
+
+
+def take_back(place: Path, system: System = SYSTEM) -> list[str]:
+    """The same for who is alone."""
+    return [name for path in unfinished(place) for name in _taken_back(path, system)]
+
+
+def _taken_back(path: Path, system: System) -> Iterator[str]:
+    for _, found in announced([path]):
+        try:
+            if Path(found.root).is_dir():
+                yield from (f"{found.root}/{name}" for name in put_as_it_was(found, _Copies(Path(found.mark))))
+        except (OSError, ClewError) as error:
+            words = f"a restore into {found.root} was cut off, and cannot be taken back: {error}"
+            raise SourceUnreadable(f"{words}; remove {path} to leave the files as they are") from error
+        with suppress(FileNotFoundError):
+            system.unlink(path)
+
+
+@contextmanager
+def told(place: Path, rescue: Path, folder: Path, changes: Sequence[Change], system: System = SYSTEM) -> Iterator[None]:
+    """Tell what is about to be done to files below a folder, whose copies lie in `rescue`, as long as it goes on."""
+    path = place / FOLDER / f"{secrets.token_hex(8)}{_SUFFIX}"
+    announce(system, path, _pending(rescue, folder, changes))
+    try:
+        yield
+    except BaseException:
+        # Everything is as it was by now, unless even that failed; then the next one tries again.
+        with suppress(OSError, ClewError):
+            list(_taken_back(path, system))
+        raise
+    system.unlink(path)
+
+
+def _pending(rescue: Path, folder: Path, changes: Sequence[Change]) -> Pending:
+    files = {}
+    with Within(folder) as within:
+        for change in changes:
+            there = within.read(change.path)
+            before = FileState(digest_of(there), within.mode(change.path)) if there is not None else NO_FILE
+            wanted = FileState(digest_of(change.body)) if change.body is not None else NO_FILE
+            files[os.fsencode(change.path)] = (before, wanted)
+    return Pending(str(rescue.absolute()), str(folder.absolute()), files, list(_missing(folder, changes)))
+
+
+def _missing(folder: Path, changes: Sequence[Change]) -> Iterator[bytes]:
+    """The folders that will be made, each behind those above it."""
+    seen: set[str] = set()
+    for change in changes:
+        parts = change.path.split("/")
+        for end in range(1, len(parts)):
+            inner = "/".join(parts[:end])
+            if inner not in seen and change.body is not None and not (folder / inner).exists():
+                yield os.fsencode(inner)
+            seen.add(inner)
+
+
+class _Copies:
+    """What was replaced, below the folder that a restore keeps it in."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, path: str, before: FileState) -> bytes:
+        with Within(self._folder) as copies:
+            body = copies.read(path)
+        if body is None or digest_of(body) != before.digest:
+            raise SourceUnreadable(f"{self._folder}: the copy of {path!r} is gone, or is not what was there")
+        return body

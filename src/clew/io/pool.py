@@ -1,0 +1,155 @@
+"""Work spread over processes that send back what they made, in the order of the tasks.
+
+The processes are forked before anything here has threads. Where one dies, its task is done here; where this one dies,
+they notice and leave.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AHEAD = 3
+"""For each process so many results may wait for one that takes longer."""
+_COUNT = 4
+"""Bytes before an answer that say how many buffers follow it."""
+
+Room = Callable[[int, int], bool]
+"""Whether a task may begin: how many results have been taken, and the number of the task."""
+
+
+class Pool:
+    """Processes that wait for tasks.
+
+    `work` is done by them. What falls to this process, because there are no others or one of them died, is done by
+    `here`, which is else the same; `died` is told whose task it was. So that nobody waits for this process to give out
+    the next task, each may have several in its `queue`; such tasks must be small, as answers may be on their way.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[T], R],
+        workers: int,
+        *,
+        queue: int = 1,
+        here: Callable[[T], R] | None = None,
+        died: Callable[[T], object] | None = None,
+    ) -> None:
+        self._work: Callable[[Any], Any] = work
+        self._here: Callable[[Any], Any] = here or work
+        self._died: Callable[[Any], object] | None = died
+        self._queue = queue
+        self._given: dict[Connection, deque[int]] = {}
+        self._pids: list[int] = []
+        for _ in range(workers if workers > 1 and hasattr(os, "fork") else 0):
+            self._start()
+
+    def _start(self) -> None:
+        ours, theirs = Pipe()
+        if pid := os.fork():
+            theirs.close()
+            self._given[ours] = deque()
+            self._pids.append(pid)
+            return
+        code = 1
+        try:
+            _obey()
+            for end in (ours, *self._given):
+                end.close()
+            gc.disable()  # what is read makes no circles, and there is much of it
+            _serve(self._work, theirs)
+            code = 0
+        finally:
+            os._exit(code)
+
+    def run(self, tasks: Sequence[T], room: Room | None = None) -> Iterator[Any]:
+        """The result of each task, in their order. No task begins before there is room for its result."""
+        if not self._given or len(tasks) < 2:
+            yield from map(self._here, tasks)
+            return
+        limit = AHEAD * len(self._given)
+        has_room = room or (lambda taken, number: number < taken + limit)
+        waiting: dict[int, Any] = {}
+        given = taken = 0
+        while taken < len(tasks):
+            while given < len(tasks) and has_room(taken, given) and self._give(given, tasks[given]):
+                given += 1
+            if taken == given:  # nobody is left to do it
+                waiting[taken] = self._here(tasks[taken])
+                given += 1
+            if taken not in waiting:
+                busy = [end for end, numbers in self._given.items() if numbers]
+                for end in wait(busy):
+                    waiting.update(self._heard(cast(Connection, end), tasks))
+            while taken in waiting:
+                yield waiting.pop(taken)
+                taken += 1
+
+    def _give(self, number: int, task: Any) -> bool:
+        """Give a task to whoever has the least to do; False where all have enough."""
+        end = min(self._given, key=lambda one: len(self._given[one]), default=None)
+        if end is None or len(self._given[end]) == self._queue:
+            return False
+        with suppress(OSError):  # whoever is dead says so later
+            end.send(task)
+        self._given[end].append(number)
+        return True
+
+    def _heard(self, end: Connection, tasks: Sequence[Any]) -> dict[int, Any]:
+        """What a process made of its first task; of all of them, where it died."""
+        try:
+            head = end.recv_bytes()
+            buffers = [end.recv_bytes() for _ in range(int.from_bytes(head[:_COUNT], "big"))]
+        except (EOFError, OSError):
+            end.close()
+            numbers = self._given.pop(end)
+            if self._died is not None:
+                self._died(tasks[numbers[0]])
+            return {number: self._here(tasks[number]) for number in numbers}
+        failure, result = pickle.loads(memoryview(head)[_COUNT:], buffers=buffers)
+        if failure is not None:
+            raise failure
+        return {self._given[end].popleft(): result}
+
+    def close(self) -> None:
+        """Let the processes go, in the middle of their tasks if need be."""
+        for end in self._given:
+            end.close()
+        for pid in self._pids:
+            with suppress(ChildProcessError, ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        for pid in self._pids:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        self._given, self._pids = {}, []
+
+
+def _obey() -> None:
+    """Leave when told to, and clean up on the way. What a person interrupts is whoever tells."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _serve(work: Callable[[Any], Any], end: Connection) -> None:
+    with suppress(EOFError, OSError):
+        while True:
+            task = end.recv()
+            try:
+                answer: tuple[Any, Any] = None, work(task)
+            except Exception as error:
+                answer = error, None
+            buffers: list[pickle.PickleBuffer] = []
+            head = pickle.dumps(answer, protocol=5, buffer_callback=buffers.append)
+            end.send_bytes(len(buffers).to_bytes(_COUNT, "big") + head)
+            for buffer in buffers:
+                end.send_bytes(buffer.raw())

@@ -1,0 +1,78 @@
+"""Sessions of an archive as `tables.ingest` takes them: the bytes of their files, and what is known beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from clew.agents import registry
+from clew.agents.base import LooksBeside
+from clew.archive.sessions import ArchivedFile, ArchivedSession
+from clew.host import Origin
+from clew.tables.ingest import Meta
+from clew.tables.origin import Writer
+
+_OWN = ("main", "part", "side")
+"""What a session is read from; copies of the files it changed are not."""
+
+
+def meta_of(session: ArchivedSession, writer: Writer) -> Meta:
+    """What is known of a session; no content is read."""
+    files = [file for file in session.files if file.role in _OWN]
+    place = session.place
+    origin = None if place.kind == "local" else Origin(place.kind, place.name, session.path)  # type: ignore[arg-type]
+    return Meta(
+        agent=session.agent,
+        path=session.path,
+        source_id=writer.source_id(session.agent, f"{place.kind}\0{place.name or ''}\0{session.path}"),
+        origin=writer.origin,
+        mtime_ns=max((file.mtime_ns for file in files), default=0),
+        size=sum(file.size for file in files),
+        policy=writer.policy,
+        redact_version=writer.redact_version,
+        price_version=writer.price_version,
+        parts=tuple(_relative(session, files, "part")),
+        sides=tuple(_relative(session, files, "side")),
+        place=origin,
+    )
+
+
+class Files:
+    """The files of an archive by home, so that what a session looks at beside its own is found."""
+
+    def __init__(self, every: Iterable[ArchivedFile]) -> None:
+        self._homes: dict[int, dict[str, ArchivedFile]] = {}
+        for file in every:
+            self._homes.setdefault(file.version.place, {})[str(_posix(file.path))] = file
+        self._names = {home: list(files) for home, files in self._homes.items()}
+
+    def of(self, session: ArchivedSession) -> dict[str, bytes]:
+        """The bytes of a session's own files, and of those that its agent looks at to read it."""
+        main = session.files[0]
+        wanted = [file for file in session.files if file.role in _OWN]
+        found = {file.path: file.read() for file in (*wanted, *session.shared)}
+        agent = registry.get(session.agent)
+        if isinstance(agent, LooksBeside):
+            home = main.version.place
+            for name in agent.beside(_posix(main.path), found[main.path], self._names[home]):
+                other = self._homes[home][name]
+                found.setdefault(other.path, other.read())
+        return found
+
+
+def _relative(session: ArchivedSession, files: list[ArchivedFile], role: str) -> Iterator[str]:
+    """The names of files as seen from the folder of the main file."""
+    folder = _posix(session.path).parent
+    for file in files:
+        if file.role == role:
+            path = _posix(file.path)
+            up = 0
+            while not path.is_relative_to(folder.parents[up - 1] if up else folder):
+                up += 1
+            base = folder.parents[up - 1] if up else folder
+            yield str(PurePosixPath(*[".."] * up, path.relative_to(base)))
+
+
+def _posix(path: str) -> PurePosixPath:
+    """A path of any system; only how its parts follow each other matters here."""
+    return PurePosixPath(path.replace("\\", "/") if not path.startswith("/") else path)

@@ -1,0 +1,49 @@
+"""A connection to a Spark cluster. All that clew sets is what its answers depend on, and how quiet it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from clew.errors import RemoteFailed, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    # Times and days are derived by us; whatever Spark derives itself must not depend on where it runs.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Partitions are named by days that we spell ourselves.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def connect(master: str | None, name: str = "clew") -> SparkSession:
+    """A session of the cluster at `master`; without one, of the cluster that `spark-submit` was told."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise UsageError("Spark is not installed here: pip install 'clew[spark]'") from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in _SETTINGS.items():
+        builder = builder.config(key, value)
+    if master is not None:
+        builder = builder.master(master).config("spark.log.level", "ERROR")
+    try:
+        return builder.getOrCreate()
+    except PySparkException as error:
+        raise RemoteFailed(f"{master or 'spark'}: {_first_line(error)}") from None
+    except Exception as error:
+        # What the bridge to Java raises has no common ancestor.
+        raise RemoteFailed(f"{master or 'spark'}: the cluster cannot be reached: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

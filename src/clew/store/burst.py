@@ -1,0 +1,192 @@
+"""Plain messages one right after the other: the quick way into the log, at little more than the cost of a write.
+
+The first message goes the usual way, which looks at everything: the lock, the end of the log, whether somebody waits.
+That holds for some milliseconds, as the lock is kept meanwhile, and time and surroundings hold for the rest of theirs.
+So those that follow are put together from parts that are spelled already. What is not plain goes the usual way.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable, Generator
+from types import GeneratorType
+from typing import NamedTuple, TypeAlias, cast
+
+import msgspec
+from msgspec import UNSET
+
+from clew.io.records import MAX_LINE
+from clew.store.context import Surroundings
+from clew.store.drafts import Draft, Receipt, State
+from clew.store.log import Log
+from clew.store.news import News
+from clew.store.stamps import FIRST, Times
+from clew.store.tree import MAIN
+from clew.store.wire import MESSAGES, MessageRecord
+
+OPEN_FOR = 10
+"""Milliseconds until somebody who waits for the lock is noticed."""
+_MOMENT = 0.00002
+_encode, _join = msgspec.json.Encoder().encode, b"".join
+_OPENINGS = {kind: b'{"type":"%b","uuid":"' % kind.encode() for kind in MESSAGES}
+_PARENT, _NUMBER, _CLOSE = b'","parentUuid":"', b',"isSidechain":false,"metadata":{"clew":{"seq":', b"}}}\n"
+
+_Way: TypeAlias = "GeneratorType[Receipt | None, Draft, None]"
+"""Takes drafts and gives receipts, or None and nothing done. As it runs for one thread at a time, it needs no lock."""
+
+
+class Moment(NamedTuple):
+    """A millisecond, and how it is spelled between the parent and the words or the results of a message."""
+
+    since: float
+    until: float
+    words: bytes
+    results: bytes
+
+
+class Burst:
+    """The quick way, for as long as it is open. Who closes it waits until nothing is under way there."""
+
+    def __init__(self, log: Log, news: News, times: Times, surroundings: Surroundings, version: str) -> None:
+        self.log, self.news, self.times = log, news, times
+        self._surroundings = surroundings
+        session = _encode(log.path.parent.name)
+        self._place = b'","sessionId":%b,"version":%b,"context":' % (session, _encode(version))
+        self._way: _Way | None = None
+        self._last = self._opened = self._eased = -1
+        _BURSTS.add(self)
+        self.add: Callable[[Draft], Receipt | None] = _closed
+        """Append a message, if it is plain and the way is open; None, and nothing done, where not."""
+
+    def open(self, record: MessageRecord, state: State, beginning: str) -> bool:
+        """After a message went the usual way: open the quick one for those that follow.
+
+        True means that the lock is kept from now on. A message that comes alone never keeps it.
+        """
+        milli = self.times.milli
+        follows, self._last = 0 <= milli - self._last <= OPEN_FOR, milli
+        if not follows or state.branch != MAIN or not state.is_tip or self.news.first_prompt is None:
+            return False
+        if not record.uuid.startswith(beginning) or not self.log.keep(self):
+            return False
+        todos = b',"todos":' + _encode(state.todos) if state.todos is not UNSET else b""
+        self._opened, self.log.is_hurried = milli, True
+        self._way = cast("_Way", _way(self, state, beginning, todos + _NUMBER))
+        next(self._way)
+        self.add = self._way.send
+        return True
+
+    def moment(self) -> Moment:
+        """Now; where the way was open for long enough, it is closed."""
+        now, context = self.times.now(), self._surroundings.now()
+        milli = self._last = self.times.milli
+        if not 0 <= milli - self._opened < OPEN_FOR:
+            self.log.is_hurried = False
+        self.news.later = now, context
+        stamp = b'","timestamp":"%b%b%b,' % (now.encode(), self._place, _encode(context))
+        return Moment(milli / 1000, (milli + 1) / 1000, stamp + b'"message":', stamp + b'"toolResults":')
+
+    def close(self) -> None:
+        """For who holds the guard of the log."""
+        self.log.is_hurried, self.add = False, _closed
+        while self._way is not None and self._way.gi_running:
+            time.sleep(_MOMENT)
+        self._way = None
+
+    def part_from_parent(self) -> None:
+        """In a forked child: the thread that was under way there did not come along."""
+        self._way, self.add = None, _closed
+
+    def ease(self) -> bool:
+        """Let go of a lock that was kept and not used since the last call; True when it is kept no longer."""
+        log = self.log
+        if not log.guard.acquire(blocking=False):
+            return False
+        try:
+            if log.is_kept and log.end == self._eased:
+                self.close()
+                log.finish()
+            self._eased = log.end
+            return not log.is_kept
+        finally:
+            log.guard.release()
+
+
+_BURSTS: weakref.WeakSet[Burst] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for burst in list(_BURSTS):
+        burst.part_from_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _closed(_: Draft) -> None:
+    """There is no quick way."""
+
+
+def _way(burst: Burst, state: State, beginning: str, ending: bytes) -> Generator[Receipt | None, Draft, None]:
+    """The quick way itself. What each message needs stands in variables of its own, which is what makes it quick."""
+    log, news, clock = burst.log, burst.news, burst.times.clock
+    write, descriptor = log.write, log.descriptor
+    encode, join, openings, unset = _encode, _join, _OPENINGS, UNSET
+    seq, head, receipt = state.seq, encode(state.head)[1:-1], None
+    number, parent, close, first, digits = _NUMBER, _PARENT, _CLOSE, FIRST, -len(str(seq + 1))
+    limit, spent = 10**-digits, b',"usage":'
+    since, until, words, results = burst.moment()
+    while True:
+        draft = yield receipt
+        receipt, record = None, draft.record
+        said, usage, kind = record.message, record.usage, record.type
+        if not since <= clock() < until:
+            since, until, words, results = burst.moment()
+        # Plain is what says nothing that must be checked, or that changes where the session stands.
+        if not log.is_hurried or record.uuid or draft.parent is not unset or draft.extra or draft.sidechain:
+            continue
+        if record.todos is not unset or record.thinking_metadata is not unset or record.branch_id is not unset:
+            continue
+        if record.timestamp is not unset or record.context is not unset or record.version is not unset:
+            continue
+        if record.branch_parent_uuid is not unset:
+            continue
+        try:
+            if said is unset:
+                if kind != "tool_result":
+                    continue
+                stamp, body, end = results, encode(record.tool_results), number
+            else:
+                if kind == "tool_result" or said.content.__class__ is not str or record.tool_results is not unset:
+                    continue
+                stamp, body, end = words, encode(said), ending
+            if usage is not unset:
+                body += spent + encode(usage)
+        except Exception:
+            continue  # whatever it is, the usual way meets it again, and names it
+        seq += 1
+        if seq == limit:
+            digits, limit = digits - 1, limit * 10
+        uuid = f"{beginning}{first + seq}"
+        own = uuid.encode()
+        line = join((openings[kind], own, parent, head, stamp, body, end, own[digits:], close))
+        length = len(line)
+        if length >= MAX_LINE:
+            seq -= 1
+            continue
+        try:
+            done = write(descriptor, line)
+            if done != length:
+                log.complete(line, done)
+            log.end += length
+            state.seq, state.head, record.uuid, head = seq, uuid, uuid, own
+        except BaseException:
+            log.give_up()
+            raise
+        if kind == "user":
+            news.last_prompt = record
+        news.is_told = False
+        receipt = Receipt(uuid, seq)

@@ -1,0 +1,104 @@
+"""What may leave of a session: at `metrics` no text at all, at `redacted` text with secrets masked, at `raw` all."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.catalog.keys import blake2b
+from clew.errors import UsageError
+from clew.redact.marks import Marker
+from clew.redact.rules import Rules, standard
+from clew.redact.tree import Redactor, Setting
+from clew.redact.user import parse_rules
+from clew.tables.columns import LEVELS
+
+_TAG = 12
+"""Bytes of the tag that stands for a path."""
+
+
+class Policy(NamedTuple):
+    """What leaves, and how it is masked. Nothing in it but plain values: it can be sent to a worker."""
+
+    level: str = "metrics"
+    key: bytes = b""
+    """What tags and markers are made with; never leaves."""
+    profile: str = "paths"
+    """What is masked: `paths` (secrets too) or `all`."""
+    rules: str = ""
+    """A person's own rules, as the text of their file."""
+
+    @property
+    def version(self) -> str:
+        """That of the rules; where it changes, sources are read again."""
+        return rules_of(self).version + ("" if self.profile == "paths" else f" {self.profile}")
+
+
+def check(policy: Policy) -> Policy:
+    """The policy; raises UsageError where it would let out what it must not."""
+    if policy.level not in LEVELS:
+        raise UsageError(f"no level {policy.level!r}; there are {', '.join(LEVELS)}")
+    if policy.profile not in ("paths", "all"):
+        raise UsageError(f"profile {policy.profile!r}: what leaves is masked with `paths` or `all`")
+    if policy.level != "raw" and not policy.key:
+        raise UsageError(f"level {policy.level}: a key is needed to mask with")
+    return policy
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> Rules:
+    return parse_rules(text, "redaction.toml")
+
+
+def rules_of(policy: Policy) -> Rules:
+    """The rules, the person's own among them."""
+    return _parsed(policy.rules) if policy.rules else standard()
+
+
+def own_rules(folder: Path) -> str:
+    """The text of the rules in a person's configuration folder; "" where there are none."""
+    from clew.redact.setting import RULES_FILE
+
+    path = folder / RULES_FILE
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+
+
+def redactor(policy: Policy) -> Redactor:
+    """One for the parts of one session."""
+    return Redactor(Setting(policy.profile, Marker(policy.key), rules_of(policy)))
+
+
+def told(text: str) -> str:
+    """A line for the person of what went wrong, whatever words it is made of: without secrets."""
+    line = text.strip().partition("\n")[0]
+    return Redactor(Setting("secrets", Marker())).text(line)
+
+
+class Words:
+    """The words of rows as they may leave: names of projects, branches, models and tools, paths, and ids."""
+
+    def __init__(self, policy: Policy, masking: Redactor | None = None) -> None:
+        self._policy = policy
+        self._redactor = masking or (redactor(policy) if policy.level != "raw" else None)
+        self._known: dict[str, str] = {"": ""}
+        self.has_text = policy.level != "metrics"
+        """False where no text leaves, and no id that only a text would be found by."""
+
+    def word(self, word: str) -> str:
+        """A name, masked where it holds what must stay."""
+        if self._redactor is None:
+            return word
+        masked = self._known.get(word)
+        if masked is None:
+            masked = self._known[word] = self._redactor.text(word)
+        return masked
+
+    def path(self, path: str) -> str:
+        """The path of a file; without text a tag, so that equal ones stay equal and nobody can test a guess."""
+        if self.has_text or not path:
+            return self.word(path)
+        return blake2b(path.encode("utf-8", "surrogatepass"), digest_size=_TAG, key=self._policy.key[:64]).hexdigest()

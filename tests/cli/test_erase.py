@@ -1,0 +1,107 @@
+"""clew erase: what is erased is in no file of the store or of clew's own folder any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew.store import Store
+from tests.cli.running import clew
+from tests.store.support import assert_whole, lines, log_of
+
+WORD, KEPT, BODY = "quahog", "periwinkle", b"scallop scallop scallop\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    (work / "shell.txt").write_bytes(BODY)
+    with Store(home).session("s") as session:
+        session.user(f"my secret is {WORD}", uuid="secret-1")
+        with session.watch(session.assistant(f"I see, {WORD}.", uuid="secret-2"), ["shell.txt"]):
+            (work / "shell.txt").write_bytes(b"other\n")
+        session.user(f"and {KEPT}", uuid="kept")
+    with Store(home).session("other") as session:
+        session.user(f"another {KEPT}")
+    (work / "shell.txt").unlink()
+    return home
+
+
+def holding(word: str, *folders: Path) -> list[str]:
+    """The files that hold a word, as bytes."""
+    return [str(path) for path in _files(folders) if word.encode() in path.read_bytes()]
+
+
+def _files(folders: tuple[Path, ...]) -> Iterator[Path]:
+    return (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def found(home: Path, word: str) -> int:
+    return int(clew("search", word, "--home", home, "--json").json["total"])
+
+
+def test_S17_without_write_nothing_is_changed(place: Path) -> None:
+    before = {path: path.read_bytes() for path in _files((place,))}
+    done = clew("erase", "s", "secret-1", "--home", place)
+    assert done.code == 0 and "nothing was changed" in done.err
+    assert clew("erase", "s", "--home", place, "--json").json["erased"] is False
+    assert {path: path.read_bytes() for path in _files((place,))} == before
+
+
+@pytest.mark.parametrize("names", [("secret-1", "secret-2"), ("#1", "#2"), ("secret-2", "#1")])
+def test_S17_messages_are_gone_from_every_file(place: Path, names: tuple[str, ...]) -> None:
+    data = place.parent / "data"
+    assert clew("sync", "--home", place).code == 0
+    assert holding(WORD, place)
+    done = clew("erase", "s", *names, "--home", place, "--write")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.split() == "of session s: 4 records, 2 files".split()
+    assert holding(WORD, place, data) == []
+    assert len(list((place / ".sage" / "sessions" / "s" / "backups").iterdir())) == 0
+    assert [record["type"] for record in lines(log_of(place))] == ["erased", "erased", "user"]
+    assert clew("sync", "--home", place).code == 0
+    assert found(place, WORD) == 0 and found(place, KEPT) > 0
+    assert holding(WORD, place, data) == []
+    with Store(place).session("s") as session:
+        assert session.path() == ["kept"] or session.head == "kept"
+        session.user("goes on")
+    assert_whole(place)
+
+
+def test_S17_a_session_is_gone_with_all_its_files(place: Path) -> None:
+    data = place.parent / "data"
+    assert clew("sync", "--home", place).code == 0
+    told = clew("erase", "s", "--home", place, "--write", "--json").json
+    assert (told["erased"], told["records"], told["copies"]) == (True, 3, [])
+    assert not (place / ".sage" / "sessions" / "s").exists()
+    assert holding(WORD, place, data) == []
+    assert clew("show", "s", "--home", place).code == 1
+    assert clew("sync", "--home", place).code == 0
+    assert found(place, WORD) == 0 and found(place, KEPT) > 0
+    assert "s" not in [row["id"] for row in clew("list", "--home", place, "--json").json]
+
+
+def test_S17_copies_that_cannot_be_reached_are_named(place: Path) -> None:
+    data = place.parent / "data"
+    rescue = data / "rescue" / "sage-agent-s-20260101"
+    rescue.mkdir(parents=True)
+    assert clew("archive", "--home", place).code == 0
+    done = clew("erase", "s", "secret-1", "--home", place, "--write")
+    assert f"not erased: {rescue}" in done.err and f"not erased: the archive {data / 'archive'}" in done.err
+    (place / ".sage" / "sessions" / "s" / "quarantine.jsonl").write_text("{}\n")
+    assert "quarantine.jsonl" in clew("erase", "s", "secret-2", "--home", place, "--write").err
+
+
+def test_only_messages_of_the_own_store_are_erased(place: Path, tmp_path: Path) -> None:
+    assert clew("erase", "s", "main", "--home", place, "--write").code == 2
+    assert clew("erase", "s", "nothing", "--home", place, "--write").code == 1
+    assert clew("erase", "s#1", "--home", place, "--write").code == 2
+    assert clew("demo", tmp_path / "demo").code == 0
+    done = clew("erase", "claude-code:@last", "--home", tmp_path / "demo", "--write")
+    assert done.code == 2 and "not of clew's own store" in done.err
+    assert len(lines(log_of(place))) == 3 and len(holding(KEPT, place)) >= 2

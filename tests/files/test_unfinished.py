@@ -1,0 +1,232 @@
+"""A restore that is killed at any moment leaves all of it or nothing, once the next one has been there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.agents.evidence import ABSENT, State, Whole
+from clew.errors import Busy, SourceUnreadable
+from clew.files.restoring import Step, carry_out
+from clew.files.timeline import Answer
+from clew.files.unfinished import alone, settle, take_back, unfinished
+from clew.store import Store
+from clew.store.system import SYSTEM
+from tests.cli.running import clew
+from tests.files import test_within
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+
+_CALLS = ("rename", "unlink", "link", "mkdir", "fsync", "fchmod")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "changed").write_bytes(b"before\n")
+    (folder / "changed").chmod(0o640)
+    (folder / "sub" / "gone").write_bytes(b"will go\n")
+    (folder / "same").write_bytes(b"same\n")
+    return folder
+
+
+def steps() -> list[Step]:
+    """One file changed, one removed, two made, one of them in folders that are not there."""
+    states: dict[str, State] = {
+        "changed": Whole(b"behind\n", True),
+        "sub/gone": ABSENT,
+        "new": Whole(b"new\n", True),
+        "a/b/deep": Whole(b"deep\n", True),
+        "same": Whole(b"same\n", True),
+    }
+    answer = Answer("/home/ada/x", "exact", None)
+    return [Step(answer, path, "same" if path == "same" else "write", state) for path, state in states.items()]
+
+
+def restore(work: Path) -> list[str]:
+    place = work.parent / "own"
+    with alone(place):
+        take_back(place)
+        return carry_out(steps(), work, work.parent / "rescue", place)
+
+
+AFTER = {"a/b/deep": b"deep\n", "changed": b"behind\n", "new": b"new\n", "same": b"same\n"}
+
+
+def tree(work: Path) -> dict[str, bytes]:
+    return {name: body for name, body in test_within.tree(work).items() if isinstance(body, bytes)}
+
+
+def folders(work: Path) -> set[str]:
+    return {str(path.relative_to(work)) for path in work.rglob("*") if path.is_dir()}
+
+
+def killed(work: Path, at: int) -> bool:
+    """Restore in a process that is killed at its n-th call that matters; False if there is no such call."""
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*words: Any, **more: Any) -> Any:
+                nonlocal count
+                count += 1
+                if count == at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*words, **more)
+
+            return call
+
+        try:
+            for name in _CALLS:
+                setattr(os, name, deadly(getattr(os, name)))
+            for name in ("open", "replace", "unlink", "sync", "mkdir"):
+                setattr(SYSTEM, name, deadly(getattr(SYSTEM, name)))
+            restore(work)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert ended in (0, -signal.SIGKILL)
+    return ended != 0
+
+
+@pytest.mark.parametrize("how", ["settle", "restore"])
+def test_R10_killed_at_every_call(work: Path, tmp_path: Path, how: str) -> None:
+    """What the next one finds is as before, or all of it is done; nobody else's file is touched."""
+    before, inside = tree(work), folders(work)
+    seen = set()
+    at = 0
+    while True:
+        at += 1
+        was_killed = killed(work, at)
+        if how == "settle" or not was_killed:
+            settle(tmp_path / "own")
+        else:
+            assert restore(work) == ["changed", "sub/gone"] or tree(work) == AFTER
+        done = tree(work) == AFTER
+        seen.add(done)
+        if not done:
+            assert (tree(work), folders(work)) == (before, inside), f"killed at call {at}"
+            assert (work / "changed").stat().st_mode & 0o777 == 0o640
+        assert not unfinished(tmp_path / "own")
+        if how == "restore" and was_killed:
+            assert done
+        if not was_killed:
+            break
+        _as_before(work, tmp_path)
+    assert at > 25 and True in seen
+    assert list(work.rglob(".clew-*")) == []
+
+
+def _as_before(work: Path, tmp_path: Path) -> None:
+    shutil.rmtree(work)
+    shutil.rmtree(tmp_path / "rescue", ignore_errors=True)
+    (work / "sub").mkdir(parents=True)
+    for name, body in (("changed", b"before\n"), ("sub/gone", b"will go\n"), ("same", b"same\n")):
+        (work / name).write_bytes(body)
+    (work / "changed").chmod(0o640)
+
+
+def _cut_off(work: Path) -> None:
+    """Killed when some files are done and some are not."""
+    for at in range(1, 200):
+        assert killed(work, at)
+        now = tree(work)
+        if unfinished(work.parent / "own") and now.get("changed") == b"behind\n" and "a/b/deep" not in now:
+            return
+        settle(work.parent / "own")
+    raise AssertionError("no kill left it half done")
+
+
+def test_R09_what_somebody_wrote_since_is_left_alone(work: Path, tmp_path: Path) -> None:
+    _cut_off(work)
+    (work / "changed").write_bytes(b"by hand\n")
+    settle(tmp_path / "own")
+    assert (work / "changed").read_bytes() == b"by hand\n"
+    assert (work / "sub" / "gone").read_bytes() == b"will go\n" and not (work / "new").exists()
+
+
+def test_without_its_copies_it_says_so_and_how_to_go_on(work: Path, tmp_path: Path) -> None:
+    _cut_off(work)
+    (tmp_path / "rescue" / "changed").write_bytes(b"flipped\n")
+    with pytest.raises(SourceUnreadable, match=r"cannot be taken back.*remove") as caught:
+        settle(tmp_path / "own")
+    [told] = unfinished(tmp_path / "own")
+    assert str(told) in str(caught.value)
+    told.unlink()
+    assert settle(tmp_path / "own") == []
+
+
+def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> None:
+    _cut_off(work)
+    half = tree(work)
+    holds, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with alone(tmp_path / "own"):
+            holds.set()
+            ends.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holds.wait()
+    begun = time.monotonic()
+    try:
+        with pytest.raises(Busy), alone(tmp_path / "own", wait=0.05):
+            pass
+    finally:
+        ends.set()
+        thread.join()
+    assert tree(work) == half and time.monotonic() - begun < 5
+    settle(tmp_path / "own")
+    assert tree(work) != half
+
+
+def test_S01_it_is_told_where_nobody_else_looks(work: Path, tmp_path: Path) -> None:
+    _cut_off(work)
+    for path in ((tmp_path / "own"), *(tmp_path / "own").rglob("*"), tmp_path / "rescue"):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("by", ["doctor", "undo", "restore"])
+def test_R10_the_next_command_takes_it_back_and_says_so(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
+    monkeypatch.chdir(work)
+    with Store(tmp_path / "home").session("s") as session:
+        session.user("go")
+        with session.watch(session.assistant("I write."), ["other"], root=work):
+            (work / "other").write_bytes(b"other\n")
+    before = tree(work)
+    _cut_off(work)
+    half = tree(work)
+    assert half != before
+    looks = [["doctor"], ["undo", "s", "--dry-run"], ["restore", "s#2", "--into", str(work)]]
+    for words in looks:
+        clew(*words, "--home", tmp_path / "home")
+        assert tree(work) == half
+    done = {
+        "doctor": ["doctor", "--fix"],
+        "undo": ["undo", "s"],
+        "restore": ["restore", "s#2", "--into", str(work), "--write"],
+    }[by]
+    told = clew(*done, "--home", tmp_path / "home")
+    assert told.code == (6 if by == "restore" else 0), told.err  # the file that the tool wrote is there and differs
+    assert "cut off half-way" in told.out + told.err
+    assert not unfinished(tmp_path / "own")
+    now = tree(work)
+    assert {name: now[name] for name in before if name != "other"} == {
+        name: body for name, body in before.items() if name != "other"
+    }
+    assert ("other" in now) == (by != "undo")

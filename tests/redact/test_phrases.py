@@ -1,0 +1,74 @@
+"""Passphrases: words with spaces between them, in quotes, in YAML, in .env files and in addresses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clew.redact import PLAIN, redact
+from clew.redact.marks import Marker
+from clew.redact.tree import Redactor, Setting
+
+PHRASE = " ".join(["correct", "horse", "battery", "staple"])
+SEED = " ".join("abandon ability able about above absent absorb abstract absurd abuse access accident".split())
+NAME = "pass" + "word"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        NAME + ' = "%s"',
+        NAME + ": '%s'",
+        '{"' + NAME + '": "%s"}',
+        '{\\"db_' + NAME + '\\": \\"%s\\"}',
+        NAME + ": %s\n",
+        "db:\n  " + NAME + ": %s\n  port: 1",
+        "- " + NAME + ": %s",
+        "DB_" + NAME.upper() + '="%s"',
+        "DB_" + NAME.upper() + "=%s\nPORT=1",
+        "export PASS" + 'PHRASE="%s"',
+        "<" + NAME + ">%s</" + NAME + ">",
+    ],
+)
+def test_a_phrase_is_hidden_whole(form: str) -> None:
+    assert redact(form % PHRASE) == form % PLAIN
+
+
+@pytest.mark.parametrize("space", ["+", "%20", "-", "_"])
+def test_a_phrase_in_an_address_is_hidden_whole(space: str) -> None:
+    phrase = PHRASE.replace(" ", space)
+    for form in ("https://a.dev/?" + NAME + "=%s&x=1", "https://ada:%s@a.dev/x"):
+        assert redact(form.replace("%s", phrase)) == form.replace("%s", PLAIN)
+
+
+def test_a_phrase_in_a_record_is_hidden_and_known_elsewhere() -> None:
+    redactor = Redactor(Setting("secrets", Marker()))
+    records = [
+        {"input": {NAME: PHRASE}},
+        {"output": f"typed {PHRASE} at the prompt"},
+        {"nested": json.dumps({NAME: PHRASE})},
+    ]
+    redactor.learn(records)
+    assert PHRASE not in json.dumps([redactor.value(record) for record in records])
+
+
+def test_a_seed_phrase_is_hidden() -> None:
+    assert redact(f'mnemonic = "{SEED}"') == f'mnemonic = "{PLAIN}"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NAME + ': "Enter your word here"',
+        '"' + NAME + '": "It must be at least 8 characters"',
+        NAME + ": 'too short'",
+        '"' + NAME + '": "Forgotten it?"',
+        'secret: "Rotate the value every week"',
+        NAME + ": see the vault entry\n",
+        NAME + ": string, name: string",
+        "The " + NAME + ": it was never written down anywhere\n",
+    ],
+)
+def test_sentences_stay(text: str) -> None:
+    assert redact(text) == text

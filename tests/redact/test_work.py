@@ -1,0 +1,209 @@
+"""RD09: the work for any input is counted, not timed: looks at a text, records that are read, values that are known."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from benchmarks.redaction_hostile import SESSIONS, TEXTS
+from clew.redact import Known, Marker, scan, scan_all, searching
+from clew.redact import known as knowing
+from clew.redact.native import mask_file
+from clew.redact.searching import LOOK, Fuel
+from clew.redact.tree import Redactor, Setting
+from clew.redact.user import parse_rules
+from tests.redact.planted import Planter
+
+SIZE = 120_000
+SAVED = 1000
+PLANT = Planter("work")
+OWN = "[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{6}'\n"
+
+
+@pytest.fixture
+def fuels(monkeypatch: pytest.MonkeyPatch) -> list[Fuel]:
+    """Every store of fuel that is made."""
+    made: list[Fuel] = []
+
+    class Noted(Fuel):
+        __slots__ = ()
+
+        def __init__(self, price: int = LOOK) -> None:
+            super().__init__(price)
+            made.append(self)
+
+    for module in ("rules", "tree", "sieve"):
+        monkeypatch.setattr(f"clew.redact.{module}.Fuel", Noted)
+    return made
+
+
+@pytest.fixture
+def finds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The lengths of the texts that were walked over."""
+    walked: list[int] = []
+    original = searching.walk
+
+    def counted(find: searching.Find, text: bytes, *rest: Any, **how: Any) -> list[searching.Hit]:
+        walked.append(len(text))
+        return original(find, text, *rest, **how)
+
+    for module in ("engine", "pii", "places", "national"):
+        monkeypatch.setattr(f"clew.redact.{module}.walk", counted)
+    yield walked
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_RD09_a_text_is_worth_one_look_for_so_many_bytes(name: str, fuels: list[Fuel], finds: list[int]) -> None:
+    text = TEXTS[name](random.Random(3), SIZE)
+    scan(text, "all")
+    assert len(fuels) == 1
+    # One look may be worth some more: a long cookie, a long base64.
+    assert fuels[0].spent <= SAVED + sum(finds) // LOOK + 600
+    # All layers together are no more than a few times the text: as it is, without escapes, and what base64 holds.
+    assert sum(finds) <= 20 * len(text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_RD09_a_session_reads_no_more_records_than_its_size_allows(name: str, fuels: list[Fuel]) -> None:
+    content = SESSIONS[name](random.Random(3), 3 * SIZE).encode()
+    redactor = Redactor(Setting("secrets", Marker(b"k")))
+    masked = b"".join(mask_file(partial(BytesIO, content), redactor))
+    looks, records, *_ = fuels
+    assert records.spent <= SAVED + 2 * len(content) // 1280 + 100
+    assert looks.spent <= SAVED + 60 * len(content) // LOOK + 600
+    if content.startswith(b"{"):
+        for line, old in zip(masked.splitlines(), content.splitlines(), strict=True):
+            assert len(json.loads(line)) == len(json.loads(old))
+
+
+def test_RD09_a_crowd_of_records_leaves_no_key_and_no_record_unreadable() -> None:
+    keys = [PLANT.github() for _ in range(6000)]
+    records = [
+        {"type": "user", "uuid": f"{n:08x}-0000-4000-8000-000000000000", "text": key} for n, key in enumerate(keys)
+    ]
+    content = "".join(json.dumps(record) + "\n" for record in records).encode()
+    redactor = Redactor(Setting("secrets", Marker(b"k")))
+    masked = b"".join(mask_file(partial(BytesIO, content), redactor))
+    assert redactor.masked["crowded"]
+    assert not any(key.encode() in masked for key in keys)
+    for line, record in zip(masked.splitlines(), records, strict=True):
+        value = json.loads(line)
+        assert list(value) == list(record)
+        assert (value["type"], value["uuid"]) == (record["type"], record["uuid"])
+
+
+def test_RD09_what_comes_after_a_crowd_is_looked_at_again() -> None:
+    crowd = "".join(json.dumps({"text": PLANT.github()}) + "\n" for _ in range(8000))
+    calm = "".join(json.dumps({"text": "Nothing to see here. " * 20}) + "\n" for _ in range(3000))
+    last = json.dumps({"text": f"use {PLANT.github()} there"}) + "\n"
+    content = (crowd + calm + last).encode()
+    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(Setting("secrets", Marker()))))
+    lines = masked.splitlines(keepends=True)
+    assert lines[-1] == b'{"text": "use [REDACTED] there"}\n'
+    assert lines[-2001:-1] == content.splitlines(keepends=True)[-2001:-1]
+
+
+def test_RD09_texts_that_share_fuel_are_each_hidden_within_their_borders() -> None:
+    texts = [f"token {PLANT.github()} end" if n % 2 else "an ordinary text" for n in range(6000)]
+    found = scan_all(texts)
+    assert set(found) == set(range(1, 6000, 2))
+    assert all(0 <= each.start < each.end <= len(texts[n]) for n, own in found.items() for each in own)
+
+
+def test_RD09_thousands_of_known_values_are_spelled_no_more_than_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    spelled = 0
+    original = knowing.spellings_of
+
+    def counted(value: str) -> set[bytes]:
+        nonlocal spelled
+        spelled += 1
+        return original(value)
+
+    monkeypatch.setattr(knowing, "spellings_of", counted)
+    values = [PLANT.password() for _ in range(3000)]
+    known = Known(values)
+    assert spelled == knowing.MOST_SPELLED
+    text = "".join(f"log {value} end\n" for value in values).encode()
+    assert [text[hit.start : hit.end].decode() for hit in sorted(known.hits(text))] == values
+
+
+def test_a_token_behind_the_name_of_another_is_found() -> None:
+    value = PLANT.github()
+    for before in ("sk-" + "ant- or ", "npm" + "_ ", "hf" + "_ ", "AK" + "IA ", "gl" + "pat- "):
+        assert scan(before + value), before
+
+
+def test_many_values_of_one_record_and_many_texts_agree_with_one_at_a_time() -> None:
+    texts = [f"password={PLANT.password()}" for _ in range(50)] + ["plain"] * 10
+    together = scan_all(texts)
+    assert together == {n: scan(text) for n, text in enumerate(texts) if scan(text)}
+
+
+def test_only_the_beginning_of_a_known_value_at_the_end_of_a_title_is_hidden() -> None:
+    values = [PLANT.github() for _ in range(300)]
+    redactor = Redactor(Setting("secrets", Marker()))
+    redactor.learn([{"text": value} for value in values])
+    assert redactor.value({"title": f"use {values[7][:14]}..."}) == {"title": "use [REDACTED]..."}
+    assert redactor.value({"title": "use something else..."}) == {"title": "use something else..."}
+
+
+def _masked(lines: list[str], setting: Setting) -> list[bytes]:
+    content = "".join(lines).encode()
+    return b"".join(mask_file(partial(BytesIO, content), Redactor(setting))).splitlines()
+
+
+def test_a_crowd_hides_what_is_no_json_and_what_has_no_quotes() -> None:
+    value = PLANT.password()
+    odd = ["{broken: " + value + "\n", '{"a": "' + value + "\n", "plain " + value + "\n", '{"' + value + '": 1}\n']
+    masked = _masked(
+        [json.dumps({"text": PLANT.github()}) + "\n" for _ in range(9000)] + odd, Setting("secrets", Marker())
+    )
+    assert len(masked) == 9004
+    assert not any(value.encode() in line for line in masked)
+
+
+def test_short_records_without_a_sign_stay_with_rules_of_the_users_own() -> None:
+    lines = [json.dumps({"text": f"nothing {n}"}) + "\n" for n in range(6000)]
+    masked = _masked(
+        [*lines, json.dumps({"text": "EMP-123456"}) + "\n"], Setting("secrets", Marker(), parse_rules(OWN))
+    )
+    assert masked[:-1] == [line.strip().encode() for line in lines]
+    assert masked[-1] == b'{"text": "[REDACTED]"}'
+
+
+def test_every_user_of_many_short_records_is_hidden_and_each_still_parses() -> None:
+    lines = [json.dumps({"cwd": f"/home/nora{n}/x", "win": f"C:\\Users\\nora{n}\\x"}) + "\n" for n in range(3000)]
+    masked = _masked(lines, Setting("paths", Marker()))
+    assert not any(b"nora" in line for line in masked)
+    assert {tuple(json.loads(line)) for line in masked} == {("cwd", "win")}
+
+
+def test_values_that_are_added_one_by_one_are_each_spelled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    spelled: list[str] = []
+    original = knowing.spellings_of
+
+    def noted(value: str) -> set[bytes]:
+        spelled.append(value)
+        return original(value)
+
+    monkeypatch.setattr(knowing, "spellings_of", noted)
+    redactor = Redactor(Setting("secrets", Marker()))
+    values = [PLANT.github() for _ in range(60)]
+    for value in values:
+        assert redactor.stream({"text": f"use {value} now"}) == {"text": "use [REDACTED] now"}
+    assert sorted(spelled) == sorted(values)
+    assert redactor.stream({"text": values[0].encode().hex()}) == {"text": "[REDACTED]"}
+
+
+@pytest.mark.parametrize("form", ["2 {}", "{} 2", "order 12 {} ok", "1234 {}", "{} 123", "1 2 3 {} 4"])
+@pytest.mark.parametrize("by", [" ", "-", ""])
+def test_a_card_beside_other_numbers_is_found(form: str, by: str) -> None:
+    card = by.join(["4539", "1488", "0343", "64" + "67"])
+    text = form.format(card)
+    assert [text[each.start : each.end] for each in scan(text, "pii")] == [card]

@@ -1,0 +1,428 @@
+"""Messages one right after the other at the faster level: quick, and just as safe and the same as any other."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, pairwise
+from pathlib import Path
+
+import pytest
+
+from clew.errors import ClewError
+from clew.store import Draft, MessageRecord, Said, Session, Store, Thinking, TodoItem, ToolCall, ToolResult, Usage
+from clew.store import log as log_module
+from clew.store.keeping import CAN_KEEP, Sign
+from clew.store.lock import locked
+from clew.store.system import SYSTEM, System
+from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
+
+pytestmark = pytest.mark.skipif(not CAN_KEEP, reason="locks are not kept on this system")
+
+NOW = 1_800_000_000.0
+
+
+def drafts(count: int) -> Iterator[Draft]:
+    """Prompts, calls, results and replies, each of them plain."""
+    for number in range(count):
+        step = number % 4
+        if step == 0:
+            yield Draft(
+                MessageRecord(type="user", uuid="", message=Said(role="user", content=f"p{number} \u2603 \n\"'"))
+            )
+        elif step == 1:
+            calls = [ToolCall(id=f"c{number}", name="bash", arguments={"command": "ls"})]
+            message = Said(role="assistant", content="", tool_calls=calls)
+            yield Draft(MessageRecord(type="assistant", uuid="", message=message, usage=Usage(input_tokens=number)))
+        elif step == 2:
+            results = [ToolResult(tool_call_id=f"c{number - 1}", tool_name="bash", content="x", success=False)]
+            yield Draft(MessageRecord(type="tool_result", uuid="", tool_results=results))
+        else:
+            yield Draft(MessageRecord(type="system", uuid="", message=Said(role="system", content=f"s{number}")))
+
+
+def still() -> float:
+    """A clock that stands, so that a burst ends only when something ends it."""
+    return NOW
+
+
+def in_burst(place: Path, system: System | None = None) -> Session:
+    """A session whose next plain message goes the quick way."""
+    session = Store(place, durability="system", system=system or Quick(), clock=still).session("s")
+    session.user("first")
+    session.user("second")
+    return session
+
+
+def is_quick(session: Session) -> bool:
+    return session._writer.log.is_hurried
+
+
+def held(place: Path) -> bool:
+    """Whether somebody holds the lock of the log."""
+    try:
+        with locked(SYSTEM, log_of(place), 0):
+            return False
+    except ClewError:
+        return True
+
+
+def test_the_quick_way_writes_what_the_usual_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    todos = [TodoItem(content="Look", status="in_progress", active_form="Looking \u00fc")]
+    logs = []
+    for name, can_keep in (("quick", True), ("usual", False)):
+        monkeypatch.setattr(log_module, "CAN_KEEP", can_keep)
+        with Store(tmp_path / name, durability="system", clock=still).session("s \u00e9") as session:
+            session.user("go", todos=todos)
+            session.user("on")
+            assert is_quick(session) == can_keep
+            receipts = [session.append(draft) for draft in drafts(1200)]
+            assert is_quick(session) == can_keep
+        assert [receipt.seq for receipt in receipts] == list(range(3, 1203))
+        logs.append(lines(log_of(tmp_path / name, "s \u00e9")))
+        assert [record["uuid"] for record in logs[-1][2:]] == [receipt.uuid for receipt in receipts]
+        assert_whole(tmp_path / name)
+        assert session.metadata["messageCount"] == 1202
+    assert [list(record) for record in logs[0]] == [list(record) for record in logs[1]]
+    assert json.dumps(logs[0]).replace(logs[0][0]["uuid"][:24], "") == json.dumps(logs[1]).replace(
+        logs[1][0]["uuid"][:24], ""
+    )
+
+
+def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path) -> None:
+    with in_burst(tmp_path) as session:
+        plain = session.user("plain")
+        session.user("with an id", uuid="mine")
+        session.user("with a time", timestamp="2001-02-03T04:05:06.007Z")
+        session.user("with todos", todos=[TodoItem(content="a")])
+        session.user("with thinking", thinking=Thinking(level="high"))
+        session.assistant("with a model", model="m")
+        session.user([{"type": "text", "text": "blocks"}])
+        session.user("aside", sidechain=True)
+        for odd in (
+            MessageRecord(type="tool_result", uuid="", message=Said(role="user", content="no result")),
+            MessageRecord(type="user", uuid="", message=Said(role="user", content="odd"), branch_parent_uuid="x"),
+        ):
+            session.append(Draft(odd))
+        for number in range(5):
+            session.user(f"behind {number}")
+        branch = session.user("a branch", parent=plain.uuid)
+    records = lines(log_of(tmp_path))
+    assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, len(records) + 1))
+    for before, record in pairwise(records[:-1]):
+        assert record["parentUuid"] == before["uuid"]
+    assert records[-1]["uuid"] == branch.uuid and records[-1]["parentUuid"] == plain.uuid
+    told = [record for record in records[5:-1] if record["type"] != "tool_result"]
+    assert all(record["todos"] == [{"content": "a", "status": "pending"}] for record in told)
+    assert "todos" not in next(record for record in records if record["type"] == "tool_result")
+    assert next(record for record in records if "branchParentUuid" in record)["branchParentUuid"] == "x"
+    assert session.metadata["lastPrompt"] == "a branch" and session.metadata["model"] == "m"
+
+
+def test_the_same_draft_twice_is_written_once(tmp_path: Path) -> None:
+    with in_burst(tmp_path) as session:
+        [draft] = drafts(1)
+        assert is_quick(session)
+        receipt = session.append(draft)
+        assert (receipt.written, session.append(draft)) == (True, type(receipt)(receipt.uuid, receipt.seq, False))
+    assert len(lines(log_of(tmp_path))) == 3
+
+
+def test_what_cannot_be_spelled_is_refused_and_the_next_is_written(tmp_path: Path) -> None:
+    with in_burst(tmp_path) as session:
+        session.user("plain")
+        with pytest.raises(ClewError):
+            session.user("\ud800")
+        with pytest.raises(ClewError):
+            session.append(Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content=b"x"))))
+        with pytest.raises(AttributeError):
+            session.append("no draft")  # type: ignore[arg-type]
+        assert session.user("and on").seq == 4
+    assert said(log_of(tmp_path)) == ["first", "second", "plain", "and on"]
+
+
+def test_time_and_folder_are_looked_at_again_each_millisecond(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = NOW + 0.0005
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    session = Store(tmp_path, durability="system", clock=lambda: now).session("s")
+    for number in range(40):
+        monkeypatch.chdir(tmp_path / ("a" if number < 20 else "b"))
+        session.user(f"{number}")
+        now += 0.001
+    records = lines(log_of(tmp_path))
+    session.close()
+    assert [record["timestamp"][-4:-1] for record in records] == [f"{number:03d}" for number in range(40)]
+    assert [Path(record["context"]["cwd"]).name for record in records] == ["a"] * 20 + ["b"] * 20
+    assert session.metadata["updatedAt"] == records[-1]["timestamp"]
+    now -= 10  # the clock is set back
+    with session:
+        session.user("earlier")
+        session.user("and earlier")
+    assert lines(log_of(tmp_path))[-1]["timestamp"] < records[0]["timestamp"]
+
+
+def test_a_message_alone_lets_go_of_the_lock_at_once(tmp_path: Path) -> None:
+    now = NOW
+    session = Store(tmp_path, durability="system", clock=lambda: now).session("s")
+    for number in range(5):
+        session.user(f"{number}")
+        assert not session._writer.log.is_kept and not held(tmp_path)
+        now += 0.1
+    durable = Store(tmp_path, durability="disk", clock=still, system=Quick()).session("s")
+    durable.user("x")
+    durable.user("y")
+    assert not durable._writer.log.is_kept
+
+
+def test_S08_the_lock_is_let_go_a_moment_after_the_last(tmp_path: Path) -> None:
+    session = in_burst(tmp_path)
+    assert session._writer.log.is_kept
+    deadline = time.monotonic() + 10
+    while held(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert session.user("and on").seq == 3
+    session.close()
+    assert not held(tmp_path)
+
+
+def test_S08_another_handle_is_let_in(tmp_path: Path) -> None:
+    """In the same thread, in another thread and in another process: all get the lock, and numbers stay in order."""
+    one, other = in_burst(tmp_path), Store(tmp_path, durability="system").session("s")
+    assert other.user("from the other").seq == 3
+    assert one.user("again").seq == 4
+    thread = threading.Thread(target=lambda: other.user("in a thread"))
+    thread.start()
+    thread.join()
+    program = "import sys; from clew.store import Store; print(Store(sys.argv[1]).session('s').user('process').seq)"
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 6
+    assert one.user("and on").seq == 7
+    one.close()
+    other.close()
+    assert_whole(tmp_path)
+
+
+def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path) -> None:
+    """Somebody waits while messages come one right after the other; the lock is then no longer kept."""
+    stop = threading.Event()
+    session = Store(tmp_path, durability="system", system=Quick()).session("s")
+
+    def append() -> None:
+        while not stop.is_set():
+            session.user("one of many")
+
+    thread = threading.Thread(target=append)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 10
+        while not session._writer.log.is_kept and time.monotonic() < deadline:
+            time.sleep(0.001)
+        for _ in range(5):
+            with locked(SYSTEM, log_of(tmp_path), 10):
+                size = log_of(tmp_path).stat().st_size
+                time.sleep(0.005)
+                assert log_of(tmp_path).stat().st_size == size
+    finally:
+        stop.set()
+        thread.join()
+    session.close()
+    assert len(lines(log_of(tmp_path))) == session.metadata["messageCount"]
+
+
+def test_a_sign_is_seen_while_it_is_up(tmp_path: Path) -> None:
+    mine, theirs = Sign(SYSTEM, tmp_path / "log"), Sign(SYSTEM, tmp_path / "log")
+    assert not mine.is_seen()
+    theirs.put_up()
+    assert mine.is_seen()
+    theirs.take_down()
+    assert not mine.is_seen()
+    assert Sign(SYSTEM, tmp_path / "nowhere" / "log").is_seen()  # cannot be told
+
+
+def test_S07_threads_share_a_handle(tmp_path: Path) -> None:
+    session = Store(tmp_path, durability="system", system=Quick()).session("s")
+    given: list[list[int]] = [[] for _ in range(4)]
+
+    def append(number: int) -> None:
+        for step in range(400):
+            given[number].append(session.user(f"{number}.{step}").seq)
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    session.close()
+    assert sorted(chain(*given)) == list(range(1, 1601))
+    assert all(numbers == sorted(numbers) for numbers in given)
+    records = lines(log_of(tmp_path))
+    assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 1601))
+    assert all(record["parentUuid"] == before["uuid"] for before, record in pairwise(records))
+
+
+def test_S07_processes_without_a_pause(tmp_path: Path) -> None:
+    program = """
+import sys
+from clew.store import Store
+session = Store(sys.argv[1], durability="system").session("s")
+for number in range(600):
+    print(session.user(f"{sys.argv[2]}.{number}").seq)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    running = [subprocess.Popen([*command, str(one)], stdout=subprocess.PIPE, text=True) for one in range(3)]
+    numbers = [[int(line) for line in one.communicate(timeout=120)[0].split()] for one in running]
+    assert sorted(chain(*numbers)) == list(range(1, 1801))
+    words = said(log_of(tmp_path))
+    for one in range(3):
+        assert [word for word in words if word.startswith(f"{one}.")] == [f"{one}.{number}" for number in range(600)]
+        assert [words.index(f"{one}.{number}") + 1 for number in range(600)] == numbers[one]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_has_no_part_in_it(tmp_path: Path) -> None:
+    session = in_burst(tmp_path)
+    child = os.fork()
+    if not child:
+        try:
+            session.user("child")
+            session.user("child again")
+        finally:
+            os._exit(0)
+    session.user("parent")
+    os.waitpid(child, 0)
+    session.user("parent again")
+    session.close()
+    records = lines(log_of(tmp_path))
+    assert len({record["uuid"] for record in records}) == len(records) == 6
+    assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 7))
+
+
+def test_a_log_that_was_erased_meanwhile_is_not_written_to(tmp_path: Path) -> None:
+    from clew.store.erase import erase_session
+
+    session = in_burst(tmp_path)
+    erase_session(log_of(tmp_path).parent)
+    with pytest.raises(ClewError, match="erased"):
+        session.user("too late")
+
+
+KINDS = [("before", errno.EIO), ("before", errno.EINTR), ("torn", errno.ENOSPC), ("short", errno.EIO)]
+
+
+@pytest.mark.parametrize(("kind", "error"), KINDS)
+def test_S05_faults_at_every_call_of_a_burst(tmp_path: Path, kind: str, error: int) -> None:
+    at = 0
+    while True:
+        at += 1
+        system, place, acknowledged = Faulty(at, error, kind=kind), tmp_path / str(at), []
+        world = Store(place, durability="system", clock=still)._world._replace(system=system)
+        session = Session(log_of(place).parent, world)
+        for number in range(8):
+            with suppress(OSError, ClewError):
+                session.user(f"{at}.{number}")
+                acknowledged.append(f"{at}.{number}")
+        session._writer.log.drop()
+        with Store(place, system=Quick()).session("s") as healthy:
+            healthy.user("afterwards")
+        words = said(log_of(place))
+        assert words == [*acknowledged, "afterwards"]
+        numbers = [record["metadata"]["clew"]["seq"] for record in lines(log_of(place))]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(acknowledged) >= 7
+        if not system.hit:
+            return
+
+
+def test_S05_short_writes_of_a_burst_are_finished(tmp_path: Path) -> None:
+    class Stingy(Quick):
+        write = staticmethod(lambda descriptor, content: os.write(descriptor, content[:7]))
+
+    with in_burst(tmp_path, Stingy()) as session:
+        for number in range(20):
+            session.user(f"{number}")
+    assert said(log_of(tmp_path)) == ["first", "second", *map(str, range(20))]
+
+
+def test_S04_what_an_interrupt_meets_is_there_once_or_not_at_all(tmp_path: Path) -> None:
+    """A person presses Ctrl-C at any moment: what was acknowledged is there, and the session goes on."""
+    program = """
+import json, signal, sys
+from clew.store import Store
+inside, known = False, []
+def press(*_):
+    global inside
+    if inside:
+        inside = False
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, press)
+session = Store(sys.argv[1], durability="system").session("s")
+print("ready", flush=True)
+for number in range(20000):
+    try:
+        inside = True
+        receipt = session.user(str(number))
+        inside = False
+        known.append((number, receipt.seq))
+    except KeyboardInterrupt:
+        pass
+session.close()
+print(json.dumps(known))
+"""
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        while running.poll() is None and not _is_large(log_of(tmp_path)):
+            time.sleep(0.003)
+            with suppress(ProcessLookupError):
+                running.send_signal(signal.SIGINT)
+        known = json.loads(running.stdout.read())
+    words = said(log_of(tmp_path))
+    assert len(set(words)) == len(words)
+    assert all(words[seq - 1] == str(number) for number, seq in known)
+    assert len(known) > 1000
+    numbers = [record["metadata"]["clew"]["seq"] for record in lines(log_of(tmp_path))]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def _is_large(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 5_000_000
+
+
+def test_S04_writers_without_a_pause_are_killed(tmp_path: Path) -> None:
+    """What the faster level acknowledged outlives the process, however it ends; the others go on at once."""
+    program = """
+import os, sys
+from clew.store import Store
+session = Store(sys.argv[1], durability="system").session("s")
+while True:
+    receipts = [session.user(sys.argv[2]) for _ in range(20)]
+    os.write(1, "".join(f"{receipt.uuid} {receipt.seq}\\n" for receipt in receipts).encode())
+"""
+    known: dict[str, int] = {}
+    for turn in range(8):
+        command = [sys.executable, "-c", program, str(tmp_path), str(turn)]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(1 + turn % 3)]
+        for one in running:
+            assert one.stdout is not None
+            first = one.stdout.readline()
+            time.sleep(0.003 * turn)
+            one.kill()
+            answers = (first + one.communicate()[0]).split(b"\n")[:-1]
+            known |= {uuid.decode(): int(seq) for uuid, seq in (answer.split() for answer in answers)}
+    with Store(tmp_path, durability="system").session("s") as session:
+        session.user("the last")
+    records = lines(log_of(tmp_path))
+    seqs = {record["uuid"]: record["metadata"]["clew"]["seq"] for record in records}
+    assert len(seqs) == len(records) and list(seqs.values()) == list(range(1, len(records) + 1))
+    assert len(known) > 200 and known.items() <= seqs.items()
+    assert_whole(tmp_path)
