@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from clew.errors import RemoteFailed, UsageError
@@ -37,12 +39,27 @@ def connect(master: str | None, name: str = "clew") -> SparkSession:
     if master is not None:
         builder = builder.master(master).config("spark.log.level", "ERROR")
     try:
-        return builder.getOrCreate()
+        # Who submits a job wants to see what Spark says; who asks for statistics does not.
+        with nullcontext() if master is None else _quiet():
+            return builder.getOrCreate()
     except PySparkException as error:
         raise RemoteFailed(f"{master or 'spark'}: {_first_line(error)}") from None
     except Exception as error:
         # What the bridge to Java raises has no common ancestor.
         raise RemoteFailed(f"{master or 'spark'}: the cluster cannot be reached: {_first_line(error)}") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What is started meanwhile has no standard error: the machine below Spark tells of itself, all its life."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _first_line(error: BaseException) -> str:
