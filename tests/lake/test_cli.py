@@ -99,6 +99,13 @@ def test_what_makes_no_sense_is_told(
     assert said in result.output
 
 
+def test_a_target_without_a_lake_is_not_compacted_in_silence(tmp_path: Path) -> None:
+    result = run("lake", "compact", tmp_path / "mistyped")
+    assert result.exit_code == 1
+    assert "there is no lake" in result.output
+    assert not (tmp_path / "mistyped").exists()
+
+
 def test_a_password_is_not_told(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     word = "hunter2"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clew.lake.layout import DATA, MARKS, UNKNOWN, check_marks, day_of, folder_of
+from clew.lake.layout import DATA, MARKS, UNKNOWN, check_marks, day_of, folder_of, no_lake
 from clew.lake.objects import batch_objects, joined, objects_of, once, unpacked
 from clew.lake.stores import FolderStore, Object, Store, patiently, put_all
 from clew.tables.columns import LEVELS
@@ -52,7 +52,10 @@ def compact(store: Store, now: datetime, grace: float = GRACE) -> Report:
 
 
 def _compact(store: Store, now: datetime, grace: float) -> Report:
-    check_marks((one.name for one in store.list(f"{MARKS}/")), store.shown)
+    marks = [one.name for one in store.list(f"{MARKS}/")]
+    if not marks:
+        raise no_lake(store.shown)
+    check_marks(marks, store.shown)
     lake = _look(store)
     dropped = len(lake.known) - len(lake.current)
     closed = (now.astimezone(UTC) - timedelta(days=1)).date().isoformat()

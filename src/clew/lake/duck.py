@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clew.catalog.statements import Statement
-from clew.errors import RemoteFailed, UnknownReference
-from clew.lake.layout import MARKS, check_marks, day_of, folder_of
+from clew.errors import RemoteFailed
+from clew.lake.layout import MARKS, check_marks, day_of, folder_of, no_lake
 from clew.lake.stores import RemoteStore, Store, open_store
 from clew.tables.columns import COPIES, TABLES, Table
 from clew.tables.merging import merged, needed
@@ -42,7 +42,7 @@ class DuckEngine:
     def _view(self, table: Table) -> None:
         found = [one.name for one in self._store.list(folder_of(table.name)) if day_of(one.name) is not None]
         if table.name == "batches" and not found:
-            raise UnknownReference(f"{self._store.shown}: there is no lake; `clew lake write` makes one")
+            raise no_lake(self._store.shown)
         columns = ", ".join(f"{column.name} {_TYPES[column.type]}" for column in table.columns)
         self._db.execute(f"CREATE TABLE nothing_{table.name} ({columns})")
         if not found:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 
 from clew.catalog.keys import blake2b
-from clew.errors import TargetRefused
+from clew.errors import TargetRefused, UnknownReference
 from clew.tables.columns import SCHEMA_VERSION, TABLES
 
 UNKNOWN = "unknown"
@@ -64,3 +64,8 @@ def check_marks(names: Iterable[str], shown: str) -> None:
     versions = [int(found[1]) for name in names if (found := re.fullmatch(rf"{MARKS}/schema=([0-9]+)", name))]
     if max(versions, default=0) > SCHEMA_VERSION:
         raise TargetRefused(f"{shown}: written by a newer clew (tables of version {max(versions)}); update clew first")
+
+
+def no_lake(shown: str) -> UnknownReference:
+    """What to raise where nobody has written anything."""
+    return UnknownReference(f"{shown}: there is no lake; `clew lake write` makes one")

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from clew.errors import RemoteFailed, UsageError
+from clew.errors import RemoteFailed
+from clew.tables.extras import need
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,11 +28,10 @@ _SETTINGS = {
 
 def connect(master: str | None, name: str = "clew") -> SparkSession:
     """A session of the cluster at `master`; without one, of the cluster that `spark-submit` was told."""
-    try:
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise UsageError("Spark is not installed here: pip install 'clew[spark]'") from None
+    need("spark")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     for key, value in _SETTINGS.items():
