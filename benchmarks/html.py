@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.export import load
@@ -42,6 +42,7 @@ def report(options: Options) -> Iterator[str]:
     written: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
         room = Path(folder)
+        _warm(options, room, files, peers)
         first, *others = in_turn(
             options.rounds,
             lambda: timed(lambda: load(files)),
@@ -83,6 +84,19 @@ def _peer(options: Options, room: Path, name: str, written: dict[str, str]) -> C
         return _fresh(room, name, lambda out: [program, *_PEERS[name](copy, out)], written)
 
     return measured
+
+
+def _warm(options: Options, room: Path, files: Sequence[Path], peers: Sequence[str]) -> None:
+    """Have each program write the smallest session once: it is compiled then, as one that is installed is."""
+    smallest = min(files, key=lambda path: path.stat().st_size)
+    small = options._replace(home=room / "small")
+    copy = small.home / smallest.relative_to(options.home)
+    copy.parent.mkdir(parents=True)
+    shutil.copy(smallest, copy)
+    for masking in ("none", "secrets"):
+        _site(small, room, masking, {})
+    for name in peers:
+        _peer(small, room, name, {})()
 
 
 def _fresh(room: Path, name: str, command: Callable[[Path], list[str]], written: dict[str, str]) -> Cost:

@@ -1,10 +1,14 @@
 """Texts and sessions that are built to be slow, from a seed: how fast each goes by, beside the bare floor.
 
 A text is scanned as one; a session is masked as a file, from bytes to bytes: all passes, however short its strings are.
+
+python -m benchmarks.redaction_hostile                       every kind
+python -m benchmarks.redaction_hostile --only tiny --table   those with a name like this, as rows for docs/redaction.md
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
 import random
@@ -15,6 +19,7 @@ from functools import partial
 from io import BytesIO
 from typing import NamedTuple
 
+from benchmarks import redaction_sessions
 from clew.redact import Marker, flat, scan
 from clew.redact.native import mask_file
 from clew.redact.services import builtin
@@ -269,6 +274,7 @@ SESSIONS: dict[str, Make] = {
         keys, assignments, everything,
     )
 }  # fmt: skip
+SESSIONS |= redaction_sessions.SESSIONS
 
 
 class Speed(NamedTuple):
@@ -300,18 +306,22 @@ def warm() -> None:
             scan(begin + "7x" * 30, "secrets")
 
 
-def speeds(size: int = SIZE, seed: int = 1) -> Iterator[Speed]:
+def speeds(size: int = SIZE, seed: int = 1, only: str = "") -> Iterator[Speed]:
     """Every kind, the first time that its text is seen, by rules that are compiled, which is done once."""
     warm()
-    for name, make in TEXTS.items():
+    for name, make in _named(TEXTS, only):
         text = make(random.Random(seed), size)
         raw = flat.to_bytes(text)
         rates = [_rate(len(raw), partial(scan, text, profile)) for profile in ("secrets", "all")]
         yield Speed(f"text: {name}", _rate(len(raw), partial(_encoded, text)), *rates)
-    for name, make in SESSIONS.items():
+    for name, make in _named(SESSIONS, only):
         content = make(random.Random(seed), size).encode()
         rates = [_rate(len(content), partial(_mask, content, profile)) for profile in ("secrets", "all")]
         yield Speed(f"session: {name}", _rate(len(content), partial(_parsed_all, content)), *rates)
+
+
+def _named(kinds: dict[str, Make], only: str) -> list[tuple[str, Make]]:
+    return [(name, make) for name, make in kinds.items() if only in name]
 
 
 def _encoded(text: str) -> int:
@@ -329,14 +339,32 @@ def _parsed(line: bytes) -> object:
         return None
 
 
-def lines(size: int = SIZE) -> Iterator[str]:
+def lines(size: int = SIZE, only: str = "") -> Iterator[str]:
     """The rows of the report."""
     yield f"  built to be slow, {size / 1e6:.1f} MB each{'':16} floor  secrets      all  (MB/s)"
-    for each in speeds(size):
+    for each in speeds(size, only=only):
         slow = "  below 5" if min(each.secrets, each.everything) < LEAST else ""
         yield f"    {each.name:36} {each.floor:9.1f} {each.secrets:8.1f} {each.everything:8.1f}{slow}"
 
 
-if __name__ == "__main__":
-    for line in lines():
+def table(size: int = SIZE, only: str = "") -> Iterator[str]:
+    """The same as a table of docs/redaction.md."""
+    yield f"| built to be slow, {size / 1e6:g} MB each | floor | `secrets` | `all` |"
+    yield "|---|---|---|---|"
+    for each in speeds(size, only=only):
+        yield f"| {each.name} | {each.floor:,.0f} | {each.secrets:.1f} | {each.everything:.1f} |"
+
+
+def main() -> None:
+    """As a program of its own, with more to choose."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="kinds with this in their name")
+    parser.add_argument("--size", type=int, default=SIZE, help="bytes of each")
+    parser.add_argument("--table", action="store_true", help="print Markdown")
+    chosen = parser.parse_args()
+    for line in (table if chosen.table else lines)(chosen.size, chosen.only):
         print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -37,8 +37,9 @@ def mask_lines(lines: Sequence[dict[str, Any]], profile: str = "pii") -> Masked:
     content = b"".join(raw)
     redactor = Redactor(Setting(profile, Marker(b"benchmark")))
     begin = time.process_time()
-    masked = list(mask_file(partial(BytesIO, content), redactor))
+    whole = b"".join(mask_file(partial(BytesIO, content), redactor))
     seconds = time.process_time() - begin
+    masked = list(BytesIO(whole))
     broken = touched = 0
     spans: Spans = []
     for line, old, new in zip(lines, raw, masked, strict=True):

@@ -7,7 +7,6 @@ random time, or at a random call to the file system.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -22,9 +21,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from clew.archive import capture as capturing
 from clew.archive import writing
 from clew.archive.blocks import SMALL, read_table
-from clew.archive.capture import capture
 from clew.archive.checking import verify
 from clew.archive.copying import files_of
 from clew.archive.layout import manifest_numbers
@@ -35,10 +36,14 @@ from clew.archive.writing import writer
 from clew.host import Host
 from clew.sources.local import in_homes
 from clew.store.system import System
+from scripts.soaking import options, run
 
 ROUNDS_OF_AN_ARCHIVE = 50
 LARGE = 0.2
-"""In so many rounds there is enough for several blocks in columns, which other processes pack."""
+"""In so many rounds there is enough for several blocks in columns, which other processes pack, and for checkpoints
+while they are at it."""
+CALLS, CALLS_OF_A_LARGE_ONE = 12, 40
+"""A capture changes the file system about so often."""
 
 
 class Fatal(System):
@@ -114,12 +119,13 @@ class Soak:
     def _kill(self, work: Callable[[System], None]) -> None:
         """Do the work in a process of its own that does not live to its end, or hardly."""
         by_call = self._chance.random() < 0.5
-        system = Fatal(self._chance.randint(0, 12)) if by_call else System()
+        calls = CALLS_OF_A_LARGE_ONE if self._is_large else CALLS
+        system = Fatal(self._chance.randint(0, calls)) if by_call else System()
         process = os.fork()
         if not process:
             code = 1
             try:
-                writing.FULL = SMALL
+                writing.FULL = capturing.COMMIT_BYTES = SMALL
                 work(system)
                 code = 0
             finally:
@@ -136,7 +142,7 @@ class Soak:
         sessions = in_homes([host], ["claude-code"])
         files = [one for found in sessions for one in files_of(host, found.agent, found.source)]
         with writer(self._archive, system) as open_writer:
-            capture(open_writer, files, host.now)
+            capturing.capture(open_writer, files, host.now)
 
     def _prune(self, system: System) -> None:
         """Everything is kept, and packed anew."""
@@ -175,6 +181,10 @@ class Soak:
             f"{self.lost} lost, {self.doubled} doubled, {self.damaged} damaged"
         )
 
+    def is_clean(self) -> bool:
+        """True where nothing went wrong."""
+        return not (self.lost or self.doubled or self.damaged)
+
 
 def _begins(content: bytes, digest: bytes) -> bool:
     """True where some beginning of the content, up to a line end, has this digest."""
@@ -190,26 +200,11 @@ def _begins(content: bytes, digest: bytes) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run rounds until there were so many kills."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args(arguments)
+    chosen = options(__doc__, 1_000).parse_args(arguments)
     import zstandard  # noqa: F401 - loaded once, before processes are forked
 
-    place = Path(tempfile.mkdtemp(prefix="clew-archive-soak-"))
-    soak = Soak(place, random.Random(chosen.seed))
-    number, begun = 0, time.monotonic()
-    try:
-        while soak.kills < chosen.kills:
-            soak.round(number)
-            number += 1
-            if number % 200 == 0:
-                print(f"{time.monotonic() - begun:.0f} s: {soak.account()}", file=sys.stderr, flush=True)
-        soak.check()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    print(soak.account())
-    return 1 if soak.lost or soak.doubled or soak.damaged else 0
+    with tempfile.TemporaryDirectory(prefix="clew-archive-soak-") as place:
+        return run(Soak(Path(place), random.Random(chosen.seed)), chosen.kills, told_every=200)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ same ids. Meanwhile a reader looks: it must see whole records only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
@@ -19,6 +17,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts import soaking
+from scripts.soaking import options
 
 ROUNDS_OF_A_SESSION = 25
 
@@ -74,6 +77,7 @@ class Soak:
     def __init__(self, place: Path, writers: int, chance: random.Random) -> None:
         self._place, self._most, self._chance = place, writers, chance
         self.kills = self.acknowledged = self.lost = self.doubled = self.disordered = self.torn_reads = self.resent = 0
+        self._session = ""
         self._account: list[str] = []
         self._unsure: list[bytes] = []
         self._order: dict[str, list[str]] = {}
@@ -81,7 +85,7 @@ class Soak:
 
     def round(self, number: int) -> None:
         """Writers, fed and killed."""
-        session = f"session-{number // ROUNDS_OF_A_SESSION}"
+        session = self._session = f"session-{number // ROUNDS_OF_A_SESSION}"
         chance = self._chance
         writers = [
             Writer(self._place, session, f"{number}.{name}", self._messages(f"{number}.{name}"))
@@ -100,7 +104,7 @@ class Soak:
                 self._look(session)
             time.sleep(chance.uniform(0, 0.001))
         if (number + 1) % ROUNDS_OF_A_SESSION == 0:
-            self.check(session)
+            self.check()
 
     def _messages(self, writer: str) -> list[bytes]:
         """New messages, and before them those that an earlier round is not sure of."""
@@ -136,9 +140,9 @@ class Soak:
     def _log(self, session: str) -> Path:
         return self._place / ".sage" / "sessions" / session / "messages.jsonl"
 
-    def check(self, session: str) -> None:
+    def check(self) -> None:
         """Compare the log with what was acknowledged."""
-        log = self._log(session)
+        log = self._log(self._session)
         raw = log.read_bytes() if log.exists() else b""
         names = [json.loads(line)["uuid"] for line in raw[: raw.rfind(b"\n") + 1].splitlines()]
         counts = Counter(names)
@@ -158,30 +162,21 @@ class Soak:
             f"{self.doubled} duplicate, {self.disordered} out of order, {self.torn_reads} torn reads"
         )
 
+    def is_clean(self) -> bool:
+        """True where nothing went wrong."""
+        return not (self.lost or self.doubled or self.disordered or self.torn_reads)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run rounds until there were so many kills."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=10_000)
+    parser = options(__doc__, 10_000)
     parser.add_argument("--writers", type=int, default=8, help="at most so many at once")
-    parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     import clew.cli.command_record  # noqa: F401 - loaded once, before the writers are forked
 
-    place = Path(tempfile.mkdtemp(prefix="clew-soak-"))
-    soak = Soak(place, chosen.writers, random.Random(chosen.seed))
-    number, begun = 0, time.monotonic()
-    try:
-        while soak.kills < chosen.kills:
-            soak.round(number)
-            number += 1
-            if number % 200 == 0:
-                print(f"{time.monotonic() - begun:.0f} s: {soak.account()}", file=sys.stderr, flush=True)
-        soak.check(f"session-{(number - 1) // ROUNDS_OF_A_SESSION}")
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    print(soak.account())
-    return 1 if soak.lost or soak.doubled or soak.disordered or soak.torn_reads else 0
+    with tempfile.TemporaryDirectory(prefix="clew-soak-") as place:
+        soak = Soak(Path(place), chosen.writers, random.Random(chosen.seed))
+        return soaking.run(soak, chosen.kills, told_every=200)
 
 
 if __name__ == "__main__":

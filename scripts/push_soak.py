@@ -7,10 +7,8 @@ there must be whole batches. After a push that ended, the server must show exact
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
@@ -32,6 +30,7 @@ from clew.postgres.connection import connect
 from clew.sources.local import in_homes
 from clew.tables.merging import PUBLIC
 from clew.tables.origin import writer
+from scripts.soaking import options, run
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 
 ROUNDS_TO_A_CHECK = 25
@@ -160,6 +159,10 @@ class Soak:
             f"{self.lost} rows lost, {self.doubled} doubled, {self.damaged} times not whole"
         )
 
+    def is_clean(self) -> bool:
+        """True where nothing went wrong."""
+        return not (self.lost or self.doubled or self.damaged)
+
 
 def _rows(url: str, name: str) -> Counter[tuple[Any, ...]]:
     with closing(connect(url, reads_only=True)) as db:
@@ -185,27 +188,11 @@ def _die_at(left: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run rounds until there were so many kills."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args(arguments)
+    chosen = options(__doc__, 1_000).parse_args(arguments)
     if missing() is not None:
         raise SystemExit(missing())
-    place = Path(tempfile.mkdtemp(prefix="clew-push-soak-"))
-    number, begun = 0, time.monotonic()
-    try:
-        with running("fsync=off") as server:
-            soak = Soak(server, place, random.Random(chosen.seed))
-            while soak.kills < chosen.kills:
-                soak.round(number)
-                number += 1
-                if number % 100 == 0:
-                    print(f"{time.monotonic() - begun:.0f} s: {soak.account()}", file=sys.stderr, flush=True)
-            soak.check()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    print(soak.account())
-    return 1 if soak.lost or soak.doubled or soak.damaged else 0
+    with tempfile.TemporaryDirectory(prefix="clew-push-soak-") as place, running("fsync=off") as server:
+        return run(Soak(server, Path(place), random.Random(chosen.seed)), chosen.kills, told_every=100)
 
 
 if __name__ == "__main__":

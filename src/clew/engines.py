@@ -26,9 +26,21 @@ class Engine(Protocol):
         ...
 
 
+def need_server(name: str, what: str) -> None:
+    """Raise UsageError where a name is no address of a server, or what speaks to one is not installed."""
+    from clew.postgres.connection import is_server
+    from clew.tables.extras import need
+
+    # The name first: nobody should install anything for one that is misspelled. It may hold a password.
+    if not is_server(name):
+        raise UsageError(f"{what} postgresql://USER@HOST:PORT/DATABASE")
+    need("postgres")
+
+
 def open_engine(name: str) -> Engine:
     """The engine of a name other than the catalog's."""
     scheme, mark, place = name.partition(":")
+    scheme = scheme.lower()
     from clew.tables.extras import need
 
     if scheme == "duckdb" and mark and place:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Unit, session_object, skim
+from clew.agents.base import Agent, SourceFile, Tallies, Unit, session_object, skim
 from clew.agents.registry import is_known
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
@@ -28,6 +28,8 @@ from clew.sources.local import Found, at_path, in_homes
 
 if TYPE_CHECKING:
     from clew.redact.tree import Redactor
+
+_M = TypeVar("_M", Message, Record)
 
 
 class StoredSession:
@@ -92,16 +94,26 @@ class StoredSession:
     @property
     def messages(self) -> Iterator[Message]:
         """The messages in source order, one at a time."""
-        for unit in self.units():
-            if unit.is_message:
-                yield msgspec.convert(unit.value, Message)
+        return self._typed(Message)
 
     @property
     def records(self) -> Iterator[Record]:
         """The records that are no messages, in source order."""
+        return self._typed(Record)
+
+    def _typed(self, kind: type[_M]) -> Iterator[_M]:
+        from clew.export.document import lines_at_once
+
+        is_message = kind is Message
+        lines = lines_at_once(self.agent, self.source)
+        if lines is not None:
+            stream = io.BytesIO(lines[not is_message])
+            del lines
+            yield from map(msgspec.json.Decoder(kind).decode, stream)
+            return
         for unit in self.units():
-            if not unit.is_message:
-                yield msgspec.convert(unit.value, Record)
+            if unit.is_message == is_message:
+                yield msgspec.convert(unit.value, kind)
 
     def units(self) -> Iterator[Unit]:
         """Messages and records in source order, as JSON of the unified document."""
@@ -111,6 +123,11 @@ class StoredSession:
     @property
     def usage(self) -> Usage:
         """Tokens, each API call counted once."""
+        if not self.__dict__.keys() & {"facts", "outline"} and isinstance(self.agent, Tallies):
+            ledger = UsageLedger()
+            for call, (model, _, _, counts) in self.agent.tally(self.source).by_key.items():
+                ledger.note(call, model, counts)
+            return ledger.total()
         return self.outline.ledger.total()
 
     def document(self) -> Document:

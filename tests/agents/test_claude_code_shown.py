@@ -1,4 +1,4 @@
-"""Messages for who only looks at them are those of the general way, less what no face shows."""
+"""Messages for who only looks at them are those of the general way, less what no face shows; in one pass or two."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
-from clew.agents.base import shown_messages
+from clew.agents import base
+from clew.agents.base import facts_and_messages, freeze, shown_messages, skim
 from clew.agents.claude_code import ClaudeCode
+from clew.agents.redacted import redacted
 from clew.demo import write_demo
+from clew.derive.facts import Facts
+from clew.redact.setting import chosen
+from clew.redact.tree import Redactor
 from tests.render.pages import page
 from tests.unit.samples import claude_line
 
@@ -47,7 +52,26 @@ def agree(path: Path) -> int:
     general, shown = both(path)
     assert core(general) == core(shown), path
     assert page(general) == page(shown), path
+    agree_at_once(path, shown)
     return len(general)
+
+
+def agree_at_once(path: Path, shown: list[Any]) -> None:
+    """One pass gives the messages and the facts of two."""
+    agent = ClaudeCode()
+    source = agent.locate(path)
+    facts, messages = agent.shown_at_once(source)
+    # A line that is not regular bears what differs from most others, which one pass does not know.
+    assert core(list(messages)) == core(shown), path
+    before = skim(agent, source, tree=True, counts=False)
+    assert agent.session(source, facts) == agent.session(source, before), path
+    assert told(facts) == told(before), path
+
+
+def told(facts: Facts) -> Any:
+    """What a page may know from the first pass."""
+    plain = (facts.messages, facts.prompts, facts.user_messages, facts.has_errors, facts.has_thinking, facts.leaf_uuid)
+    return plain, facts.sessions, facts.titles, facts.summaries, facts.extra, facts.tree.graph()
 
 
 def test_they_agree_on_the_demo(tmp_path: Path) -> None:
@@ -85,6 +109,12 @@ def test_they_agree_on_real_sessions() -> None:
         {"type": "never-heard-of"},
         {"type": None},
         {"uuid": 5},
+        {"uuid": None},
+        {"parentUuid": ""},
+        {"parentUuid": "u1", "logicalParentUuid": None},
+        {"parentUuid": "u1", "toolUseResult": {"agentId": 7}},
+        {"message": {"role": "assistant", "id": None, "content": "x"}, "type": "assistant"},
+        {"message": {"role": "assistant", "id": "r", "model": None, "content": "x"}, "type": "assistant"},
         {"origin": "human"},
         {"origin": {"kind": 1}},
         {"isCompactSummary": True},
@@ -103,3 +133,34 @@ def test_they_agree_on_damaged_lines(tmp_path: Path, odd: bytes) -> None:
     path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
     path.write_bytes(line + b"\n" + odd + b"\n" + line[:-1] + b',"x":"\xff"}\n' + line[:40])
     agree(path)
+
+
+def test_a_source_that_is_larger_is_read_twice_and_shows_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_demo(tmp_path)
+    paths = list(tmp_path.rglob("projects/**/*.jsonl"))
+
+    def pages() -> list[str]:
+        found = [facts_and_messages(ClaudeCode(), ClaudeCode().locate(path)) for path in paths]
+        return [page(messages) for _, messages in found]
+
+    at_once = pages()
+    monkeypatch.setattr(base, "AT_ONCE", 0)
+    monkeypatch.setattr(ClaudeCode, "shown_at_once", lambda *_: pytest.fail("read at once"))
+    assert pages() == at_once
+
+
+@pytest.mark.parametrize("words", ["nothing to hide", "password=" + "hunter2-Zq81xTtPw"])
+def test_P01_what_is_read_at_once_is_masked_as_what_is_read_twice(tmp_path: Path, words: str) -> None:
+    path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
+    lines = [claude_line("user", f"u{n}", None, message={"role": "user", "content": f"{n} {words}"}) for n in (1, 2)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    source = freeze(ClaudeCode().locate(path))
+    twice = redacted(ClaudeCode(), Redactor(chosen("secrets")))
+    expected = list(shown_messages(twice, source, skim(twice, source, tree=True, counts=False)))
+    _, messages = facts_and_messages(redacted(ClaudeCode(), Redactor(chosen("secrets"))), source)
+    found = list(messages)
+    assert found == expected
+    assert ("hunter2" in str(found)) is False
+    assert ("REDACTED" in str(found)) is ("password" in words)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.agents.gemini import atonce
 from clew.agents.gemini.atonce import AtOnce
 from clew.agents.gemini.quick import Quick
 from clew.agents.gemini.scan import scan
@@ -17,7 +18,7 @@ from clew.agents.mapping import Context
 from clew.export.document import write_document
 from clew.export.reading import DocumentStream
 from clew.export.verify import verify
-from clew.io.codec import dumps
+from clew.io.codec import dumps, loads
 from clew.model.json import JSON
 from clew.testing import unordered
 from tests.agents.gemini_worlds import AGENT, Record, document, header, log, rewind, tokens, user
@@ -148,6 +149,45 @@ def test_elements_take_the_quick_way_in_the_usual_layout_only() -> None:
     assert quick.elements(elements(user("a")).replace(b'": "', b'":  "')) is None
     assert quick.elements(elements(user("a")) + b" ") is None
     assert quick.elements(elements(user("a"), {**user("b"), "tide": 1})) is None
+
+
+def written(path: Path) -> bytes:
+    text = io.BytesIO()
+    write_document(AGENT, AGENT.locate(path), text, timestamp="2026-01-01T00:00:00Z")
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("more", [{}, {"kind": "main"}])
+def test_a_document_of_the_usual_layout_is_taken_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: Record
+) -> None:
+    path = document(tmp_path, user("a"), usual_reply("b"), {**user("c"), "tide": 1}, user("d"), **more)
+    assert Quick(Context("gemini", {})).chat(path.read_bytes()) is None
+    path = document(tmp_path, user("a"), usual_reply("b"), {**user("c"), "displayContent": "C"}, user("d"), **more)
+    chat = Quick(Context("gemini", {})).chat(path.read_bytes())
+    assert chat is not None and [each.id for each in chat[1]] == ["a", "b", "c", "d"]
+    assert chat[0] == {**loads(path.read_bytes()), "messages": []}
+    whole = written(path)
+    monkeypatch.setattr(atonce, "_WHOLE", 0)
+    assert written(path) == whole
+    same(path)
+
+
+def test_a_document_that_is_not_usual_is_not_taken_whole(tmp_path: Path) -> None:
+    quick = Quick(Context("gemini", {}))
+    usual = document(tmp_path, user("a")).read_bytes()
+    assert quick.chat(usual) is not None
+    value = loads(usual)
+    for odd in (
+        usual + b"\n",
+        usual.replace(b'": "', b'":  "', 1),
+        usual.replace(b'"sessionId": "', b'"sessionId": "\\/'),
+        json.dumps(value, indent=4).encode(),
+        json.dumps({**value, "tide": 1}, indent=2).encode(),
+        json.dumps({"messages": value["messages"], **value}, indent=2).encode(),
+        json.dumps({**value, "messages": []}, indent=2).encode(),
+    ):
+        assert quick.chat(odd) is None
 
 
 def test_an_odd_line_spoils_none_of_its_neighbours(tmp_path: Path) -> None:

@@ -163,6 +163,22 @@ def test_what_this_process_wrote_before_is_known_without_a_look_at_the_packs(
     assert verify(world.archive).problems == []
 
 
+def test_what_was_added_and_never_counted_is_not_known_to_the_next(world: World) -> None:
+    recall = Recall()
+    world.write(1, lines(1))
+    world.capture(recall=recall)
+    with pytest.raises(KeyError), writer(world.archive, recall=recall) as open_writer:
+        open_writer.add([lines(2)])
+        open_writer.flush()
+        open_writer.checkpoint(1)
+        open_writer.add([lines(3)])
+        raise KeyError
+    world.write(2, lines(3))
+    world.capture(recall=recall)
+    assert verify(world.archive).problems == []
+    assert world.contents()[world.session(2).name] == [lines(3)]
+
+
 def test_an_image_that_many_records_show_costs_once(world: World) -> None:
     image = os.urandom(20_000).hex().encode()
     shown = [b'{"uuid":"%d","data":"%s","at":%d}\n' % (number, image, number) for number in range(12)]

@@ -59,6 +59,27 @@ def test_a_home_is_archived_listed_verified_and_restored(home: Path, tmp_path: P
         assert path.stat().st_mtime_ns == was.stat().st_mtime_ns
 
 
+def test_a_home_may_be_named_by_way_of_the_folder_above(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home.parent / "beside").mkdir()
+    monkeypatch.chdir(home.parent / "beside")
+    assert clew("--home", "../home", "archive").code == 0
+    kept = load(home.parent / "own" / "archive")
+    assert kept.files
+    assert not any(b".." in path for _, path in kept.files)
+    monkeypatch.chdir(home)
+    assert clew("--home", home, "archive").err.endswith("files: nothing new\n")
+
+
+def test_where_nothing_is_found_that_is_said_and_nobody_is_sent_in_a_circle(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    taken = clew("--home", tmp_path / "empty", "archive")
+    assert (taken.code, taken.err) == (0, "no sessions were found, and nothing was archived\n")
+    for words in (("archive", "list"), ("archive", "verify")):
+        told = clew(*words)
+        assert told.code != 0
+        assert "there is no archive; `clew archive` makes one where it finds sessions" in told.err
+
+
 def test_sessions_that_are_gone_are_read_from_the_archive(home: Path) -> None:
     before = rows("--home", home)
     shown = clew("--home", home, "show", LATEST).out

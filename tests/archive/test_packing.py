@@ -1,17 +1,22 @@
 """Full blocks are packed beside the writer, and nothing tells where a block was packed."""
 
+import hashlib
+import mmap
 import os
 import random
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from clew.archive import writing
-from clew.archive.blocks import SMALL
+from clew.archive.blocks import SMALL, Codec
 from clew.archive.checking import verify
-from clew.archive.packing import Packer
+from clew.archive.layout import Version
+from clew.archive.packing import Packer, Packers
 from clew.archive.reading import Reader
+from clew.archive.state import load
 from clew.archive.writing import Writer, writer
 
 ROOM = 1000
@@ -25,8 +30,7 @@ def turned(body: bytes) -> bytes:
 def test_blocks_are_packed_one_after_the_other() -> None:
     packer = Packer(turned, ROOM)
     for body in (b"abc", b"", bytes(range(256))):
-        packer.begin(body)
-        assert packer.result() == turned(body)
+        assert packer.begin([body[:1], body[1:]]).result() == turned(body)
     packer.close()
 
 
@@ -34,8 +38,7 @@ def test_blocks_are_packed_one_after_the_other() -> None:
 def test_what_has_no_room_is_packed_here(size: int) -> None:
     packer = Packer(lambda body: body * 2, ROOM)
     for _ in range(2):
-        packer.begin(b"x" * size)
-        assert packer.result() == b"x" * (2 * size)
+        assert packer.begin([b"x"] * size).result() == b"x" * (2 * size)
     packer.close()
 
 
@@ -49,16 +52,15 @@ def test_a_packer_that_dies_loses_no_block() -> None:
 
     packer = Packer(pack, ROOM)
     for body in (b"abc", b"def"):
-        packer.begin(body)
-        assert packer.result() == turned(body)
+        assert packer.begin([body]).result() == turned(body)
     packer.close()
 
 
 def test_a_packer_that_fails_leaves_the_failure_to_the_writer() -> None:
     packer = Packer(lambda body: body[:0] + bytes([body.index(b"x")]), ROOM)
-    packer.begin(b"abc")
+    job = packer.begin([b"abc"])
     with pytest.raises(ValueError, match="subsection not found"):
-        packer.result()
+        job.result()
     packer.close()
 
 
@@ -74,9 +76,27 @@ def test_a_packer_holds_nothing_open_of_the_writer(tmp_path: Path) -> None:
             return b"open"
 
         packer = Packer(is_open, ROOM)
-        packer.begin(b"")
-        assert packer.result() == b"closed"
+        assert packer.begin([b""]).result() == b"closed"
         packer.close()
+
+
+def test_a_slow_block_keeps_nobody_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    gate = mmap.mmap(-1, 1)
+
+    def pack(body: bytes) -> bytes:
+        while body == b"slow" and not gate[0]:
+            time.sleep(0.01)
+        return turned(body)
+
+    packers = Packers(pack, ROOM)
+    slow = packers.begin([b"slow"])
+    others = [packers.begin([body]) for body in (b"abc", b"def", b"ghi")]
+    assert [job.result() for job in others] == [b"cba", b"fed", b"ihg"]
+    assert not slow.is_done()
+    gate[0] = 1
+    assert slow.result() == b"wols"
+    packers.close()
 
 
 def lines(count: int) -> list[bytes]:
@@ -93,7 +113,7 @@ def test_what_comes_back_is_the_same_on_any_number_of_cores(
     chunks = lines(4000)
     with writer(tmp_path) as archive:
         archive.add(chunks)
-        assert len(archive._packers) == (cores if cores > 1 else 0)
+        assert len(archive._packers.begun) == (cores if cores > 1 else 0)
         archive.commit(1)
         assert [block.first for block in archive.state.blocks] == sorted(block.first for block in archive.state.blocks)
         assert len(archive.state.blocks) > cores
@@ -112,7 +132,7 @@ def test_a_writer_that_stops_leaves_no_process_behind(tmp_path: Path, monkeypatc
         archive.add(lines(1000))
         kept.append(archive)
         raise KeyError
-    processes = [packer._process for packer in kept[0]._packers]
+    processes = [packer.process for packer in kept[0]._packers.begun]
     assert processes
     for process in processes:
         with pytest.raises(ProcessLookupError):
@@ -123,4 +143,41 @@ def test_a_small_capture_starts_no_process(tmp_path: Path) -> None:
     with writer(tmp_path) as archive:
         archive.add(lines(1000))
         archive.commit(1)
-        assert not archive._packers
+        assert not archive._packers.begun
+
+
+def version(path: bytes, content: bytes, runs: tuple[int, ...]) -> Version:
+    digest = hashlib.sha256(content).digest()
+    return Version(0, path, "claude-code", "s", "main", path, len(content), 0o600, 1, (1, 1), digest, runs, 1)
+
+
+def test_a_checkpoint_waits_for_no_block_and_counts_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(writing, "FULL", SMALL)
+    gate, every = mmap.mmap(-1, 1), lines(4000)
+
+    def pack(codec: Codec, body: bytes, dictionary: int = 0) -> bytes:
+        while b'"n":3500,' in body and not gate[0]:
+            time.sleep(0.01)
+        return packed(codec, body, dictionary)
+
+    packed = Codec.pack_body
+    monkeypatch.setattr(Codec, "pack_body", pack)
+    with writer(tmp_path) as archive:
+        for at in range(0, 4000, 500):
+            chunks = every[at : at + 500]
+            archive.keep(version(b"%d" % at, b"".join(chunks), archive.add(chunks)), 1)
+        archive.flush()
+        archive._write_waiting(2)
+        archive.checkpoint(1)
+        counted, problems = load(tmp_path), verify(tmp_path).problems
+        gate[0] = 1
+        archive.commit(2)
+    assert not problems
+    assert 0 < len(counted.files) < 8
+    assert counted.next_chunk == counted.blocks[-1].first + counted.blocks[-1].count
+    assert not verify(tmp_path).problems
+    assert len(load(tmp_path).files) == 8
+    assert sum(capture.raw for capture in load(tmp_path).captures) == 8

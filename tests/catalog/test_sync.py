@@ -263,6 +263,38 @@ def test_a_copy_is_shown_once_whatever_came_first(home: Path, folder: Path, tmp_
     check(home, folder)
 
 
+def test_of_copies_of_one_session_the_longest_is_shown_whichever_grows(
+    home: Path, folder: Path, tmp_path: Path
+) -> None:
+    """A shorter one may end between a call and its result."""
+    name = "dddddddd-7777-4777-8777-777777777777"
+    paths = [claude_path(home, name, f"-home-mira-loom{number}") for number in range(3)]
+    for path, count in zip(paths, (4, 9, 8), strict=True):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(spelled(claude_lines(name, 0, count)))
+    run(home, folder)
+    assert shown_in(folder, name) == [str(paths[1])]
+    for number, count in ((0, 10), (2, 15), (0, 20)):
+        first = len(paths[number].read_bytes().splitlines())
+        append(paths[number], spelled(claude_lines(name, first, count - first)))
+        run(home, folder)
+        assert shown_in(folder, name) == [str(paths[number])]
+        fresh = tmp_path / f"fresh{count}"
+        run(home, fresh)
+        assert dump(folder) == dump(fresh)
+
+
+def shown_in(folder: Path, name: str) -> list[str]:
+    """The files whose messages of a session are shown."""
+    db = place.open_reader(folder)
+    assert db is not None
+    query = f"SELECT DISTINCT f.path FROM message m JOIN session s ON s.id = m.id / {place.SPAN} JOIN source f"
+    query += " ON f.id = s.id WHERE m.shown = 1 AND s.native_id = ?"
+    found = [path for (path,) in db.execute(query, (name,))]
+    db.close()
+    return found
+
+
 def test_one_bad_file_stops_nothing(home: Path, folder: Path) -> None:
     bad = claude_path(home, "0d0d0d0d-5555-4555-8555-555555555555").with_suffix(".jsonl.gz")
     bad.write_bytes(b"\x1f\x8b no gzip at all")

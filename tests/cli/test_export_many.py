@@ -47,7 +47,7 @@ def home(demo: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Has a number for each process that is started; there are several however small the home."""
+    """Has a number for each process that is started: two of three, as the first is this one, however small the home."""
     numbers: list[int] = []
     start = Pool._start
 
@@ -95,7 +95,7 @@ def test_ndjson_is_that_of_one_process(
     one = alone(monkeypatch, *words)
     assert not started
     several = clew(*words)
-    assert len(started) == 3
+    assert len(started) == 2
     assert (several.code, several.err) == (one.code, one.err)
     assert several.code == (3 if bad else 0)
     assert ("masked" in one.err) == (redact != "none")
@@ -111,7 +111,7 @@ def test_one_file_is_that_of_one_process(
         (tmp_path / name).mkdir()
     assert alone(monkeypatch, "--home", home, "export", "-o", tmp_path / "one" / f"x{suffix}").code == 0
     assert clew("--home", home, "export", "-o", tmp_path / "several" / f"x{suffix}").code == 0
-    assert len(started) == 3
+    assert len(started) == 2
     assert files(tmp_path / "several") == files(tmp_path / "one")
 
 
@@ -129,7 +129,7 @@ def test_a_folder_is_that_of_one_process(
         (tmp_path / name).mkdir()
     one = alone(monkeypatch, "--home", home, "export", *options, "-o", tmp_path / "one")
     several = clew("--home", home, "export", *options, "-o", tmp_path / "several")
-    assert len(started) == 3
+    assert len(started) == 2
     assert (several.code, several.err.replace("several", "one")) == (one.code, one.err)
     assert files(tmp_path / "several") == files(tmp_path / "one")
     assert len(files(tmp_path / "several")) == (30 - bad if options[-1] != "ndjson" else len(files(tmp_path / "one")))
@@ -150,7 +150,7 @@ def test_a_file_in_the_way_stops_everything_behind_it(
     assert files(tmp_path / "several") == files(tmp_path / "one")
     begun = len(started)
     assert clew("--home", home, "export", "--force", "-o", tmp_path / "several").code == 0
-    assert len(started) == begun + 3
+    assert len(started) == begun + 2
     assert files(tmp_path / "several") == files(tmp_path / "all")
 
 
@@ -165,8 +165,9 @@ def test_a_large_session_is_streamed(home: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Writer, "write", noted)
     several = clew("--home", home, "export", "--to", "ndjson")
-    assert len(started) == 3
-    assert by_whom and min(by_whom) >= 3000
+    assert len(started) == 2
+    large = [session.source.size for session in Library(Host.at(home)).sources() if session.source.size >= 3000]
+    assert large and [size for size in by_whom if size >= 3000] == large
     one = alone(monkeypatch, "--home", home, "export", "--to", "ndjson")
     assert _TIME.sub(b"", several.raw) == _TIME.sub(b"", one.raw)
 
@@ -179,7 +180,8 @@ def test_a_process_that_dies_is_named_and_its_sessions_written(
     monkeypatch.setattr(many, "SHARE", share)
     monkeypatch.setattr(many, "SHARES", 1)
     sessions = list(Library(Host.at(home)).sources())
-    numbers = max(many.shares_of([session.source.size for session in sessions]), key=len)
+    # The first share is always this process's own.
+    numbers = max(many.shares_of([session.source.size for session in sessions])[1:], key=len)
     first, last = sessions[numbers[0]].path, sessions[numbers[-1]].path
     write = Writer.write
 

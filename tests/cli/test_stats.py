@@ -53,6 +53,29 @@ def test_the_catalog_changes_no_number(demo: Path) -> None:
     assert after["totals"]["turns"] > 0
 
 
+@pytest.mark.parametrize("part", ["src/tidepool", "SRC/Tide", "tidepool", "/home/", "nowhere/else"])
+def test_a_part_of_the_projects_path_chooses_what_list_shows(demo: Path, part: str) -> None:
+    listed = clew("list", "--home", demo, "--project", part, "--json").json
+    wanted = {session["id"] for session in listed}
+    quick = clew("stats", "--home", demo, "--project", part, "--by", "session", "--json").json
+    assert {row["session"] for row in quick["rows"]} <= wanted
+    synced(demo)
+    found = clew("stats", "--home", demo, "--project", part, "--by", "session", "--json").json
+    assert {row["session"] for row in found["rows"]} == wanted
+    assert found["totals"]["all_sessions"] == len(wanted)
+    assert found["totals"]["calls"] == quick["totals"]["calls"]
+    assert bool(wanted) == (part != "nowhere/else")
+    tools = clew("stats", "--home", demo, "--project", part, "--by", "tool", "--json").json
+    assert bool(tools["rows"]) == bool(wanted)
+
+
+def test_the_name_that_agents_give_a_projects_folder_chooses_it_too(demo: Path) -> None:
+    synced(demo)
+    found = [clew("stats", "--home", demo, "--project", part, "--json").json for part in ("src/tide", "-src-tide")]
+    assert found[0] == found[1]
+    assert found[0]["rows"]
+
+
 def test_who_asks_for_tools_is_told_of_the_catalog(demo: Path) -> None:
     assert "brought up to date" in clew("stats", "--home", demo, "--by", "tool", "--json").err
     synced(demo)
@@ -164,3 +187,18 @@ print("\\n".join(sys.modules), file=sys.stderr)
 def _turns(found: dict[str, Any]) -> int:
     turns: int = found["totals"]["turns"]
     return turns
+
+
+def test_sources_that_are_named_are_asked_of_their_catalog_too(demo: Path) -> None:
+    """What is said to make a catalog makes the one that is asked."""
+    assert clew("--home", demo, "archive").code == 0
+    gone = min(demo.glob(".claude/projects/*/*.jsonl"))
+    gone.unlink()
+    named = ("stats", "--source", "archive", "--json")
+    before = clew(*named).json["totals"]
+    assert (before["turns"], before["sessions"]) == (None, 1)
+    time.sleep(0.2)
+    assert clew("sync", "--source", "archive").code == 0
+    after = clew(*named).json["totals"]
+    assert after["turns"] > 0
+    assert {name: after[name] for name in COUNTS} == {name: before[name] for name in COUNTS}

@@ -53,10 +53,19 @@ def test_the_engines_agree(tmp_path: Path, home: Path, by: str) -> None:
 
 def test_filters_hold_for_an_engine_too(tmp_path: Path, home: Path) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home, "--level", "raw").exit_code == 0
-    limits = ("--agent", "claude-code", "--project", "tide", "--since", "2026-01-05T07:00:00Z", "--has", "edit")
+    limits = ("--agent", "claude-code", "--project", "src/tide", "--since", "2026-01-05T07:00:00Z", "--has", "edit")
     asked = run("stats", *limits, "--json", "--engine", f"duckdb:{tmp_path / 'lake'}")
     assert json.loads(asked.stdout)["rows"]
     assert asked.stdout == run("stats", *limits, "--json", "--engine", "sqlite", "--home", home).stdout
+
+
+def test_without_text_a_project_is_found_by_its_last_part(tmp_path: Path, home: Path) -> None:
+    assert run("lake", "write", tmp_path / "lake", "--home", home).exit_code == 0
+    asked = ("stats", "--engine", f"duckdb:{tmp_path / 'lake'}", "--by", "project", "--json", "--project")
+    assert {row["project"] for row in json.loads(run(*asked, "TIDEP").stdout)["rows"]} == {"tidepool"}
+    assert run(*asked, "src/tidepool").exit_code == 1
+    named = {row["project"] for digit in "0123456789" for row in json.loads(run(*asked, digit).stdout)["rows"]}
+    assert all(any(digit in name for digit in "0123456789") for name in named), "tags are not looked at"
 
 
 def test_objects_are_merged(tmp_path: Path) -> None:
@@ -72,6 +81,27 @@ def test_objects_are_merged(tmp_path: Path) -> None:
     assert run("stats", "--engine", f"duckdb:{lake}", "--json").stdout == before
 
 
+def test_where_nothing_is_found_that_is_said_and_nobody_is_sent_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run("lake", "write", tmp_path / "lake", "--home", tmp_path / "empty")
+    assert (done.exit_code, done.stderr) == (0, "no sessions were found, and nothing was written\n")
+    told = run("stats", "--engine", f"duckdb:{tmp_path / 'lake'}")
+    assert "there is no lake; `clew lake write` makes one where it finds sessions" in told.output
+
+
+def test_a_data_folder_that_cannot_be_written_to_is_told_without_advice_that_does_not_help(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "taken"))
+    done = run("lake", "write", tmp_path / "lake", "--home", home)
+    assert done.exit_code not in (0, 1)
+    assert "redaction.key" in done.output
+    assert "--redact-plain" not in done.output
+    shown = run("show", "@last", "--home", home)
+    assert shown.exit_code == 0 or "--redact-plain" in shown.output
+
+
 def test_any_reader_of_parquet_finds_the_days(tmp_path: Path, home: Path) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home).exit_code == 0
     query = f"SELECT DISTINCT day, day_utc FROM read_parquet('{tmp_path}/lake/table=messages/*/*.parquet')"
@@ -84,6 +114,11 @@ def test_any_reader_of_parquet_finds_the_days(tmp_path: Path, home: Path) -> Non
     [
         (("stats", "--engine", "oracle:x"), 2, "choose from sqlite"),
         (("stats", "--engine", "duckdb:"), 2, "choose from sqlite"),
+        (("stats", "--engine", ""), 2, "choose from sqlite"),
+        (("search", "x", "--engine", ""), 2, "a search runs on sqlite"),
+        (("web", "--engine", ""), 2, "the app shows sqlite, or what was pushed to a server"),
+        (("web", "--engine", "duckdb:lake"), 2, "the app shows sqlite, or what was pushed to a server"),
+        (("stats", "--engine", "DuckDB:nowhere"), 1, "there is no lake"),
         (("stats", "--engine", "duckdb:nowhere"), 1, "there is no lake"),
         (("lake", "write", "gopher-and-worse://x"), 2, "gopher-and-worse"),
         (("lake", "write", "lake", "--level", "all"), 2, "metrics"),
@@ -125,7 +160,7 @@ def test_a_missing_extra_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for words in (("lake", "write", "lake"), ("lake", "compact", "lake"), ("stats", "--engine", "duckdb:lake")):
         result = run(*words)
         assert result.exit_code == 2
-        assert "pip install 'clew[lake]'" in result.output
+        assert "pip install '.[lake]' in a clone of clew" in result.output
 
 
 @pytest.mark.parametrize("words", [["--help"], ["lake", "--help"], ["stats", "--home", "."], ["list", "--home", "."]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,7 @@ class _Lake(World):
 
     def kill_merge(self, _: Machine, step: int) -> None:
         age(self.folder, 7200)
-        with suppress(UnknownReference):
-            killed(lambda: compact(self.store, LATER), step)
+        killed(lambda: compact(self.store, LATER), step)
 
 
 @settings(

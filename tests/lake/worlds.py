@@ -9,14 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from clew.catalog.statements import Statement
 from clew.lake import stores, writing
 from clew.lake.duck import DuckEngine
 from clew.lake.stores import FolderStore, Store
 from clew.lake.writing import Report
+from clew.tables.building import SCHEMAS
+from clew.tables.columns import TABLES
 from clew.tables.merging import PUBLIC
 from tests.catalog.worlds import claude_lines, claude_path, spelled
-from tests.tables.machines import ROWS, Machine
+from tests.tables.machines import Machine
 
 NAMES = [f"{letter * 8}-7777-4777-8777-777777777777" for letter in "abcd"]
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -67,6 +71,15 @@ def age(folder: Path, seconds: float = 100_000) -> None:
         os.utime(path, (then, then))
 
 
+def mixed_blocks() -> pa.Table:
+    """Blocks of two batches, out of order."""
+    blank: dict[str, Any] = {column.name: 0 if column.type == "int" else "" for column in TABLES["blocks"].columns}
+    blank["day_utc"] = "2026-10-01"
+    places = [(batch, number) for number in (3, 1, 2) for batch in "ba"]
+    rows = [{**blank, "batch": batch, "number": number, "text": f"{batch}{number}"} for batch, number in places]
+    return pa.Table.from_pylist(rows, SCHEMAS["blocks"])
+
+
 def killed(work: Callable[[], object], step: int) -> bool:
     """Do some work in a process that is killed at its nth effect on a folder; True where it came to its end before."""
     if child := os.fork():
@@ -103,4 +116,16 @@ def _counted(step: int) -> Iterator[None]:
     yield
 
 
-__all__ = ["NAMES", "ROWS", "Machine", "Rows", "age", "copies", "files", "killed", "rows", "say", "write"]
+__all__ = [
+    "NAMES",
+    "Machine",
+    "Rows",
+    "age",
+    "copies",
+    "files",
+    "killed",
+    "mixed_blocks",
+    "rows",
+    "say",
+    "write",
+]

@@ -9,14 +9,24 @@ from typing import Any
 import pyarrow as pa
 
 from clew.catalog.schema import day_row
+from clew.pricing.table import PriceTable
 from clew.tables.building import SCHEMAS
-from clew.tables.columns import COPIES, COUNTS, TABLES
+from clew.tables.columns import COPIES, COUNTS, RATES, TABLES
 from clew.tables.ingest import Batch, batch_name
 from clew.tables.merging import PUBLIC, merged
 from tests.postgres.machines import Rows
 
 _DAY = 86_400_000_000
 _DAYS = (0, 20_360, 20_362, 20_393)
+_PRICES = PriceTable(
+    "2026-01-01",
+    {
+        "m": {"input": 3_000, "output": 15_001, "cache_read": 300},
+        "n": {"input": 2_000, "output": 7_000, "above": {"tokens": 60, "input": 4_499, "output": 9_000}},
+    },
+    {},
+)
+"""One with a price, one with another above a limit; a third has none."""
 _LEVELS = ("metrics", "redacted", "raw")
 
 
@@ -65,9 +75,15 @@ def _part(dice: random.Random, messages: list[dict[str, Any]], number: int, text
 def _use(dice: random.Random, messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
     found: dict[str, Any] = {**dice.choice(messages), "number": number, "usage_id": f"use{dice.randrange(5)}"}
     day = day_row(found["ts_us"] // _DAY)
-    found |= {"week_utc": day[2], "month_utc": day[3], "model": dice.choice("mn"), "is_priced": dice.randrange(2)}
-    found |= {name: dice.choice((None, 1, 5, 50)) for name in COUNTS}
-    return {**found, "cost_nano": dice.randrange(5) if found["is_priced"] else 0}
+    found |= {"week_utc": day[2], "month_utc": day[3], "model": dice.choice("mno")}
+    counts = {name: dice.choice((None, 1, 5, 50)) for name in COUNTS}
+    price = _PRICES.price(found["model"])
+    if price is None:
+        return {**found, **counts, "is_priced": 0}
+    fresh, output, created, read, short, long, _ = (count or 0 for count in counts.values())
+    cost = _PRICES.cost(found["model"], fresh, output, read, short or max(0, created - long), long)
+    rates = zip(RATES, (*price.rates, price.limit, *(price.above or [None] * 5)), strict=True)
+    return {**found, **counts, **dict(rates), "is_priced": 1, "cost_nano": cost}
 
 
 def _rows(table: str, rows: list[dict[str, Any]], same: dict[str, Any]) -> pa.Table:
@@ -91,7 +107,7 @@ def shown(batches: Iterable[Batch]) -> dict[str, tuple[list[str], Rows]]:
         copies = pa.concat_tables([batch.tables[table] for batch in found])
         db.register(f"{table}_arrow", copies)
         db.execute(f"CREATE TABLE {table}{COPIES} AS SELECT DISTINCT * FROM {table}_arrow")
-    for name, text in merged(unique=False).items():
+    for name, text in merged(unique=False, divided_by="//").items():
         db.execute(f"CREATE TABLE {name} AS {text}")
     answers = {}
     for name in PUBLIC:

@@ -18,7 +18,9 @@ from clew.tables.origin import writer
 
 Rows = list[tuple[Any, ...]]
 SAME_WITHOUT_TEXT = {
-    name for name, _ in statements.catalogue() if "files" not in name and "names of change" not in name
+    name
+    for name, _ in statements.catalogue()
+    if not any(part in name for part in ("files", "folders", "names of change"))
 }
 """The statistics in which no path stands."""
 

@@ -13,7 +13,7 @@ from clew.errors import UsageError
 from clew.postgres import schema
 from clew.postgres.connection import connect
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
-from tests.cli.running import run
+from tests.cli.running import clew, run
 from tests.postgres.machines import SAME_WITHOUT_TEXT, Machine, ask, change, statistics, tables
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
@@ -167,7 +167,7 @@ def test_one_bad_source_stops_no_other(url: str, machine: Machine, monkeypatch: 
     monkeypatch.setattr(ingest, "read", picky)
     report = machine.push(url)
     assert report.work.sources == 1
-    assert [path.rpartition("/")[2] for path in report.work.unreadable] == [f"{ONE}.jsonl"]
+    assert [line.rpartition("/")[2] for line in report.work.unreadable] == [f"{ONE}.jsonl: cannot be read (no)"]
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -234,10 +234,37 @@ def test_an_address_that_is_none_is_refused(machine: Machine) -> None:
         assert "sesame" not in str(refused.value)
 
 
-@pytest.mark.parametrize("words", [(), ("--by", "tool"), ("--by", "session"), ("--project", "tide", "--by", "week")])
+@pytest.mark.parametrize(
+    "words", [(), ("--by", "tool"), ("--by", "session"), ("--project", "src/Tide", "--by", "week")]
+)
 def test_the_command_counts_there_as_here(url: str, demo: Machine, words: tuple[str, ...]) -> None:
     assert run("push", url, "--home", demo.home, "--level", "raw").code == 0
     assert run("sync", "--home", demo.home).code == 0
     here, there = (run("stats", *where, *words, "--json") for where in (("--home", demo.home), ("--engine", url)))
     assert (there.code, there.err) == (0, "")
     assert there.json == here.json
+
+
+def test_a_source_that_cannot_be_read_is_named_and_told_by_the_exit_code(
+    url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from clew.tables import ingest
+
+    write_claude(machine.home, ONE, 10)
+    write_claude(machine.home, TWO, 10)
+    read = ingest.read
+
+    def picky(source: object, meta: ingest.Meta) -> ingest.Batch:
+        if ONE in meta.path:
+            raise OverflowError("no")
+        return read(source, meta)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ingest, "read", picky)
+    done = clew("push", url, "--home", machine.home, "--json")
+    assert done.code == 3
+    assert ONE in done.err
+    assert (done.json["pushed"], done.json["unreadable"]) == (1, 1)
+    done = clew("push", url, "--home", machine.home)
+    assert done.code == 3
+    assert "the server has 1 of 2 sources" in done.err
+    assert "all 2" not in done.err

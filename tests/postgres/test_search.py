@@ -44,6 +44,7 @@ NASTY = [
     "... --- !!!",
     'end\n\\.\nof data, "quoted",\r\nand \\N null',
     "\\.",
+    "at 300 \u212aelvin the ta\u017fk was done",
 ]
 SESSION, OTHER = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
 QUERIES = [
@@ -184,7 +185,13 @@ def test_pieces_of_text_are_the_same(world: World, text: str) -> None:
     same(world, query=text, mode="substring")
 
 
-@pytest.mark.parametrize("pattern", [r"get\w+ame", r"(?i)parser\s+(is|reads)", r"^const", r"refused$", "a|b", "[数]据"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"get\w+ame", r"(?i)parser\s+(is|reads)", r"^const", r"refused$", "a|b", "[数]据"),
+        *("(?i)kelvin the", "(?i)task was", "kelvin", "task"),
+    ],
+)
 def test_expressions_are_the_same(world: World, pattern: str) -> None:
     same(world, query=pattern, mode="regex")
 

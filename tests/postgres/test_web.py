@@ -19,7 +19,7 @@ from clew.web.routes import pages
 from clew.web.shelf import Shelf
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import run
-from tests.postgres.machines import Machine, Rows
+from tests.postgres.machines import Machine, Rows, change
 from tests.postgres.test_merging import homes
 from tests.web.served import served
 from tests.web.shown import Shown, words
@@ -163,3 +163,27 @@ def test_a_copy_has_a_folder_for_each_server(home: Path) -> None:
     one, same, other = map(mirror_folder, ("postgresql://a:b@h/d", "postgresql://x@h/d", "postgresql://a:b@h/e"))
     assert one == same != other
     assert one.is_relative_to(home)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("postgresql:///d?host=/run/a", "postgresql:///d?host=/run/b"),
+        ("postgresql://h:1,i:2/d", "postgresql://j:1,k:2/d"),
+        ("postgresql:///?service=loom", "postgresql:///?service=weft"),
+        ("postgresql://ada@h", "postgresql://mira@h"),
+    ],
+)
+def test_servers_whose_addresses_look_alike_have_their_own(one: str, other: str) -> None:
+    """What is shown of an address may be the same for two of them; their rows must not be."""
+    assert mirror_folder(one) != mirror_folder(other)
+
+
+def test_a_session_that_went_with_its_month_is_not_fetched_again_and_again(url: str, tmp_path: Path) -> None:
+    machine, folder = Machine(tmp_path), tmp_path / "copy"
+    write_claude(machine.home, ONE, 20)
+    write_claude(machine.home, "bbbbbbbb-0000-4000-8000-000000000000", 20, seed=1)
+    machine.push(url)
+    change(url, "DELETE FROM sessions_copies WHERE native_id LIKE 'bbbb%'")
+    assert mirror(url, folder) == 1
+    assert mirror(url, folder) == 0

@@ -103,6 +103,11 @@ def test_cards_are_checked_by_their_last_digit() -> None:
     assert good not in redact(f"card {good}", "pii")
     assert redact(f"card {good[:-1]}8", "pii") == f"card {good[:-1]}8"
     assert redact(f"on {card[:-1]}3", "pii") == f"on {card[:-1]}3"
+    # Two digits are enough for a card, as on those that are printed in manuals; one is not.
+    for by in (" ", "-", ""):
+        assert redact(f"on {card.replace(' ', by)}", "pii") == f"on {PLAIN}"
+    for digit in "0123456789":
+        assert redact(f"on {' '.join([digit * 4] * 4)}", "pii") == f"on {' '.join([digit * 4] * 4)}"
 
 
 @pytest.mark.seed("S0-27")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,10 +57,10 @@ def test_parts_give_the_rows_that_a_write_from_the_home_gives(
     task = Task(str(archive), str(tmp_path / "parts"), who, 3)
     report = total(take_part(task, number) for number in range(3))
     write(open_store(str(tmp_path / "whole")), [found.source for found in in_homes([Host(home)])], who)
-    parts, whole = open_engine(str(tmp_path / "parts")), open_engine(str(tmp_path / "whole"))
     assert report.written == report.sources > 20
     assert report.unreadable == ()
-    assert [name for name, statement in catalogue() if parts.ask(statement) != whole.ask(statement)] == []
+    with closing(open_engine(str(tmp_path / "parts"))) as parts, closing(open_engine(str(tmp_path / "whole"))) as whole:
+        assert [name for name, statement in catalogue() if parts.ask(statement) != whole.ask(statement)] == []
 
 
 def test_a_part_that_is_done_twice_leaves_the_lake_as_once(archive: Path, who: Writer, tmp_path: Path) -> None:

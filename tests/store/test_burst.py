@@ -1,4 +1,4 @@
-"""Messages one right after the other at the faster level: quick, and just as safe and the same as any other."""
+"""Messages one right after the other: quick, and just as safe and the same as any other."""
 
 from __future__ import annotations
 
@@ -20,14 +20,23 @@ import pytest
 from clew.errors import ClewError
 from clew.store import Draft, MessageRecord, Said, Session, Store, Thinking, TodoItem, ToolCall, ToolResult, Usage
 from clew.store import log as log_module
-from clew.store.keeping import CAN_KEEP, Sign
+from clew.store.keeping import CAN_KEEP, Kept, Sign
+from clew.store.layout import Durability
 from clew.store.lock import locked
+from clew.store.log import Log
 from clew.store.system import SYSTEM, System
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
 
 pytestmark = pytest.mark.skipif(not CAN_KEEP, reason="locks are not kept on this system")
 
 NOW = 1_800_000_000.0
+
+
+@pytest.fixture(params=["disk", "system"])
+def level(request: pytest.FixtureRequest) -> Durability:
+    """Both levels of durability, as both have the quick way."""
+    level: Durability = request.param
+    return level
 
 
 def drafts(count: int) -> Iterator[Draft]:
@@ -45,8 +54,12 @@ def drafts(count: int) -> Iterator[Draft]:
         elif step == 2:
             results = [ToolResult(tool_call_id=f"c{number - 1}", tool_name="bash", content="x", success=False)]
             yield Draft(MessageRecord(type="tool_result", uuid="", tool_results=results))
-        else:
+        elif number % 8 == 3:
             yield Draft(MessageRecord(type="system", uuid="", message=Said(role="system", content=f"s{number}")))
+        else:
+            blocks = [{"type": "text", "text": f"b{number}"}]
+            record = MessageRecord(type="assistant", uuid="", message=Said(role="assistant", content=blocks))
+            yield Draft(record, extra={"model": "tide-2", "n\u00fcmber": [number, None]})
 
 
 def still() -> float:
@@ -54,16 +67,17 @@ def still() -> float:
     return NOW
 
 
-def in_burst(place: Path, system: System | None = None) -> Session:
+def in_burst(place: Path, level: Durability, system: System | None = None) -> Session:
     """A session whose next plain message goes the quick way."""
-    session = Store(place, durability="system", system=system or Quick(), clock=still).session("s")
+    session = Store(place, durability=level, system=system or Quick(), clock=still).session("s")
     session.user("first")
     session.user("second")
     return session
 
 
 def is_quick(session: Session) -> bool:
-    return session._writer.log.is_hurried
+    way = session._burst._way
+    return way is not None and way.gi_frame is not None
 
 
 def held(place: Path) -> bool:
@@ -75,12 +89,14 @@ def held(place: Path) -> bool:
         return True
 
 
-def test_the_quick_way_writes_what_the_usual_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quick_way_writes_what_the_usual_one_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Durability
+) -> None:
     todos = [TodoItem(content="Look", status="in_progress", active_form="Looking \u00fc")]
     logs = []
     for name, can_keep in (("quick", True), ("usual", False)):
         monkeypatch.setattr(log_module, "CAN_KEEP", can_keep)
-        with Store(tmp_path / name, durability="system", clock=still).session("s \u00e9") as session:
+        with Store(tmp_path / name, durability=level, system=Quick(), clock=still).session("s \u00e9") as session:
             session.user("go", todos=todos)
             session.user("on")
             assert is_quick(session) == can_keep
@@ -90,15 +106,15 @@ def test_the_quick_way_writes_what_the_usual_one_writes(tmp_path: Path, monkeypa
         logs.append(lines(log_of(tmp_path / name, "s \u00e9")))
         assert [record["uuid"] for record in logs[-1][2:]] == [receipt.uuid for receipt in receipts]
         assert_whole(tmp_path / name)
-        assert session.metadata["messageCount"] == 1202
+        assert (session.metadata["messageCount"], session.metadata["model"]) == (1202, "tide-2")
     assert [list(record) for record in logs[0]] == [list(record) for record in logs[1]]
     assert json.dumps(logs[0]).replace(logs[0][0]["uuid"][:24], "") == json.dumps(logs[1]).replace(
         logs[1][0]["uuid"][:24], ""
     )
 
 
-def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path) -> None:
-    with in_burst(tmp_path) as session:
+def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path, level: Durability) -> None:
+    with in_burst(tmp_path, level) as session:
         plain = session.user("plain")
         session.user("with an id", uuid="mine")
         session.user("with a time", timestamp="2001-02-03T04:05:06.007Z")
@@ -107,9 +123,11 @@ def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path) -> None:
         session.assistant("with a model", model="m")
         session.user([{"type": "text", "text": "blocks"}])
         session.user("aside", sidechain=True)
+        session.user("with more", metadata={"clew": {"seq": 11, "more": True}})
         for odd in (
             MessageRecord(type="tool_result", uuid="", message=Said(role="user", content="no result")),
             MessageRecord(type="user", uuid="", message=Said(role="user", content="odd"), branch_parent_uuid="x"),
+            MessageRecord(type="note", uuid="", message=Said(role="user", content="of no kind")),  # type: ignore[arg-type]
         ):
             session.append(Draft(odd))
         for number in range(5):
@@ -127,8 +145,30 @@ def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path) -> None:
     assert session.metadata["lastPrompt"] == "a branch" and session.metadata["model"] == "m"
 
 
-def test_the_same_draft_twice_is_written_once(tmp_path: Path) -> None:
-    with in_burst(tmp_path) as session:
+def test_the_way_is_seldom_opened_where_few_go_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Durability
+) -> None:
+    """It costs more to open it than one message saves."""
+    with in_burst(tmp_path, level) as session:
+        log, opened = session._writer.log, []
+
+        def keep(kept: Kept) -> bool:
+            opened.append(kept)
+            return Log.keep(log, kept)
+
+        monkeypatch.setattr(log, "keep", keep)
+        for number in range(400):
+            session.user("stated", todos=[TodoItem(content=f"{number}")])
+            session.user("plain")
+        assert len(opened) < 30
+        for _ in range(100):
+            session.user("plain")
+        assert is_quick(session)
+    assert session.metadata["messageCount"] == 902
+
+
+def test_the_same_draft_twice_is_written_once(tmp_path: Path, level: Durability) -> None:
+    with in_burst(tmp_path, level) as session:
         [draft] = drafts(1)
         assert is_quick(session)
         receipt = session.append(draft)
@@ -136,8 +176,8 @@ def test_the_same_draft_twice_is_written_once(tmp_path: Path) -> None:
     assert len(lines(log_of(tmp_path))) == 3
 
 
-def test_what_cannot_be_spelled_is_refused_and_the_next_is_written(tmp_path: Path) -> None:
-    with in_burst(tmp_path) as session:
+def test_what_cannot_be_spelled_is_refused_and_the_next_is_written(tmp_path: Path, level: Durability) -> None:
+    with in_burst(tmp_path, level) as session:
         session.user("plain")
         with pytest.raises(ClewError):
             session.user("\ud800")
@@ -170,21 +210,109 @@ def test_time_and_folder_are_looked_at_again_each_millisecond(tmp_path: Path, mo
     assert lines(log_of(tmp_path))[-1]["timestamp"] < records[0]["timestamp"]
 
 
-def test_a_message_alone_lets_go_of_the_lock_at_once(tmp_path: Path) -> None:
+def test_a_durable_message_says_its_folder_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the time between two messages is; a folder that is gone is the last one that was known."""
+    for name in ("a", "b", "gone"):
+        (tmp_path / name).mkdir()
+    with in_burst(tmp_path, "disk") as session:
+        for name in ("a", "b", "b", "a", "gone"):
+            monkeypatch.chdir(tmp_path / name)
+            session.user(name)
+            assert is_quick(session)
+        (tmp_path / "gone").rmdir()
+        session.user("gone")
+        monkeypatch.chdir(tmp_path)
+    records = lines(log_of(tmp_path))[2:]
+    assert [Path(record["context"]["cwd"]).name for record in records] == [*said(log_of(tmp_path))[2:]]
+
+
+def test_a_durable_message_is_synced_on_return(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    class Watched(Quick):
+        @staticmethod
+        def write(descriptor: int, content: bytes) -> int:
+            calls.append("write")
+            return os.write(descriptor, content)
+
+        @staticmethod
+        def sync(_: int) -> None:
+            calls.append("sync")
+
+    with in_burst(tmp_path, "disk", Watched()) as session:
+        for number in range(20):
+            calls.clear()
+            session.user(f"{number}")
+            assert is_quick(session) and calls == ["write", "sync"]
+
+
+@pytest.mark.skipif(not System.write_through, reason="a sync follows each write on this system")
+def test_a_durable_message_waits_for_the_disk_in_its_write(tmp_path: Path) -> None:
+    import fcntl
+
+    with Store(tmp_path, clock=still).session("s") as session:
+        for number in range(5):
+            session.user(f"{number}")
+        assert is_quick(session)
+        flags = fcntl.fcntl(session._writer.log.descriptor, fcntl.F_GETFL)
+        assert flags & System.write_through == System.write_through
+
+
+def test_S05_a_failed_sync_of_a_burst_takes_the_record_back(tmp_path: Path) -> None:
+    system = Faulty(0, only="sync")
+    with in_burst(tmp_path, "disk", system) as session:
+        session.user("safe")
+        assert is_quick(session)
+        system.at = system.count + 1
+        with pytest.raises(OSError, match="injected"):
+            session.user("not safe")
+        assert said(log_of(tmp_path)) == ["first", "second", "safe"]
+        assert session.user("and on").seq == 4
+    assert_whole(tmp_path)
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_what_came_in_without_the_lock_is_noticed(tmp_path: Path, level: Durability, torn: bool) -> None:
+    """A program that knows of no locks appends in the middle of a burst: seen by the next, or a millisecond later."""
     now = NOW
-    session = Store(tmp_path, durability="system", clock=lambda: now).session("s")
+    session = Store(tmp_path, durability=level, system=Quick(), clock=lambda: now).session("s")
+    session.user("first")
+    session.user("second")
+    assert is_quick(session)
+    foreign = {**lines(log_of(tmp_path))[-1], "uuid": "foreign", "metadata": {"clew": {"seq": 3}}}
+    with log_of(tmp_path).open("a") as log:
+        log.write('{"type":"us' if torn else json.dumps(foreign) + "\n")
+    now += 0.0015 if level == "system" else 0
+    assert session.user("behind").seq == (3 if torn else 4)
+    assert lines(log_of(tmp_path))[-1]["parentUuid"] == lines(log_of(tmp_path))[-2]["uuid"]
+    session.close()
+    assert len(said(log_of(tmp_path))) == (3 if torn else 4)
+
+
+def test_metadata_are_renewed_however_long_a_burst_is(tmp_path: Path, level: Durability) -> None:
+    now, counts = NOW, set()
+    session = Store(tmp_path, durability=level, system=Quick(), clock=lambda: now).session("s")
+    for number in range(2600):
+        session.user(f"{number}")
+        now += 0.005
+        if number % 100 == 99:
+            assert session._writer.log.is_kept
+            counts.add(session.metadata["messageCount"])
+    session.close()
+    assert len(counts) == 3
+
+
+def test_a_message_alone_lets_go_of_the_lock_at_once(tmp_path: Path, level: Durability) -> None:
+    now = NOW
+    session = Store(tmp_path, durability=level, clock=lambda: now).session("s")
     for number in range(5):
         session.user(f"{number}")
         assert not session._writer.log.is_kept and not held(tmp_path)
         now += 0.1
-    durable = Store(tmp_path, durability="disk", clock=still, system=Quick()).session("s")
-    durable.user("x")
-    durable.user("y")
-    assert not durable._writer.log.is_kept
 
 
-def test_S08_the_lock_is_let_go_a_moment_after_the_last(tmp_path: Path) -> None:
-    session = in_burst(tmp_path)
+def test_S08_the_lock_is_let_go_a_moment_after_the_last(tmp_path: Path, level: Durability) -> None:
+    session = in_burst(tmp_path, level)
     assert session._writer.log.is_kept
     deadline = time.monotonic() + 10
     while held(tmp_path):
@@ -195,9 +323,9 @@ def test_S08_the_lock_is_let_go_a_moment_after_the_last(tmp_path: Path) -> None:
     assert not held(tmp_path)
 
 
-def test_S08_another_handle_is_let_in(tmp_path: Path) -> None:
+def test_S08_another_handle_is_let_in(tmp_path: Path, level: Durability) -> None:
     """In the same thread, in another thread and in another process: all get the lock, and numbers stay in order."""
-    one, other = in_burst(tmp_path), Store(tmp_path, durability="system").session("s")
+    one, other = in_burst(tmp_path, level), Store(tmp_path, durability=level).session("s")
     assert other.user("from the other").seq == 3
     assert one.user("again").seq == 4
     thread = threading.Thread(target=lambda: other.user("in a thread"))
@@ -212,10 +340,10 @@ def test_S08_another_handle_is_let_in(tmp_path: Path) -> None:
     assert_whole(tmp_path)
 
 
-def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path) -> None:
+def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path, level: Durability) -> None:
     """Somebody waits while messages come one right after the other; the lock is then no longer kept."""
     stop = threading.Event()
-    session = Store(tmp_path, durability="system", system=Quick()).session("s")
+    session = Store(tmp_path, durability=level, system=Quick()).session("s")
 
     def append() -> None:
         while not stop.is_set():
@@ -228,7 +356,7 @@ def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path) -> None:
         while not session._writer.log.is_kept and time.monotonic() < deadline:
             time.sleep(0.001)
         for _ in range(5):
-            with locked(SYSTEM, log_of(tmp_path), 10):
+            with locked(SYSTEM, log_of(tmp_path), 5):
                 size = log_of(tmp_path).stat().st_size
                 time.sleep(0.005)
                 assert log_of(tmp_path).stat().st_size == size
@@ -249,8 +377,8 @@ def test_a_sign_is_seen_while_it_is_up(tmp_path: Path) -> None:
     assert Sign(SYSTEM, tmp_path / "nowhere" / "log").is_seen()  # cannot be told
 
 
-def test_S07_threads_share_a_handle(tmp_path: Path) -> None:
-    session = Store(tmp_path, durability="system", system=Quick()).session("s")
+def test_S07_threads_share_a_handle(tmp_path: Path, level: Durability) -> None:
+    session = Store(tmp_path, durability=level, system=Quick()).session("s")
     given: list[list[int]] = [[] for _ in range(4)]
 
     def append(number: int) -> None:
@@ -270,27 +398,28 @@ def test_S07_threads_share_a_handle(tmp_path: Path) -> None:
     assert all(record["parentUuid"] == before["uuid"] for before, record in pairwise(records))
 
 
-def test_S07_processes_without_a_pause(tmp_path: Path) -> None:
+def test_S07_processes_without_a_pause(tmp_path: Path, level: Durability) -> None:
     program = """
 import sys
 from clew.store import Store
-session = Store(sys.argv[1], durability="system").session("s")
-for number in range(600):
+session = Store(sys.argv[1], durability=sys.argv[3]).session("s")
+for number in range(int(sys.argv[4])):
     print(session.user(f"{sys.argv[2]}.{number}").seq)
 """
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    running = [subprocess.Popen([*command, str(one)], stdout=subprocess.PIPE, text=True) for one in range(3)]
+    command, count = [sys.executable, "-c", program, str(tmp_path)], 600 if level == "system" else 100
+    more = [level, str(count)]
+    running = [subprocess.Popen([*command, str(one), *more], stdout=subprocess.PIPE, text=True) for one in range(3)]
     numbers = [[int(line) for line in one.communicate(timeout=120)[0].split()] for one in running]
-    assert sorted(chain(*numbers)) == list(range(1, 1801))
+    assert sorted(chain(*numbers)) == list(range(1, 3 * count + 1))
     words = said(log_of(tmp_path))
     for one in range(3):
-        assert [word for word in words if word.startswith(f"{one}.")] == [f"{one}.{number}" for number in range(600)]
-        assert [words.index(f"{one}.{number}") + 1 for number in range(600)] == numbers[one]
+        assert [word for word in words if word.startswith(f"{one}.")] == [f"{one}.{number}" for number in range(count)]
+        assert [words.index(f"{one}.{number}") + 1 for number in range(count)] == numbers[one]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_child_has_no_part_in_it(tmp_path: Path) -> None:
-    session = in_burst(tmp_path)
+def test_a_forked_child_has_no_part_in_it(tmp_path: Path, level: Durability) -> None:
+    session = in_burst(tmp_path, level)
     child = os.fork()
     if not child:
         try:
@@ -307,10 +436,10 @@ def test_a_forked_child_has_no_part_in_it(tmp_path: Path) -> None:
     assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 7))
 
 
-def test_a_log_that_was_erased_meanwhile_is_not_written_to(tmp_path: Path) -> None:
+def test_a_log_that_was_erased_meanwhile_is_not_written_to(tmp_path: Path, level: Durability) -> None:
     from clew.store.erase import erase_session
 
-    session = in_burst(tmp_path)
+    session = in_burst(tmp_path, level)
     erase_session(log_of(tmp_path).parent)
     with pytest.raises(ClewError, match="erased"):
         session.user("too late")
@@ -320,12 +449,12 @@ KINDS = [("before", errno.EIO), ("before", errno.EINTR), ("torn", errno.ENOSPC),
 
 
 @pytest.mark.parametrize(("kind", "error"), KINDS)
-def test_S05_faults_at_every_call_of_a_burst(tmp_path: Path, kind: str, error: int) -> None:
+def test_S05_faults_at_every_call_of_a_burst(tmp_path: Path, kind: str, error: int, level: Durability) -> None:
     at = 0
     while True:
         at += 1
         system, place, acknowledged = Faulty(at, error, kind=kind), tmp_path / str(at), []
-        world = Store(place, durability="system", clock=still)._world._replace(system=system)
+        world = Store(place, durability=level, clock=still)._world._replace(system=system)
         session = Session(log_of(place).parent, world)
         for number in range(8):
             with suppress(OSError, ClewError):
@@ -343,21 +472,24 @@ def test_S05_faults_at_every_call_of_a_burst(tmp_path: Path, kind: str, error: i
             return
 
 
-def test_S05_short_writes_of_a_burst_are_finished(tmp_path: Path) -> None:
+def test_S05_short_writes_of_a_burst_are_finished(tmp_path: Path, level: Durability) -> None:
     class Stingy(Quick):
         write = staticmethod(lambda descriptor, content: os.write(descriptor, content[:7]))
 
-    with in_burst(tmp_path, Stingy()) as session:
+    with in_burst(tmp_path, level, Stingy()) as session:
         for number in range(20):
             session.user(f"{number}")
     assert said(log_of(tmp_path)) == ["first", "second", *map(str, range(20))]
 
 
-def test_S04_what_an_interrupt_meets_is_there_once_or_not_at_all(tmp_path: Path) -> None:
+def test_S04_what_an_interrupt_meets_is_there_once_or_not_at_all(tmp_path: Path, level: Durability) -> None:
     """A person presses Ctrl-C at any moment: what was acknowledged is there, and the session goes on."""
     program = """
 import json, signal, sys
 from clew.store import Store
+from clew.store.system import System
+class Quick(System):
+    write_through, sync = 0, staticmethod(lambda _: None)
 inside, known = False, []
 def press(*_):
     global inside
@@ -365,7 +497,7 @@ def press(*_):
         inside = False
         raise KeyboardInterrupt
 signal.signal(signal.SIGINT, press)
-session = Store(sys.argv[1], durability="system").session("s")
+session = Store(sys.argv[1], durability=sys.argv[2], system=Quick()).session("s")
 print("ready", flush=True)
 for number in range(20000):
     try:
@@ -378,7 +510,8 @@ for number in range(20000):
 session.close()
 print(json.dumps(known))
 """
-    with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE, text=True) as running:
+    command = [sys.executable, "-c", program, str(tmp_path), level]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         running.stdout.readline()
         while running.poll() is None and not _is_large(log_of(tmp_path)):
@@ -398,19 +531,19 @@ def _is_large(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 5_000_000
 
 
-def test_S04_writers_without_a_pause_are_killed(tmp_path: Path) -> None:
-    """What the faster level acknowledged outlives the process, however it ends; the others go on at once."""
+def test_S04_writers_without_a_pause_are_killed(tmp_path: Path, level: Durability) -> None:
+    """What was acknowledged outlives the process, however it ends; the others go on at once."""
     program = """
 import os, sys
 from clew.store import Store
-session = Store(sys.argv[1], durability="system").session("s")
+session = Store(sys.argv[1], durability=sys.argv[3]).session("s")
 while True:
     receipts = [session.user(sys.argv[2]) for _ in range(20)]
     os.write(1, "".join(f"{receipt.uuid} {receipt.seq}\\n" for receipt in receipts).encode())
 """
     known: dict[str, int] = {}
     for turn in range(8):
-        command = [sys.executable, "-c", program, str(tmp_path), str(turn)]
+        command = [sys.executable, "-c", program, str(tmp_path), str(turn), level]
         running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(1 + turn % 3)]
         for one in running:
             assert one.stdout is not None
@@ -419,7 +552,7 @@ while True:
             one.kill()
             answers = (first + one.communicate()[0]).split(b"\n")[:-1]
             known |= {uuid.decode(): int(seq) for uuid, seq in (answer.split() for answer in answers)}
-    with Store(tmp_path, durability="system").session("s") as session:
+    with Store(tmp_path, durability=level).session("s") as session:
         session.user("the last")
     records = lines(log_of(tmp_path))
     seqs = {record["uuid"]: record["metadata"]["clew"]["seq"] for record in records}

@@ -254,6 +254,13 @@ class Sessions(RuleBasedStateMachine):
         assert sum(branch.messages for branch in branches) == len(self.model.order)
         assert {branch.id: branch.name for branch in branches if branch.name != branch.id} == self.model.names
 
+    @rule(handle=HANDLES, count=st.integers(2, 30))
+    def append_without_a_pause(self, handle: int, count: int) -> None:
+        receipts = [self.handles[handle].user(f"{number}") for number in range(count)]
+        for number, receipt in enumerate(receipts):
+            self.model.add(receipt.uuid, self.model.head, f"{number}")
+            assert receipt.seq == self.model.records
+
     def teardown(self) -> None:
         if not hasattr(self, "place"):
             return
@@ -277,17 +284,10 @@ TestSessions.settings = settings(stateful_step_count=25, phases=PHASES)
 
 
 class Hurried(Sessions):
-    """The same at the faster level, where messages that come without a pause go a way of their own."""
+    """The same at the faster level."""
 
     def _opened(self) -> Session:
         return Store(self.place, system=Quick(), durability="system").session("s")
-
-    @rule(handle=HANDLES, count=st.integers(2, 30))
-    def append_without_a_pause(self, handle: int, count: int) -> None:
-        receipts = [self.handles[handle].user(f"{number}") for number in range(count)]
-        for number, receipt in enumerate(receipts):
-            self.model.add(receipt.uuid, self.model.head, f"{number}")
-            assert receipt.seq == self.model.records
 
 
 TestHurried = Hurried.TestCase

@@ -53,7 +53,7 @@ def engine(batches: Iterable[Batch], *, unique: bool = False) -> duckdb.DuckDBPy
         db.register("rows", rows)
         db.execute(f"CREATE TABLE {table}_copies AS SELECT {'DISTINCT' if unique else ''} * FROM rows")
         db.unregister("rows")
-    for name, text in merged(unique=unique).items():
+    for name, text in merged(unique=unique, divided_by="//").items():
         db.execute(f"CREATE TABLE {name} AS {text}")
     return db
 

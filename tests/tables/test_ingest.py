@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import clew.catalog.ingest as catalog_ingest
-from clew.catalog.rows import RowMaker
+from clew.agents.told import Message
+from clew.catalog.rows import RowMaker, Rows
 from clew.demo import write_demo
 from clew.errors import PathRefused, SourceUnreadable, UsageError
-from clew.tables.building import SCHEMAS
+from clew.redact.marks import Marker
+from clew.tables.building import SCHEMAS, Builder
 from clew.tables.columns import TABLES
 from clew.tables.ingest import Meta, batch_name, ingest, read
 from clew.tables.levels import Policy, check
@@ -49,13 +53,39 @@ def test_bytes_give_what_the_file_gives(tmp_path: Path) -> None:
     path = write_claude(machine.home, SESSION, 23)
     (source,) = machine.sources()
     meta = machine.writer().meta(source)
-    assert ingest({str(path): path.read_bytes()}, meta) == read(source, meta)
+    assert ingest([(str(path), path.read_bytes())], meta) == read(source, meta)
 
 
 def test_a_source_that_leads_elsewhere_is_refused() -> None:
     meta = Meta("claude-code", "../../etc/x.jsonl", "s", "o", policy=Policy("raw", KEY))
     with pytest.raises(PathRefused):
-        ingest({meta.path: b""}, meta)
+        ingest([(meta.path, b"")], meta)
+
+
+def test_files_are_let_go_one_by_one(tmp_path: Path) -> None:
+    """Whoever holds all of them at once needs a multiple of a large session's memory."""
+    machine = Machine(tmp_path, "one")
+    path = write_claude(machine.home, SESSION, 23)
+    (source,) = machine.sources()
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        for name in (str(path), "/elsewhere/one", "/elsewhere/two"):
+            assert Content.held == 0
+            yield name, Content(path.read_bytes())
+
+    ingest(files(), machine.writer().meta(source))
+
+
+class Content(bytes):
+    """Bytes that are counted as long as somebody has them."""
+
+    held = 0
+
+    def __init__(self, _: bytes) -> None:
+        Content.held += 1
+
+    def __del__(self) -> None:
+        Content.held -= 1
 
 
 def test_equal_sources_on_two_machines_are_one_batch(tmp_path: Path) -> None:
@@ -90,18 +120,30 @@ def test_the_name_does_not_depend_on_how_rows_came(tmp_path: Path, monkeypatch: 
 
 
 def test_a_late_result_finds_its_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_ingest, "FLUSH", 0)
-    took = RowMaker.add
-
-    def one_by_one(maker: RowMaker, messages: list[object]) -> None:
-        took(maker, messages)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(RowMaker, "add", one_by_one)
+    """Its call was handed on already: every record comes by itself."""
     machine = Machine(tmp_path, "one")
     write_claude(machine.home, SESSION, 10)
+    (whole,) = machine.batches()
+    handed: list[Rows] = []
+    late: list[int] = []
+    took, add = RowMaker.add, Builder.add
+
+    def one_by_one(maker: RowMaker, messages: Iterable[Message]) -> None:
+        for message in messages:
+            took(maker, [message])
+            handed.append(maker.take_rows())
+
+    def all_of_them(builder: Builder, last: Rows) -> None:
+        for rows in (*handed, last):
+            late.append(len(rows.results))
+            add(builder, rows)
+        handed.clear()
+
+    monkeypatch.setattr(RowMaker, "add", one_by_one)
+    monkeypatch.setattr(Builder, "add", all_of_them)
     (batch,) = machine.batches()
-    calls = batch.tables["tool_calls"].to_pylist()
-    assert [bool(call["result_event_id"]) for call in calls] == [True, True]
+    assert sum(late) == 2
+    assert batch == whole
 
 
 def test_half_a_character_does_not_stop_it(tmp_path: Path) -> None:
@@ -162,6 +204,81 @@ def test_redacted_text_is_whole_but_for_secrets(tmp_path: Path) -> None:
     assert "/mira/" not in found
     assert "shuttle0x2" in found
     assert "[REDACTED:" in found
+
+
+def gertrudes(machine: Machine, folder: str, branch: str) -> None:
+    """A session of somebody whose name stands in the path of their folder."""
+    lines = [line | {"cwd": folder} for line in claude_lines(SESSION, 0, 10, branch=branch)]
+    path = claude_path(machine.home, SESSION)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(spelled(lines))
+
+
+@pytest.mark.parametrize("level", ["metrics", "redacted"])
+@pytest.mark.parametrize(
+    ("folder", "branch"),
+    [
+        (r"C:\Users\gertrudemctest\proj", "gertrudemctest/fix"),
+        ("/home/gertrudemctest/proj", "fix/GertrudeMcTest-2"),
+        ("/Users/gertrudemctest", "main"),
+    ],
+)
+def test_the_name_of_a_home_leaves_in_no_branch_and_no_project(
+    tmp_path: Path, level: str, folder: str, branch: str
+) -> None:
+    machine = Machine(tmp_path, "one")
+    gertrudes(machine, folder, branch)
+    (batch,) = machine.batches(level)
+    assert "gertrudemctest" not in texts(batch.tables).lower()
+    tag = Marker(machine.writer(level).policy.key)("gertrudemctest", "user_name")
+    for table in ("sessions", "messages", "usage"):
+        found = set(batch.tables[table]["git_branch"].to_pylist())
+        assert found == {re.sub("(?i)gertrudemctest", lambda _: tag, branch)}
+    if folder.endswith("gertrudemctest"):
+        assert set(batch.tables["usage"]["project"].to_pylist()) == {tag}
+
+
+@pytest.mark.parametrize("level", ["metrics", "redacted"])
+def test_only_whole_words_of_a_branch_are_somebodys_name(tmp_path: Path, level: str) -> None:
+    machine = Machine(tmp_path, "one")
+    gertrudes(machine, "/home/mai/proj", "main")
+    (batch,) = machine.batches(level)
+    assert set(batch.tables["messages"]["git_branch"].to_pylist()) == {"main"}
+
+
+def test_raw_keeps_the_name_in_a_branch(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "one")
+    gertrudes(machine, "/home/gertrudemctest/proj", "gertrudemctest/fix")
+    (batch,) = machine.batches()
+    assert set(batch.tables["usage"]["git_branch"].to_pylist()) == {"gertrudemctest/fix"}
+
+
+def test_a_secret_within_the_id_of_a_call_stays_and_calls_find_their_blocks(tmp_path: Path) -> None:
+    secret = Planter("calls").github()
+    machine = Machine(tmp_path, "one")
+    lines = claude_lines(SESSION, 0, 10)
+    lines[3]["message"]["content"][0]["id"] = lines[4]["message"]["content"][0]["tool_use_id"] = f"toolu_{secret}"
+    path = claude_path(machine.home, SESSION)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(spelled(lines))
+    (batch,) = machine.batches("redacted")
+    for table in ("tool_calls", "blocks"):
+        assert secret not in texts({table: batch.tables[table]})
+    db = engine([batch])
+    joined = "SELECT b.type FROM tool_calls c JOIN blocks b ON b.call_id = c.call_id WHERE c.call_id <> '' ORDER BY 1"
+    assert [kind for (kind,) in db.execute(joined).fetchall()] == ["tool_result"] * 2 + ["tool_use"] * 2
+
+
+def test_the_ids_of_calls_are_equal_on_all_machines_and_are_no_ids(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        machine = Machine(tmp_path, name)
+        write_claude(machine.home, SESSION, 10)
+        (batch,) = machine.batches("redacted")
+        found.append(batch.tables["tool_calls"]["call_id"].to_pylist())
+    assert found[0] == found[1]
+    assert len(set(found[0])) == len(found[0]) == 2
+    assert not any(call.startswith("toolu") for call in found[0])
 
 
 def test_levels_name_messages_alike(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +19,8 @@ from tests.tables.machines import Machine, catalogued, engine, shown
 
 NAMES = [f"{letter * 8}-7777-4777-8777-777777777777" for letter in "abc"]
 _name, _machine = st.sampled_from(NAMES), st.integers(0, 2)
-_few = st.sampled_from([5, 10, 15])
-"""Whole exchanges: of a copy that ends between a call and its result, the catalog may show the call."""
+_few = st.one_of(st.sampled_from([5, 10, 15]), st.integers(1, 14))
+"""Whole exchanges, and such as end between a call and its result."""
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("grow"), _machine, _name, _few),
@@ -152,3 +153,41 @@ def test_a_copy_that_knows_the_result_comes_before_one_that_does_not(tmp_path: P
     assert len(found["messages"]) == 5
     assert [call[3] != "" for call in found["tool_calls"]] == [True]
     assert len(found["file_changes"]) == 1
+    assert found == catalogued([machine.home for machine in machines], tmp_path / "catalog")
+
+
+USED = {
+    "each knows a part": ({"input_tokens": 900, "output_tokens": 1}, {"input_tokens": 3, "output_tokens": 800}),
+    "above the limit together": (
+        {"input_tokens": 150_000, "output_tokens": 9},
+        {"input_tokens": 1, "output_tokens": 5, "cache_read_input_tokens": 90_000},
+    ),
+    "what was written to the cache": (
+        {"input_tokens": 5, "output_tokens": 5, "cache_creation_input_tokens": 77},
+        {
+            **{"input_tokens": 6, "output_tokens": 1, "cache_creation_input_tokens": 40},
+            "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 40},
+        },
+    ),
+    "to be rounded": ({"input_tokens": 1, "output_tokens": 0}, {"input_tokens": 0, "output_tokens": 1}),
+}
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-20250514", "gemini-2.5-flash-lite", "nobody-knows"])
+@pytest.mark.parametrize("used", USED.values(), ids=USED)
+def test_copies_that_disagree_cost_what_their_merged_counts_cost(
+    tmp_path: Path, used: tuple[dict[str, Any], ...], model: str
+) -> None:
+    machines = [Machine(tmp_path, f"m{number}") for number in range(2)]
+    for machine, usage in zip(machines, used, strict=True):
+        lines = claude_lines(NAMES[0], 0, 2)
+        lines[1]["message"] |= {"usage": usage, "model": model}
+        path = claude_path(machine.home, NAMES[0])
+        path.parent.mkdir(parents=True)
+        path.write_bytes(spelled(lines))
+    wanted = catalogued([machine.home for machine in machines], tmp_path / "catalog")["usage"]
+    assert len(wanted) == 1
+    assert (wanted[0][-2] > 0) == (model != "nobody-knows")
+    batches = [batch for machine in machines for batch in machine.batches()]
+    assert shown(engine(batches))["usage"] == wanted
+    assert shown(engine(reversed(batches), unique=True))["usage"] == wanted

@@ -10,11 +10,14 @@ import pytest
 
 import clew
 from clew.demo import write_demo
+from clew.derive.usage import Usage
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference
 from clew.host import Host
 from clew.io import compress
 from clew.library import Library, StoredSession
-from clew.model import Text, ToolUse
+from clew.model import Message, Record, Text, ToolUse
+from clew.redact.setting import chosen
+from clew.redact.tree import Redactor
 from tests.unit.samples import SESSION, claude_line
 
 FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
@@ -101,6 +104,36 @@ def test_messages_come_one_at_a_time(tmp_path: Path) -> None:
     # Asked again, it begins again.
     assert len(list(session.messages)) == 100
     assert next(messages).uuid == "u2"
+
+
+def test_messages_records_and_usage_are_those_of_two_passes(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(session: StoredSession) -> tuple[list[Message], list[Record], Usage]:
+        return list(session.messages), list(session.records), session.usage
+
+    sessions = list(Library(Host.at(demo)).sources())
+    at_once = [told(session) for session in sessions]
+    monkeypatch.setattr("clew.export.document.AT_ONCE", -1)
+    for session in sessions:
+        assert session.facts.ledger.total() == session.usage
+    assert [told(session) for session in sessions] == at_once
+
+
+def test_messages_of_a_redacted_session_are_masked(tmp_path: Path) -> None:
+    key = "AKIA" + "QYLPMN5HHHFPZAM2"
+    folder = tmp_path / ".claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    (folder / f"{SESSION}.jsonl").write_text(json.dumps(claude_line("user", "u1", None, f"key {key}")) + "\n")
+    (session,) = claude(tmp_path).sessions()
+    assert key in repr(list(session.messages))
+    (message,) = session.redacted(Redactor(chosen("secrets"))).messages
+    assert message.uuid == "u1" and key not in repr(message)
+
+
+def test_a_session_is_opened_once_for_its_messages(demo: Path, opened: list[Path]) -> None:
+    session = claude(demo).get(FORKED)
+    opened.clear()
+    assert list(session.messages)
+    assert opened == [session.path]
 
 
 def test_a_header_is_read_once_and_may_be_forgotten(demo: Path, opened: list[Path]) -> None:

@@ -84,6 +84,46 @@ def test_what_is_done_here_may_be_something_else() -> None:
         assert list(pool.run(range(4))) == [f"here {task}" for task in range(4)]
 
 
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_process_that_helps_does_what_is_due_and_others_the_rest(workers: int) -> None:
+    with closed(Pool(slower_at_first, workers, queue=2, helps=True)) as pool:
+        assert len(pool._pids) == workers - 1
+        results = list(pool.run(range(20)))
+    assert [task for task, _ in results] == list(range(20))
+    by_whom = {pid for _, pid in results}
+    assert results[0][1] == HERE
+    assert len(by_whom) == workers
+
+
+def test_a_process_that_is_slow_to_take_results_leaves_its_own_tasks_to_others() -> None:
+    with closed(Pool(slower_at_first, 2, queue=2, helps=True)) as pool:
+        results = []
+        for result in pool.run(range(12), lambda _taken, _number: True):
+            results.append(result)
+            time.sleep(0.2)
+    assert sum(pid == HERE for _, pid in results) < 6
+
+
+def test_a_process_that_helps_goes_on_alone() -> None:
+    named: list[int] = []
+    with closed(Pool(die, 2, queue=2, helps=True, died=named.append)) as pool:
+        assert list(pool.run(range(9))) == [f"made {task}" for task in range(9)]
+    assert named == [1]
+
+
+def test_there_must_be_room_where_this_process_helps() -> None:
+    taken: list[int] = []
+
+    def room(done: int, number: int) -> bool:
+        assert done <= len(taken) <= done + 1
+        return number - done < 2
+
+    with closed(Pool(slower_at_first, 3, queue=2, helps=True)) as pool:
+        for number, _ in pool.run(range(12), room):
+            taken.append(number)
+    assert taken == list(range(12))
+
+
 def refuse(task: int) -> int:
     if task == 2:
         raise LookupError("two")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -20,6 +20,9 @@ from clew.host import Host, Origin
 from clew.io.compress import open_source
 from clew.model import Problem
 from clew.model.json import JSON
+
+AT_ONCE = 16 << 20
+"""Messages of a source up to this size are held until its facts are known, instead of reading it twice."""
 
 
 class Claim(IntEnum):
@@ -214,6 +217,23 @@ def shown_messages(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[d
     if isinstance(agent, Shows):
         return agent.shown(source, facts)
     return (unit.value for unit in agent.read(source, facts) if unit.is_message)
+
+
+@runtime_checkable
+class ShowsAtOnce(Protocol):
+    """An agent that shows messages, and does with one pass where they may wait for the facts."""
+
+    def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
+        """The facts, with the tree and without counts, and the messages that `shown` gives."""
+        ...
+
+
+def facts_and_messages(agent: Agent, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
+    """The facts of a session, without counts, and its messages for who only looks at them."""
+    if isinstance(agent, ShowsAtOnce) and not source.parts and source.size <= AT_ONCE:
+        return agent.shown_at_once(source)
+    facts = skim(agent, source, tree=True, counts=False)
+    return facts, shown_messages(agent, source, facts)
 
 
 class Reading(Protocol):

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from clew.agents.base import Agent, Claim, Header, Reading, Receives, Shows, SourceFile, Unit, open_main, skim
+from clew.agents.base import (
+    Agent,
+    Claim,
+    Header,
+    Reading,
+    Receives,
+    Shows,
+    ShowsAtOnce,
+    SourceFile,
+    Unit,
+    open_main,
+    skim,
+)
 from clew.agents.receiving import ORIGIN, Receiver
 from clew.derive.facts import Facts
 from clew.host import Host
@@ -75,8 +87,24 @@ class Redacted:
         if not isinstance(self._agent, Shows) or source.parts:
             yield from (unit.value for unit in self.read(source, facts) if unit.is_message)
             return
+        yield from self._masked(source, self._agent.shown(source, facts), facts)
+
+    def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
+        """The agent's, masked."""
+        if not isinstance(self._agent, ShowsAtOnce):
+            facts = self.skim(source, tree=True, counts=False)
+            return facts, self.shown(source, facts)
+        facts, messages = self._agent.shown_at_once(source)
+        return facts, self._masked(source, messages, facts)
+
+    def _masked(
+        self, source: SourceFile, messages: Iterable[dict[str, JSON]], facts: Facts
+    ) -> Iterator[dict[str, JSON]]:
         is_new, redactor = self._learn(source, facts), self._redactor
-        for number, message in enumerate(self._agent.shown(source, facts)):
+        if redactor.is_clean and source.frozen:
+            yield from messages
+            return
+        for number, message in enumerate(messages):
             if is_new(number):
                 yield redactor.once(message)
             else:

@@ -68,9 +68,12 @@ def hash_of(chunk: bytes, key: bytes) -> bytes:
     return keyed.digest()[:HASH_BYTES]
 
 
-def digest_of(stored: bytes) -> bytes:
-    """The digest of stored bytes."""
-    return hashlib.sha256(stored).digest()
+def digest_of(*stored: bytes) -> bytes:
+    """The digest of stored bytes, which may come in pieces."""
+    digest = hashlib.sha256()
+    for piece in stored:
+        digest.update(piece)
+    return digest.digest()
 
 
 class Codec:

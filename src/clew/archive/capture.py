@@ -20,6 +20,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
 
+from clew.archive.blocks import RAW
 from clew.archive.chunks import cut
 from clew.archive.copying import Wanted, each_once
 from clew.archive.health import damages, look, touched, unreadable, write_health
@@ -30,8 +31,8 @@ from clew.archive.writing import Writer
 from clew.errors import SourceUnreadable
 from clew.host import Host
 
-COMMIT_BYTES = 256 << 20
-"""After so many new bytes a manifest is written: what a kill can undo is no more."""
+COMMIT_BYTES = 160 << 20
+"""After so many new bytes a manifest is written: what a kill can undo is no more, and what is being packed."""
 _READ = 1 << 20
 _LEAST_LEARNED, _MOST_LEARNED = 512 << 10, 2 << 20
 """A dictionary is learned from at least so much, and from no more."""
@@ -55,7 +56,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     read: int = 0
     """Bytes of files that were new or had changed."""
     stored: int = 0
-    """What the packs grew by."""
+    """What was added to the packs; what was damaged may have gone from them."""
     mended: int = 0
     """Versions of files that were damaged in the archive and are not any more."""
     problems: list[str] = msgspec.field(default_factory=list)
@@ -96,15 +97,20 @@ def _capture(
     damaged = touched(writer.state, writer.state.versions(), bad)
     torn = {(one.place, one.path) for one in damaged}
     changed = sorted(_changed(writer, files, outcome, torn), key=lambda one: one.wanted.agent)
-    _learn(writer, changed)
+    small, large = _by_size(changed)
+    _learn(writer, small)
     _take_all(writer, changed, outcome, now, progress)
+    # Large blocks need no dictionary: what they could teach is for later, and learned while the last are packed.
+    writer.flush()
+    _learn(writer, large)
+    writer.commit(_micros(now()))
     writer.settle()
+    outcome.stored = writer.state.stored - before
     if wrong:
         mend(writer, wrong)
         _tell_damage(writer, outcome, len(damaged))
     else:
         write_health(writer.folder, writer.state, [], writer.system)
-    outcome.stored = writer.state.stored - before
     return outcome
 
 
@@ -127,11 +133,10 @@ def _take_all(
     for one in changed:
         waiting += _take(writer, one, outcome, _micros(now()))
         if waiting >= COMMIT_BYTES:
-            writer.commit(_micros(now()))
+            writer.checkpoint(_micros(now()))
             waiting = 0
         if progress is not None:
             progress(outcome.read, total)
-    writer.commit(_micros(now()))
 
 
 def _micros(moment: datetime) -> int:
@@ -142,15 +147,16 @@ def _changed(
     writer: Writer, files: Iterable[Wanted], outcome: Outcome, torn: set[tuple[int, bytes]]
 ) -> Iterable[_Changed]:
     """The files that are not as they were last seen."""
-    places: dict[int, int] = {}
+    places: dict[int, tuple[int, Place]] = {}
     homes = _homes(writer)
     for wanted in each_once(files):
         if id(wanted.host) not in places:
-            places[id(wanted.host)] = writer.place(place_of(wanted.host))
-        main, path = (os.fsencode(wanted.host.origin(file.absolute()).path) for file in (wanted.main, wanted.path))
-        place = places[id(wanted.host)]
+            own = place_of(wanted.host)
+            places[id(wanted.host)] = writer.place(own), own
+        place, own = places[id(wanted.host)]
+        main, path = (os.fsencode(_named(wanted.host, file)) for file in (wanted.main, wanted.path))
         if wanted.role != "shared" and (place, main) not in writer.state.files:
-            place = homes.get((*_home(place_of(wanted.host)), main), place)
+            place = homes.get((*_home(own), main), place)
         outcome.files += 1
         versions = writer.state.files.get((place, path))
         known = versions[-1] if versions else None
@@ -190,12 +196,17 @@ def place_of(host: Host) -> Place:
     """A home, with the variables that agents ask for when they say where their sessions are."""
     from clew.sources.fetch import variables
 
-    home = host.home.absolute()
     env = {name: host.env[name] for name in variables() if host.env.get(name)}
     if host.base is not None:
         env = {name: _original(value, host.base) for name, value in env.items()}
     base = str(host.base.absolute()) if host.base is not None else ""
-    return Place(host.kind, host.name, host.origin(home).path, env, base)
+    return Place(host.kind, host.name, _named(host, host.home), env, base)
+
+
+def _named(host: Host, path: Path) -> str:
+    """A path as the machine it was written on names it, whole: `..` would lead elsewhere when it is put back."""
+    whole = os.path.abspath(path)  # noqa: PTH100 - links are to stay as they are
+    return host.origin(Path(whole)).path
 
 
 def _original(value: str, base: Path) -> str:
@@ -221,9 +232,8 @@ def _take(writer: Writer, one: _Changed, outcome: Outcome, taken_us: int) -> int
         outcome.problems.append(f"{wanted.path}: {error.strerror or error}")
         return 0
     _count(outcome, one, version)
-    writer.versions.append(version)
     added = version.size - (one.known.size if version.grown and one.known is not None else 0)
-    writer.raw += added
+    writer.keep(version, added)
     outcome.read += version.size
     return added
 
@@ -284,7 +294,7 @@ def _read(writer: Writer, one: _Changed, stream: BinaryIO, status: os.stat_resul
         agent=one.wanted.agent,
         session=one.wanted.session(),
         role=one.wanted.role,
-        main=os.fsencode(one.wanted.host.origin(one.wanted.main.absolute()).path),
+        main=os.fsencode(_named(one.wanted.host, one.wanted.main)),
         size=hashed.size,
         mode=mode,
         mtime_ns=mtime_ns,
@@ -304,6 +314,15 @@ def _has_grown(hashed: _Hashed, known: Version, size: int) -> bool:
     while hashed.size < known.size and hashed.read(min(_READ, known.size - hashed.size)):
         pass
     return hashed.digest.digest() == known.digest
+
+
+def _by_size(changed: list[_Changed]) -> tuple[list[_Changed], list[_Changed]]:
+    """The files of agents that have less than a full block of them, and those of the others."""
+    sizes: Counter[str] = Counter()
+    for one in changed:
+        sizes[one.wanted.agent] += one.size
+    small = [one for one in changed if sizes[one.wanted.agent] < RAW]
+    return small, [one for one in changed if sizes[one.wanted.agent] >= RAW]
 
 
 def _learn(writer: Writer, changed: list[_Changed]) -> None:

@@ -59,14 +59,14 @@ def _joined(window: bytes, begin: int, end: int) -> int:
 
 
 def _cut_long(line: bytes) -> list[bytes]:
-    found, begin, at = [], 0, 0
-    for text in line.split(b'"'):
-        end = at + len(text)
-        if end - at >= STRING:
-            found += _pieces(line[begin:at])
-            found += _pieces(text)
-            begin = end
-        at = end + 1
+    found, begin, at, before = [], 0, 0, 0
+    sizes = list(map(len, line.split(b'"')))
+    for place in [place for place, size in enumerate(sizes) if size >= STRING]:
+        at += sum(sizes[before:place]) + place - before
+        before = place
+        found += _pieces(line[begin:at])
+        begin = at + sizes[place]
+        found += _pieces(line[at:begin])
     return found + _pieces(line[begin:])
 
 

@@ -226,7 +226,7 @@ def _rewritten(
     if group[0] in bad:
         yield _carried(writer, reader, group[0])
     elif len(group) == 1 and live == group[0].live and not repack:
-        yield writer.put_block(reader.stored(group[0]), first, count, live, group[0].raw, group[0].dictionary)
+        yield writer.put_block([reader.stored(group[0])], first, count, live, group[0].raw, group[0].dictionary)
     else:
         yield _packed(writer, reader, group, marks)
 
@@ -245,4 +245,4 @@ def _packed(writer: Writer, reader: Reader, group: list[Block], marks: bytearray
         writer.codec.learn(known, reader.dictionary(known))
     stored, dictionary = writer.codec.pack(chunks, hashes, known)
     live = marks.count(1, first, first + len(chunks))
-    return writer.put_block(stored, first, len(chunks), live, sum(map(len, chunks)), dictionary)
+    return writer.put_block([stored], first, len(chunks), live, sum(map(len, chunks)), dictionary)

@@ -177,7 +177,7 @@ def load(folder: Path) -> State:
     for _ in range(8):
         numbers = manifest_numbers(folder)
         if not numbers:
-            raise SourceUnreadable(f"{folder}: there is no archive; `clew archive` makes one")
+            raise SourceUnreadable(f"{folder}: there is no archive; `clew archive` makes one where it finds sessions")
         with suppress(FileNotFoundError):
             state = _read(folder, numbers)
             if not state.problems or manifest_numbers(folder) == numbers:

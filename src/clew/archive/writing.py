@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import add
 from pathlib import Path
 
 from clew.archive.blocks import LEVEL, RAW, SMALL, Codec, digest_of, hash_of, pack_plain, table_of
@@ -35,7 +36,7 @@ from clew.archive.layout import (
     packs,
     spell_manifest,
 )
-from clew.archive.packing import Packer, most_packers
+from clew.archive.packing import Job, Packers
 from clew.archive.parts import HEAD, spell_head
 from clew.archive.reading import Reader
 from clew.archive.state import State, load, runs_of
@@ -54,6 +55,8 @@ REMEMBERED = 1_500_000
 WAIT = 2.0
 _MORE = 2 << 20
 """A block may be larger by a chunk."""
+_AHEAD = 1
+"""So many blocks may be packed and wait for an older one, which would keep others from their work otherwise."""
 
 
 class Recall:
@@ -81,27 +84,24 @@ class Writer:
     ) -> None:
         self.folder, self.state, self.system = folder, state, system
         self.codec = Codec(level)
-        self._packers: list[Packer] = []
-        self._most_packers = most_packers()
+        self._packers = Packers(self.codec.pack_body, FULL + _MORE)
         self._recall = recall or Recall()
         self._known = self._recall.known if state.before and self._recall.before == state.before else None
         self._recall.before = b""
         self._next = state.next_chunk
         self._pending = _Pending(0)
-        self._waiting: deque[tuple[_Pending, Packer]] = deque()
+        self._waiting: deque[tuple[_Pending, Job]] = deque()
         self._ends = state.ends()
         self._avoided: set[Block] = set()
         self._pack, self._descriptor = 0, -1
         self.places: list[Place] = []
         self.blocks: list[Block] = []
         self.dictionaries: list[Dictionary] = []
-        self.versions: list[Version] = []
-        self.raw = 0
+        self._versions: list[tuple[Version, int]] = []
 
     def close(self) -> None:
         """Stop; what was not committed is cut off again, as far as that can be."""
-        for packer in self._packers:
-            packer.close()
+        self._packers.close()
         if self._descriptor < 0:
             return
         if self.blocks or self.dictionaries or self._waiting:
@@ -133,7 +133,6 @@ class Writer:
 
     def learn(self, agent: str, dictionary: bytes, learned: int) -> None:
         """Keep a dictionary for an agent's blocks, twice: without it they could not be read."""
-        self._drain()
         numbers = [entry.number for entry in (*self.state.dictionaries, *self.dictionaries)]
         number = max(numbers, default=0) + 1
         stored = pack_plain(dictionary)
@@ -147,10 +146,11 @@ class Writer:
         pack, offset = self.append(spell_head(part, self.state.key) + stored)
         return Dictionary(number, agent, pack, offset, part.size, part.digest, learned)
 
-    def put_block(self, stored: bytes, first: int, count: int, live: int, raw: int, dictionary: int) -> Block:
-        """Write a block."""
-        part = Block(0, 0, HEAD + len(stored), first, count, live, raw, dictionary, digest_of(stored))
-        pack, offset = self.append(spell_head(part, self.state.key) + stored)
+    def put_block(self, stored: Sequence[bytes], first: int, count: int, live: int, raw: int, dictionary: int) -> Block:
+        """Write a block, whose bytes come in pieces."""
+        size = HEAD + sum(map(len, stored))
+        part = Block(0, 0, size, first, count, live, raw, dictionary, digest_of(*stored))
+        pack, offset = self.append(b"".join((spell_head(part, self.state.key), *stored)))
         return Block(pack, offset, part.size, first, count, live, raw, dictionary, part.digest)
 
     def use(self, agent: str) -> None:
@@ -159,7 +159,7 @@ class Writer:
         number = entry.number if entry is not None else 0
         if number == self._pending.dictionary:
             return
-        self._flush()
+        self.flush()
         self._pending = _Pending(number if self._can_use(number) else 0)
 
     def _can_use(self, number: int) -> bool:
@@ -173,6 +173,7 @@ class Writer:
 
     def add(self, chunks: Sequence[bytes]) -> tuple[int, ...]:
         """Keep chunks that are not there yet; returns where all of them are."""
+        self._recall.before = b""  # until all of them count
         known, key, pending = self.index(), self.state.key, self._pending
         numbers: list[int] = []
         for chunk in chunks:
@@ -185,7 +186,7 @@ class Writer:
                 pending.hashes.append(name)
                 pending.raw += len(chunk)
                 if pending.raw >= FULL:
-                    self._flush()
+                    self.flush()
                     pending = self._pending
             numbers.append(number)
         return runs_of(numbers)
@@ -207,46 +208,37 @@ class Writer:
             reader.close()
         return self._known
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Let the waiting chunks be packed."""
         pending = self._pending
         if not pending.chunks:
             return
         self._pending = _Pending(pending.dictionary)
         pending.first = self._next - len(pending.chunks)
-        if not self._most_packers or pending.raw < (SMALL if self._packers else FULL):
-            # In a small capture there is nothing to do beside it.
-            self._write_waiting()
-            self._write(pending, *self.codec.pack(pending.chunks, pending.hashes, pending.dictionary))
-            return
-        packer = self._packer()
-        packer.begin(b"".join(pending.chunks))
-        self._waiting.append((pending, packer))
+        self._waiting.append((pending, self._begun(pending)))
+        self._write_waiting(len(self._packers.begun) + _AHEAD)
 
-    def _packer(self) -> Packer:
-        """One that has nothing to do."""
-        if len(self._packers) == len(self._waiting) < self._most_packers:
-            self._packers.append(Packer(self.codec.pack_body, FULL + _MORE))
-        if len(self._waiting) == len(self._packers):
-            self._write_one()
-        busy = [packer for _, packer in self._waiting]
-        return next(packer for packer in self._packers if packer not in busy)
+    def _begun(self, pending: _Pending) -> Job:
+        """The work at a block; in a small capture there is nothing to do beside it."""
+        least = SMALL if self._packers.begun else FULL
+        if self._packers and pending.raw >= least:
+            pending.dictionary = 0
+            return self._packers.begin(pending.chunks)
+        body = b"".join(pending.chunks)
+        pending.dictionary = pending.dictionary if len(body) < SMALL else 0
+        return Job(packed=self.codec.pack_body(body, pending.dictionary))
 
     def _drain(self) -> None:
-        self._flush()
-        self._write_waiting()
+        self.flush()
+        self._write_waiting(0)
 
-    def _write_waiting(self) -> None:
-        while self._waiting:
-            self._write_one()
-
-    def _write_one(self) -> None:
-        pending, packer = self._waiting.popleft()
-        self._write(pending, table_of(pending.chunks, pending.hashes) + packer.result(), 0)
-
-    def _write(self, pending: _Pending, stored: bytes, dictionary: int) -> None:
-        count = len(pending.chunks)
-        self.blocks.append(self.put_block(stored, pending.first, count, count, pending.raw, dictionary))
+    def _write_waiting(self, most: int) -> None:
+        """Write the blocks that are packed, in their order; wait for them while there are more than so many."""
+        while self._waiting and (len(self._waiting) > most or self._waiting[0][1].is_done()):
+            pending, job = self._waiting.popleft()
+            stored = table_of(pending.chunks, pending.hashes), job.result()
+            count = len(pending.chunks)
+            self.blocks.append(self.put_block(stored, pending.first, count, count, pending.raw, pending.dictionary))
 
     def begin_pack(self) -> None:
         """What comes next goes into a pack of its own."""
@@ -286,48 +278,65 @@ class Writer:
         self._pack, self._descriptor = number, descriptor
         self._ends[number] = end
 
+    def keep(self, version: Version, added: int) -> None:
+        """A version of a file whose chunks were added, and how many bytes of it are new."""
+        self._versions.append((version, added))
+
     def commit(self, taken_us: int) -> None:
         """Make everything that was added count."""
         self._drain()
-        if not (self.blocks or self.versions or self.dictionaries):
-            if self._known is not None:
-                self._recall.before = self.state.before
+        self._commit(taken_us, self._next)
+        if self._known is not None:
+            self._recall.before, self._recall.known = self.state.before, self._known
+
+    def checkpoint(self, taken_us: int) -> None:
+        """Make count what is written by now; what is being packed is not waited for."""
+        self._write_waiting(len(self._waiting))
+        first = self._next - len(self._pending.chunks)
+        self._commit(taken_us, self._waiting[0][0].first if self._waiting else first)
+
+    def _commit(self, taken_us: int, end: int) -> None:
+        """Write a manifest of the chunks before this one, and of the versions that need no others."""
+        ready = [one for one in self._versions if _end(one[0]) <= end]
+        if not (self.blocks or ready or self.dictionaries):
             return
         self.sync()
         stored = sum(block.size for block in self.blocks) + sum(entry.size for entry in self.dictionaries)
-        capture = Capture(self.state.number + 1, taken_us, len(self.versions), self.raw, stored)
+        raw = sum(added for _, added in ready)
+        capture = Capture(self.state.number + 1, taken_us, len(ready), raw, stored)
         manifest = Manifest(
             format=FORMAT,
             number=capture.number,
             whole=self.state.number == 0,
             before=self.state.before,
             key=self.state.key,
-            next_chunk=self._next,
+            next_chunk=end,
             captures=(capture,),
             places=(*self.state.places, *self.places),
             blocks=tuple(self.blocks),
             dictionaries=(*self.state.dictionaries, *self.dictionaries),
-            versions=tuple(self.versions),
+            versions=tuple(version for version, _ in ready),
         )
-        self._put(manifest)
-        self.places, self.blocks, self.dictionaries, self.versions, self.raw = [], [], [], [], 0
+        text = _write_manifest(self.folder, manifest, self.system)
+        self.state.add(manifest, text[:32])
+        self._versions = [one for one in self._versions if _end(one[0]) > end]
+        self.places, self.blocks, self.dictionaries = [], [], []
 
     def sync(self) -> None:
         """Make what was appended durable."""
         if self._descriptor >= 0:
             self.system.sync(self._descriptor)
 
-    def _put(self, manifest: Manifest) -> None:
-        text = _write_manifest(self.folder, manifest, self.system)
-        self.state.add(manifest, text[:32])
-        if self._known is not None:
-            self._recall.before, self._recall.known = self.state.before, self._known
-
     def settle(self) -> None:
         """Where there are many manifests, one that says it all takes their place."""
         if len(manifests(self.folder)) > MOST_MANIFESTS:
             replace_all(self.folder, self.state, self.system)
             self._recall.before = self.state.before if self._known is not None else b""
+
+
+def _end(version: Version) -> int:
+    """The number behind the last of a version's chunks."""
+    return max(map(add, version.runs[::2], version.runs[1::2]), default=0)
 
 
 def _write_manifest(folder: Path, manifest: Manifest, system: System) -> bytes:

@@ -57,7 +57,8 @@ def counted_stats(
     projects = by in ("project", "session") or choice.project is not None
     by_call = by_call or choice.by_call
     counted, unreadable = count(sources, projects=projects, by_call=by_call)
-    return over(database(counted, by_call=by_call, named=by == "session"), choice, is_full=False), unreadable
+    named = by == "session" or choice.project is not None
+    return over(database(counted, by_call=by_call, named=named), choice, is_full=False), unreadable
 
 
 def over(db: sqlite3.Connection, choice: Choice, *, is_full: bool) -> Stats:

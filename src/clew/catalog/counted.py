@@ -23,7 +23,8 @@ def database(counted: Sequence[Counted], *, by_call: bool, named: bool = True) -
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.execute(f"CREATE TABLE usage_days ({_GROUPS})")
     db.execute(
-        "CREATE TABLE sessions (session_id TEXT, agent TEXT, native_id TEXT, title TEXT, project TEXT, git_branch)"
+        "CREATE TABLE sessions (session_id TEXT, agent TEXT, native_id TEXT, title TEXT, workspace TEXT, project TEXT,"
+        " git_branch TEXT)"
     )
     days: dict[int, tuple[str, str, str]] = {}
     # A name is made with care only where somebody reads it.
@@ -33,8 +34,8 @@ def database(counted: Sequence[Counted], *, by_call: bool, named: bool = True) -
         db.execute(f"CREATE TABLE usage ({_CALLS})")
         _fill(db, "usage", [_call(use, days, number) for number, use in enumerate(found)])
     if named:
-        projects = {(each.agent, each.session): each.project for each in counted}
-        _fill(db, "sessions", [(session_key(*key), *key, "", project, "") for key, project in projects.items()])
+        places = {(each.agent, each.session): (each.folder, each.project) for each in counted}
+        _fill(db, "sessions", [(session_key(*key), *key, "", *place, "") for key, place in places.items()])
     return db
 
 

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 MANY = 64
 """From so many sources on, one look at all keys is quicker than a look at each."""
 
-_RULE = "(f.state = 'gone'), (t.ts_us = 0), t.ts_us, s.is_agent_session, s.native_id, f.path, t.id"
-"""What is still there; the earliest; the session's own rather than a sub-agent's; then what never changes."""
+_RULE = (
+    "(f.state = 'gone'), (t.ts_us = 0), t.ts_us, s.is_agent_session, s.native_id, s.message_count DESC,"
+    " s.ended_us DESC, f.path, t.id"
+)
+"""What is still there; the earliest; the session's own rather than a sub-agent's; of copies of one session the longest,
+which knows most of what became of calls; then what never changes."""
 
 
 def settle(db: sqlite3.Connection) -> list[int]:
     """Choose among the copies of all that is unsettled. Returns the messages that are shown now and were not before."""
-    unsettled = db.execute("SELECT source, message, use FROM unsettled").fetchall()
+    unsettled = [_all_of_copies(db, row) for row in db.execute("SELECT source, message, use FROM unsettled").fetchall()]
     sources = [source for source, _, _ in unsettled]
     loose = [key for (key,) in db.execute("SELECT key FROM loose")]
     if not sources and not loose:
@@ -38,6 +42,13 @@ def settle(db: sqlite3.Connection) -> list[int]:
     db.execute("DELETE FROM unsettled")
     db.execute("DELETE FROM loose")
     return [message for message, is_shown in changed.items() if is_shown]
+
+
+def _all_of_copies(db: sqlite3.Connection, row: tuple[int, int, int]) -> tuple[int, int, int]:
+    """A source and the first of its rows to look at: which copy of a session is the longest decides about all of it."""
+    query = "SELECT 1 FROM session s JOIN session o ON o.session_id = s.session_id AND o.id <> s.id WHERE s.id = ?"
+    is_copied = db.execute(query, row[:1]).fetchone() is not None
+    return (row[0], row[0] * SPAN, row[0] * SPAN) if is_copied else row
 
 
 def _stretches(numbers: list[int]) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 5
+VERSION = 6
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 SPAN = 1 << 26
 """How many rows of a kind one source may have."""
@@ -158,8 +158,9 @@ FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1 AND c.id BETW
 
 VIEWS = f"""
 CREATE VIEW sessions AS SELECT
-  s.session_id, s.agent, s.native_id, s.parent_session_id, s.is_agent_session, s.title, s.project, s.git_branch,
-  s.agent_version, s.started_us, s.ended_us, d.day_utc, s.message_count, s.turn_count, s.error_count, s.active_us,
+  s.session_id, s.agent, s.native_id, s.parent_session_id, s.is_agent_session, s.title,
+  coalesce(json_extract(s.header, '$.workspace'), '') AS workspace, s.project, s.git_branch, s.agent_version,
+  s.started_us, s.ended_us, d.day_utc, s.message_count, s.turn_count, s.error_count, s.active_us,
   f.path AS source_path, f.host AS source_host, f.state
 FROM session s LEFT JOIN source f ON f.id = s.id LEFT JOIN day d ON d.id = s.started_us / {DAY}
 WHERE s.shown = 1;

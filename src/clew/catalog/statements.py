@@ -163,6 +163,23 @@ def session_names(conditions: Sequence[Condition] = ()) -> Statement:
     return Statement(f"SELECT {columns} FROM sessions{where} ORDER BY session_id", values)
 
 
+_FOLDER = "CASE WHEN workspace = '' THEN project ELSE workspace END"
+"""What tells the folders of sessions apart."""
+
+
+def session_folders() -> Statement:
+    """The folders that sessions were in, and what the projects are called. Where no path is told it is a tag."""
+    return Statement(
+        f"SELECT {_FOLDER} AS folder, project FROM sessions GROUP BY {_FOLDER}, project ORDER BY {_FOLDER}, project"
+    )
+
+
+def in_folders(folders: Sequence[str]) -> Condition:
+    """The session was in one of these."""
+    inside = among(_FOLDER, folders)
+    return inside._replace(text=f"session_id IN (SELECT session_id FROM sessions WHERE {inside.text})")
+
+
 _EACH_TOOL = (
     "(SELECT session_id, agent, project, name, day_utc, ts_us, 1 AS tool_calls, is_error AS tool_errors,"
     " duration_us AS tool_us, duration_us AS longest_us FROM tool_calls) x"
@@ -294,6 +311,12 @@ def catalogue() -> Iterator[tuple[str, Statement]]:
             yield f"{each}changes total{mark}", changes_total(limits, by_call=by_call)
             yield f"{each}tools{mark}", tools(limits, by_call=by_call)
         yield f"durations{mark}", tool_durations(conditions)
+    inside = [in_folders(["/home/ada/src/tidepool", "loom"])]
+    yield "folders", session_folders()
+    yield "usage of folders", usage_total(inside)
+    yield "calls of folders", usage_total(inside, by_call=True)
+    yield "sessions of folders", sessions_by("day", inside)
+    yield "sessions of no folder", sessions_total([in_folders([])])
     for what in USAGE_COLUMNS:
         yield f"names by {what}", usage_names(what)
     for table in ("tool_days", "change_days"):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from clew.catalog import statements
 from clew.catalog.days import month_of, spelled, week_of
-from clew.catalog.statements import Condition, Statement, among, since, until
+from clew.catalog.statements import Condition, Statement, among, in_folders, since, until
 from clew.errors import UsageError
 
 DAY_US = 86_400_000_000
@@ -73,7 +73,8 @@ class Stats:
         choice = self._choice
         if choice.agent:
             yield among("agent", choice.agent)
-        for what in ("project", "branch", "model"):
+        yield from self._of_project()
+        for what in ("branch", "model"):
             wanted = getattr(choice, what)
             if wanted is not None:
                 names = [name for (name,) in self._ask(statements.usage_names(what))]
@@ -87,6 +88,13 @@ class Stats:
         if choice.until_us is not None or choice.since_us is not None:
             yield Condition("day_utc <> ''", ())
         yield from self._inside()
+
+    def _of_project(self) -> Iterator[Condition]:
+        """The condition that a session was in a folder whose path holds a text."""
+        wanted = self._choice.project
+        if wanted is not None:
+            known = self._ask(statements.session_folders())
+            yield in_folders([folder for folder, project in known if matching(wanted, _spellings(folder, project))])
 
     def _inside(self) -> Iterator[Condition]:
         """Conditions on the session for what is in it."""
@@ -108,11 +116,10 @@ class Stats:
             return
         if choice.agent:
             yield among("agent", choice.agent)
-        for what in ("project", "branch"):
-            wanted = getattr(choice, what)
-            if wanted is not None:
-                names = [row[0] for row in self._ask(statements.sessions_by(what))]
-                yield among(statements.SESSION_COLUMNS[what], matching(wanted, names))
+        yield from self._of_project()
+        if choice.branch is not None:
+            names = [row[0] for row in self._ask(statements.sessions_by("branch"))]
+            yield among(statements.SESSION_COLUMNS["branch"], matching(choice.branch, names))
         if choice.model is not None:
             yield self._in_sessions(statements.usage_by("session", self._usage, by_call=choice.by_call))
         if choice.since_us is not None:
@@ -288,6 +295,15 @@ def _sum(column: Iterable[int | None]) -> int | None:
 def matching(wanted: str, names: Iterable[str]) -> list[str]:
     """Those of the names that hold the text."""
     return [name for name in names if wanted.casefold() in name.casefold()]
+
+
+def _spellings(folder: str, project: str) -> tuple[str, ...]:
+    """What a project is found by: its path, as it is and as agents name folders by it. A tag says nothing."""
+    if "/" not in folder and "\\" not in folder:
+        return (project,)
+    from clew.io.paths import encode_claude
+
+    return folder, encode_claude(folder)
 
 
 def used_of(row: Sequence[Any] | None) -> Row:

@@ -67,11 +67,16 @@ class Counted(NamedTuple):
     agent: str
     session: str
     is_agent: bool
-    project: str
+    folder: str
     path: str
     names: bytes
     """Of the calls, as numbers."""
     groups: list[Group]
+
+    @property
+    def project(self) -> str:
+        """The last part of the folder."""
+        return project_of(self.folder) or ""
 
 
 class Use(NamedTuple):
@@ -107,9 +112,9 @@ def count(
     counted = []
     for (agent, source, *_), look in zip(wanted, looks, strict=True):
         if not isinstance(look, str) and look[4]:
-            session, is_agent, project, names, groups, *_ = look
+            session, is_agent, folder, names, groups, *_ = look
             known = [Group(*group) for group in groups]
-            counted.append(Counted(agent.id, session, is_agent, project, str(source.path), names, known))
+            counted.append(Counted(agent.id, session, is_agent, folder, str(source.path), names, known))
     return counted, [look for look in looks if isinstance(look, str)]
 
 
@@ -171,8 +176,7 @@ def _look(table: PriceTable, seen: set[int], wanted: _Wanted) -> Any:
         groups = None if by_call else _summed(table, columns, calls.branch)
         kept = _kept(columns, calls.branch) if groups else None
         groups = _grouped(table, names, columns, calls.branch) if groups is None else groups
-        project = project_of(calls.folder) or ""
-        return [calls.session, calls.is_agent, project, names.tobytes(), groups, repeats, os.getpid(), kept]
+        return [calls.session, calls.is_agent, calls.folder or "", names.tobytes(), groups, repeats, os.getpid(), kept]
     except SourceUnreadable as error:
         return str(error)
     finally:
@@ -349,11 +353,11 @@ def uses(
     copies: dict[int, list[_Copy]] = {}
     found: list[Use] = []
     for each in counted:
-        session = named(each.agent, each.session)
+        session, project = named(each.agent, each.session), each.project
         groups: Iterable[Group] = each.groups
         if one_by_one or (each.groups[0].packed and not twice.isdisjoint(array("q", each.names))):
             groups = _apart(table, each, twice, copies, one_by_one)
-        found += [Use(session, each.agent, each.project, group) for group in groups]
+        found += [Use(session, each.agent, project, group) for group in groups]
     for each, group in _merged(table, copies.values(), one_by_one):
         found.append(Use(named(each.agent, each.session), each.agent, each.project, group))
     return found

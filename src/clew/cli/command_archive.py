@@ -123,6 +123,8 @@ def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[
 def _summary(outcome: Outcome) -> str:
     from clew.render.tables import count, size
 
+    if not outcome.files:
+        return "no sessions were found, and nothing was archived"
     kinds = {"new": outcome.new, "grown": outcome.grown, "rewritten": outcome.rewritten}
     said = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
     tail = f"; {size(outcome.read)} read, {size(outcome.stored)} stored" if outcome.read else ""

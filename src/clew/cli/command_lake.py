@@ -16,9 +16,12 @@ from clew.tables.extras import need
 
 if TYPE_CHECKING:
     from clew.agents.base import SourceFile
+    from clew.lake.checking import Proof
+    from clew.lake.writing import Report
     from clew.library import Library
 
 _UNREADABLE = 3
+_DAMAGED = 5
 
 
 @click.group("lake")
@@ -26,7 +29,7 @@ def command() -> None:
     """The tables of all sessions as Parquet objects, by day, for DuckDB, Spark and others.
 
     TARGET is a folder or a URL: `s3://bucket/folder` needs the extra `s3`. Any number of machines may write to the same
-    target at the same time. `clew stats --engine duckdb:TARGET` asks it. With `--json` both print JSON.
+    target at the same time. `clew stats --engine duckdb:TARGET` asks it. With `--json` all print JSON.
     """
 
 
@@ -67,13 +70,17 @@ def write_command(
     if as_json:
         print_json({**report._asdict(), "level": level, "unreadable": len(report.unreadable)})
     else:
-        from clew.render.tables import count, size
-
-        say(
-            f"{count(report.written)} sessions written, {count(report.unchanged)} were there; "
-            f"{count(report.rows)} rows in {count(report.objects)} objects, {size(report.bytes)}"
-        )
+        say(_told(report))
     return _UNREADABLE if report.unreadable else 0
+
+
+def _told(report: Report) -> str:
+    from clew.render.tables import count, size
+
+    if not (report.written or report.unchanged or report.unreadable):
+        return "no sessions were found, and nothing was written"
+    done = f"{count(report.written)} sessions written, {count(report.unchanged)} were there"
+    return f"{done}; {count(report.rows)} rows in {count(report.objects)} objects, {size(report.bytes)}"
 
 
 def _sources(shelf: Library, options: dict[str, Any]) -> Iterator[SourceFile]:
@@ -120,3 +127,48 @@ def compact_command(context: click.Context, /, target: str, grace: float, as_jso
         sizes = f"{size(report.bytes_before)} became {size(report.bytes_after)}"
         say(f"{count(report.before)} objects became {count(report.after)}, {sizes}")
     return 0
+
+
+@command.command("verify")
+@click.argument("target")
+@click.option("--fix", is_flag=True, help="Move damaged objects aside, and let what lacks rows be written again.")
+@as_json_option
+@click.pass_context
+def verify_command(context: click.Context, /, target: str, fix: bool, as_json: bool) -> int:
+    """Read every object, and compare it with what it was. Exit code 5 where something is damaged or missing.
+
+    With --fix damaged objects go to the folder `_damaged`, and the next `clew lake write` of each machine brings what
+    it still has of the sessions that lack rows. What is left of them counts meanwhile.
+    """
+    need("lake")
+    from clew.lake.checking import mend, verify
+    from clew.lake.stores import open_store
+
+    store = open_store(target)
+    proof = verify(store)
+    if fix:
+        mend(store, proof)
+    is_wrong = bool(proof.damaged or proof.lacking)
+    if wants_json(context, as_json):
+        lacking = [one._asdict() for one in proof.lacking]
+        print_json({**proof._asdict(), "lacking": lacking, "fixed": is_wrong and fix})
+    else:
+        _tell(proof, store.shown, fix)
+    return _DAMAGED if is_wrong and not fix else 0
+
+
+def _tell(proof: Proof, place: str, is_fixed: bool) -> None:
+    from clew.render.tables import count, size
+
+    for name in proof.damaged:
+        say(f"clew: {place}: {name} is damaged: its content is not what its name says")
+    for one in proof.lacking:
+        day = f" that ended on {one.day}" if one.day else ""
+        say(f"clew: {place}: rows are missing of a session of {one.agent}{day} (batch {one.batch}, from {one.origin})")
+    damaged, lacking = count(len(proof.damaged)), count(len(proof.lacking))
+    if not proof.damaged and not proof.lacking:
+        say(f"{count(proof.batches)} sessions in {count(proof.objects)} objects, {size(proof.bytes)}: all as it was")
+    elif is_fixed:
+        say(f"{damaged} objects moved to _damaged; {lacking} sessions are written again by `clew lake write`")
+    else:
+        say(f"{damaged} objects are damaged, {lacking} sessions lack rows; --fix lets them be written again")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clew.library import Library
     from clew.postgres.pushing import Report
 
+_UNREADABLE = 3
 _SHOWN = 20
 """So many sources that cannot be read are named."""
 
@@ -45,7 +46,8 @@ def command(
     have, and may be repeated or interrupted at any time.
 
     `clew stats --engine` and `clew search --engine` ask the server. Give no password in the address where others can
-    see your commands: ~/.pgpass and PGPASSWORD work. Exit code 7: the server does not answer; 5: it cannot take it.
+    see your commands: ~/.pgpass and PGPASSWORD work. Exit code 3: a source could not be read; 5: the server cannot
+    take it; 7: it does not answer.
     """
     if len(server) != 1:
         # Not told by click, which would print what was given, and with it a password.
@@ -53,21 +55,21 @@ def command(
     as_json = wants_json(context, as_json)
     shelf = library(context, homes)
     report = _push(server[0], shelf, level, dry_run, options, as_json)
-    for path in report.work.unreadable[:_SHOWN]:
-        say(f"clew: {path}: cannot be read; `clew doctor` may tell why")
+    for problem in report.work.unreadable[:_SHOWN]:
+        say(f"clew: {problem}")
     if len(report.work.unreadable) > _SHOWN:
         say(f"clew: {len(report.work.unreadable) - _SHOWN} more sources cannot be read")
     if as_json:
         print_json(report.counts())
     else:
         _tell(report, dry_run)
-    return 0
+    return _UNREADABLE if report.work.unreadable else 0
 
 
 def _push(url: str, shelf: Library, level: str, is_dry: bool, options: dict[str, Any], as_json: bool) -> Report:
-    from clew.tables.extras import need
+    from clew.engines import need_server
 
-    need("postgres")
+    need_server(url, "the address of a server is spelled")
     from clew.postgres.connection import check_address
     from clew.postgres.pushing import push
     from clew.tables.origin import writer
@@ -92,5 +94,7 @@ def _tell(report: Report, is_dry: bool) -> None:
         say(f"{work.sources} of {report.sources} sources would be pushed at level {report.level}, {work.size:,} bytes")
     elif work.sources:
         say(f"{work.sources} sources pushed at level {report.level}, {work.rows:,} rows; {report.unchanged} unchanged")
+    elif work.unreadable:
+        say(f"nothing pushed: the server has {report.unchanged} of {report.sources} sources as they are")
     else:
         say(f"nothing new: the server has all {report.sources} sources")

@@ -111,11 +111,9 @@ def _found(hosts: Sequence[Host], folder: Path, request: Request, may_sync: bool
 
 def _found_on(engine: str, request: Request, redact: Redact) -> Found:
     """What is found on a server."""
-    if not engine.startswith(("postgresql://", "postgres://")):
-        raise UsageError("--engine: a search runs on sqlite or on postgresql://USER@HOST:PORT/DATABASE")
-    from clew.tables.extras import need
+    from clew.engines import need_server
 
-    need("postgres")
+    need_server(engine, "--engine: a search runs on sqlite, or on a server:")
     from clew.postgres.searching import ServerSearcher
 
     searcher = ServerSearcher(engine, redact)

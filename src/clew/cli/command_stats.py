@@ -50,7 +50,10 @@ def command(
     choice = _choice({name: options.pop(name) for name in FILTER_NAMES})
     by = BLOCK if blocks else by
     with ExitStack() as stack:
-        stats = _asked(stack, context, engine, homes, choice) if engine else _stats(context, homes, choice, by)
+        if engine is not None:
+            stats = _asked(stack, context, engine, homes, choice)
+        else:
+            stats = _stats(context, homes, choice, by)
         found = report(stats, by)
     if as_csv:
         from clew.cli.stats_shown import print_csv
@@ -113,6 +116,12 @@ def _stats(context: click.Context, homes: tuple[str, ...], choice: Choice, by: s
     from clew.cli.output import say
 
     shelf = library(context, homes)
+    if wanted_sources(context) and not context.meta.get(REFRESH):
+        from clew.cli.cataloguing import folder_for
+
+        stats = fresh_stats(folder_for(context, homes, shelf.hosts), choice)
+        if stats is not None:
+            return stats
     if by == "tool" or choice.needs_catalog:
         say("clew: only a catalog can tell; it is brought up to date, as `clew sync` does")
         return _catalogued(context, homes, choice)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote
 
-from clew.agents.base import freeze, session_object, shown_messages, skim
+from clew.agents.base import facts_and_messages, freeze, session_object
 from clew.cli.output import opened, say
 from clew.cli.redacting import Redaction
 from clew.derive.session import project_of
@@ -68,8 +68,11 @@ class Pages:
 
         self._masking.prepare()
         # The largest first: who is done early takes the next.
-        order = sorted(range(len(sessions)), key=lambda number: sessions[number].source.size, reverse=True)
-        rows = [row for _, row in sorted(zip(order, spread(work, order), strict=True), key=lambda pair: pair[0])]
+        *order, smallest = sorted(range(len(sessions)), key=lambda number: sessions[number].source.size, reverse=True)
+        # Behind the first page all that is loaded on the way is there, for processes that are forked then too.
+        done = {smallest: work(smallest)}
+        done.update(zip(order, spread(work, order), strict=True))
+        rows = [done[number] for number in range(len(sessions))]
         self._count(rows)
         entries = [Entry(**row["entry"]) for row in rows if row is not None]
         if with_index:
@@ -102,7 +105,7 @@ class Pages:
         session = self._masking.session(session)
         # All passes over a session that still grows see the same of it.
         agent, source, style = session.agent, freeze(session.source), self._style
-        facts = skim(agent, source, tree=True, counts=False)
+        facts, messages = facts_and_messages(agent, source)
         header = session_object(agent, source, facts)
 
         def document(packed: IO[bytes]) -> object:
@@ -114,7 +117,7 @@ class Pages:
 
         table = write_html(
             header,
-            shown_messages(agent, source, facts),
+            messages,
             out,
             detail=style.detail,
             agent=agent.title,
@@ -141,9 +144,9 @@ class Pages:
             child = StoredSession(session.agent, source)
             deeper = self._nested(child, depth + 1)
             shown = self._masking.session(child)
-            facts = skim(shown.agent, source, tree=False, counts=False)
+            facts, messages = facts_and_messages(shown.agent, source)
             header = session_object(shown.agent, source, facts)
-            return inside(header, shown_messages(shown.agent, source, facts), prefix, deeper, self._style.detail)
+            return inside(header, messages, prefix, deeper, self._style.detail)
 
         return nested
 

@@ -24,6 +24,10 @@ _PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("old", "new"))
 _CONTENT = ("content", "file_text")
 _PATCHES = ("input", "patch")
 _TODOS = ("todos", "plan")
+_ANY_COMMAND, _ANY_FOLDER = frozenset(_COMMANDS), frozenset(_FOLDERS)
+_ANY_CHANGE = frozenset({"edits", *_PATCHES, *(name for pair in _PAIRS for name in pair)})
+_ANY_CONTENT, _ANY_TODO = frozenset(_CONTENT), frozenset(_TODOS)
+# One look tells that none of the names is there; most calls have one or two arguments.
 _PATCH_HEAD = "*** Begin Patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _EXIT = re.compile(r"(?:Process exited with code|Exit [Cc]ode:?) (-?\d{1,10})\b")
@@ -61,15 +65,18 @@ def action(arguments: JSON) -> Action:
         return Action(other=arguments)
     # Switches that are off say nothing.
     rest = {key: value for key, value in arguments.items() if value is not None and value is not False}
-    note = rest.pop("description") if isinstance(rest.get("description"), str) else None
-    command, folder = _command(rest)
-    todos = _todos(rest)
+    note = rest.pop("description") if type(rest.get("description")) is str else None
+    has_path = not _ANY_PATH.isdisjoint(rest)
+    # An editor's command is one word about a file, not a line for a shell.
+    command, folder = _command(rest) if not has_path else (None, None)
+    todos = _todos(rest) if not _ANY_TODO.isdisjoint(rest) else None
     if command is not None:
-        return Action(command, folder, todos=todos, note=note, rest=rest)
-    changes = tuple(_changes(rest))
-    content = _content(rest) if not changes else None
-    path = None if changes else _take(rest, PATHS)
-    return Action(None, None, changes, path, content, todos, note, rest)
+        return Action(command, folder, (), None, None, todos, note, rest)
+    changes = tuple(_changes(rest)) if not _ANY_CHANGE.isdisjoint(rest) else ()
+    if changes or not has_path:
+        return Action(None, None, changes, None, None, todos, note, rest)
+    content = _content(rest) if not _ANY_CONTENT.isdisjoint(rest) else None
+    return Action(None, None, changes, _take(rest, PATHS), content, todos, note, rest)
 
 
 def exit_code(output: JSON) -> int | None:
@@ -78,9 +85,11 @@ def exit_code(output: JSON) -> int | None:
         output = output[0].get("text")
     if not isinstance(output, str):
         return None
+    # A look for a few letters is cheaper than one for a pattern, and nearly always enough.
+    if output.find("xit", 0, _EXIT_HEAD) < 0 and output.find("xit", -_EXIT_TAIL) < 0:
+        return None
     for part in (output[:_EXIT_HEAD], output[-_EXIT_TAIL:]):
-        # A look for a few letters is cheaper than one for a pattern, and nearly always enough.
-        found = _EXIT.search(part) if "xit" in part else None
+        found = _EXIT.search(part)
         if found is not None:
             return int(found[1])
     return None
@@ -118,8 +127,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _command(rest: dict[str, JSON]) -> tuple[str | None, str | None]:
-    if not _ANY_PATH.isdisjoint(rest):
-        # An editor's command is one word about a file, not a line for a shell.
+    if _ANY_COMMAND.isdisjoint(rest):
         return None, None
     for key in _COMMANDS:
         command = rest.get(key)
@@ -129,7 +137,7 @@ def _command(rest: dict[str, JSON]) -> tuple[str | None, str | None]:
             command = command[2] if is_script else " ".join(command)
         if isinstance(command, str):
             del rest[key]
-            return command, _take(rest, _FOLDERS)
+            return command, _take(rest, _FOLDERS) if not _ANY_FOLDER.isdisjoint(rest) else None
     return None, None
 
 
@@ -177,7 +185,7 @@ def _todos(rest: dict[str, JSON]) -> list[Todo] | None:
 
 def _take(rest: dict[str, JSON], names: tuple[str, ...]) -> str | None:
     for name in names:
-        if isinstance(rest.get(name), str):
+        if type(rest.get(name)) is str:
             value: str = rest.pop(name)
             return value
     return None

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
 from clew.model.json import JSON
-
-T = TypeVar("T")
 
 WINDOW = 32
 """So many messages wait for results at most."""
@@ -55,15 +53,11 @@ def joined(messages: Iterable[dict[str, JSON]]) -> Iterator[Joined]:
             continue
         queue.append(entry)
         while queue and (not queue[0].waiting or len(queue) > WINDOW):
-            yield joiner.leave(queue.popleft())
+            entry = queue.popleft()
+            if entry.waiting:
+                joiner.leave(entry)
+            yield entry
     yield from queue
-
-
-def _noted(known: dict[int, T], place: int, value: T) -> dict[int, T]:
-    if not known:
-        return {place: value}
-    known[place] = value
-    return known
 
 
 class _Joiner:
@@ -91,18 +85,19 @@ class _Joiner:
         asked = self._waiting.pop(key, None)
         if asked is not None:
             call, at = asked
-            call.answers = _noted(call.answers, at, Answer(entry.message, block))
             call.waiting -= 1
-            entry.moved = _noted(entry.moved, place, None)
+            call.answers = call.answers or {}
+            call.answers[at] = Answer(entry.message, block)
+            entry.moved = entry.moved or {}
+            entry.moved[place] = None
         elif key in self._late:
-            entry.late = _noted(entry.late, place, self._late.pop(key))
+            entry.late = entry.late or {}
+            entry.late[place] = self._late.pop(key)
 
-    def leave(self, entry: Joined) -> Joined:
-        """A message goes though its calls may still wait."""
-        if entry.waiting:
-            for key in [key for key, (call, _) in self._waiting.items() if call is entry]:
-                del self._waiting[key]
-                self._late[key] = entry.message["index"]
-            while len(self._late) > MAX_LATE:
-                del self._late[next(iter(self._late))]
-        return entry
+    def leave(self, entry: Joined) -> None:
+        """A message goes though its calls still wait."""
+        for key in [key for key, (call, _) in self._waiting.items() if call is entry]:
+            del self._waiting[key]
+            self._late[key] = entry.message["index"]
+        while len(self._late) > MAX_LATE:
+            del self._late[next(iter(self._late))]

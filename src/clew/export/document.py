@@ -10,9 +10,19 @@ import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
-from clew.agents.base import Agent, Encodes, Reading, ReadsAtOnce, SourceFile, freeze, session_object, skim
+from clew.agents.base import (
+    Agent,
+    Encodes,
+    Reading,
+    ReadingAtOnce,
+    ReadsAtOnce,
+    SourceFile,
+    freeze,
+    session_object,
+    skim,
+)
 from clew.agents.jsonl import BATCH
 from clew.derive.collect import collect
 from clew.derive.facts import Facts
@@ -45,6 +55,38 @@ def write_document(
     """Write the session in `source` as one unified document; returns the reading, with its counters."""
     with headroom():
         return _Writer(agent, freeze(source), out, timestamp, layout).write()
+
+
+def lines_at_once(agent: Agent, source: SourceFile) -> tuple[bytearray, bytearray] | None:
+    """The messages and the records of a small session as they stand in its document, one a line.
+
+    None where the agent cannot tell them in one pass.
+    """
+    with headroom():
+        found = _at_once(agent, freeze(source), b"\n")
+    return (found.messages, found.records) if found is not None else None
+
+
+class _AtOnce(NamedTuple):
+    """What one pass over a small source gave; there is `between` behind each message and each record."""
+
+    reading: ReadingAtOnce
+    facts: Facts
+    messages: bytearray
+    records: bytearray
+
+
+def _at_once(agent: Agent, source: SourceFile, between: bytes) -> _AtOnce | None:
+    """A source read in one pass; None where it turns out not to be fit for it."""
+    if not source.frozen or source.size > AT_ONCE or not _reads_at_once(type(agent)):
+        return None
+    reading = cast(ReadsAtOnce, agent).read_at_once(source)
+    messages, records = bytearray(), bytearray()
+    for _ in reading.encode(messages, records, between):
+        if len(messages) + len(records) > LIMIT:
+            return None
+    facts, is_right = reading.facts()
+    return _AtOnce(reading, facts, messages, records) if is_right else None
 
 
 class _Writer:
@@ -82,16 +124,10 @@ class _Writer:
 
     def _read_at_once(self) -> tuple[Reading, Facts, int] | None:
         """The same in one pass; None where the source turns out not to be fit for it."""
-        if not self._source.frozen or self._source.size > AT_ONCE or not _reads_at_once(type(self._agent)):
+        found = _at_once(self._agent, self._source, self._between)
+        if found is None:
             return None
-        reading = cast(ReadsAtOnce, self._agent).read_at_once(self._source)
-        messages, records = bytearray(), bytearray()
-        for _ in reading.encode(messages, records, self._between):
-            if len(messages) + len(records) > LIMIT:
-                return None
-        facts, is_right = reading.facts()
-        if not is_right:
-            return None
+        reading, facts, messages, records = found
         del messages[-len(self._between) :]
         del records[-len(self._between) :]
         for piece in (self._header(facts), messages, self._records(), records):

@@ -43,7 +43,7 @@ def write_html(
     remark: Callable[[], str] = str,
 ) -> Contents:
     """Write the page of a session; with `document`, the page carries the unified document that it writes."""
-    table = Contents()
+    table = Contents(bool(forks))
     pieces = page(
         session,
         messages,

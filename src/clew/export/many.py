@@ -1,7 +1,8 @@
 """Many sessions written on all cores, as if by one process: in their order, with the same bytes, words and counts.
 
 Other processes only try. What one of them cannot write, for whatever reason, is left to this one, which writes it in
-its turn and meets the same obstacle as if it were alone.
+its turn and meets the same obstacle as if it were alone. This one is no idler either: what is due and was given to
+nobody it writes itself, straight to where it belongs.
 """
 
 from __future__ import annotations
@@ -151,6 +152,7 @@ def _spread(
         queue=2,
         here=lambda share: [None] * len(shares[share]),
         died=died and (lambda share: died(shares[share])),
+        helps=True,
     )
     try:
         yield from pool.run(range(len(shares)), room)

@@ -9,28 +9,39 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+_OWN = 0o600
+"""The mode that a temporary file has."""
+
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o600, *, durable: bool = True) -> Iterator[IO[bytes]]:
+def replacing(path: Path, mode: int = _OWN, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Write to a temporary file beside `path`; on success it takes the place of `path`, durably.
 
     What can be made again any time need not outlast a power cut.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
+    try:
+        descriptor, name = _temporary(path)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = _temporary(path)
     try:
         with open(descriptor, "wb") as handle:
             yield handle
             if durable:
                 handle.flush()
                 os.fsync(handle.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
+        if mode != _OWN:
+            Path(name).chmod(mode)
+        os.replace(name, path)  # noqa: PTH105 - there may be many
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def _temporary(path: Path) -> tuple[int, str]:
+    return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o600) -> None:

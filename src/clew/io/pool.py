@@ -13,6 +13,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, TypeVar, cast
 
@@ -34,6 +35,7 @@ class Pool:
     `work` is done by them. What falls to this process, because there are no others or one of them died, is done by
     `here`, which is else the same; `died` is told whose task it was. So that nobody waits for this process to give out
     the next task, each may have several in its `queue`; such tasks must be small, as answers may be on their way.
+    Where this process `helps`, it is one of the workers, and does `here` what is due and given to nobody.
     """
 
     def __init__(
@@ -44,14 +46,15 @@ class Pool:
         queue: int = 1,
         here: Callable[[T], R] | None = None,
         died: Callable[[T], object] | None = None,
+        helps: bool = False,
     ) -> None:
         self._work: Callable[[Any], Any] = work
         self._here: Callable[[Any], Any] = here or work
         self._died: Callable[[Any], object] | None = died
-        self._queue = queue
+        self._queue, self._helps = queue, helps
         self._given: dict[Connection, deque[int]] = {}
         self._pids: list[int] = []
-        for _ in range(workers if workers > 1 and hasattr(os, "fork") else 0):
+        for _ in range(workers - helps if workers > 1 and hasattr(os, "fork") else 0):
             self._start()
 
     def _start(self) -> None:
@@ -80,20 +83,43 @@ class Pool:
         limit = AHEAD * len(self._given)
         has_room = room or (lambda taken, number: number < taken + limit)
         waiting: dict[int, Any] = {}
-        given = taken = 0
-        while taken < len(tasks):
-            while given < len(tasks) and has_room(taken, given) and self._give(given, tasks[given]):
-                given += 1
-            if taken == given:  # nobody is left to do it
-                waiting[taken] = self._here(tasks[taken])
-                given += 1
-            if taken not in waiting:
-                busy = [end for end, numbers in self._given.items() if numbers]
-                for end in wait(busy):
-                    waiting.update(self._heard(cast(Connection, end), tasks))
-            while taken in waiting:
-                yield waiting.pop(taken)
-                taken += 1
+        given: set[int] = set()
+        for taken in range(len(tasks)):
+            if self._helps:
+                waiting.update(self._heard_of(tasks, 0))
+            self._give_out(tasks, taken, given, has_room)
+            while taken in given and taken not in waiting:
+                waiting.update(self._heard_of(tasks, None))
+                self._give_out(tasks, taken, given, has_room)
+            given.add(taken)
+            # What was given to nobody is ours, or nobody is left to do it.
+            yield waiting.pop(taken) if taken in waiting else self._here(tasks[taken])
+
+    def _give_out(self, tasks: Sequence[Any], taken: int, given: set[int], has_room: Room) -> None:
+        for number in self._next(range(taken + self._helps, len(tasks)), given, lambda number: has_room(taken, number)):
+            if not self._give(number, tasks[number]):
+                return
+            given.add(number)
+
+    def _next(self, numbers: range, given: set[int], has_room: Callable[[int], bool]) -> Iterator[int]:
+        """The tasks to be given out. Where this process helps, each nth is left for it while there are others."""
+        ours: list[int] = []
+        for number in takewhile(has_room, numbers):
+            if number in given:
+                continue
+            if self._helps and number % (len(self._given) + 1) == 0:
+                ours.append(number)
+            else:
+                yield number
+        yield from reversed(ours)
+
+    def _heard_of(self, tasks: Sequence[Any], timeout: float | None) -> dict[int, Any]:
+        """What came of tasks meanwhile."""
+        busy = [end for end, numbers in self._given.items() if numbers]
+        found: dict[int, Any] = {}
+        for end in wait(busy, timeout):
+            found.update(self._heard(cast(Connection, end), tasks))
+        return found
 
     def _give(self, number: int, task: Any) -> bool:
         """Give a task to whoever has the least to do; False where all have enough."""

@@ -32,6 +32,12 @@ def object_name(table: str, day: str, content: bytes | memoryview, shard: str = 
     return f"table={table}/day={day or UNKNOWN}/{shard}{'-' if shard else ''}{mark}.parquet"
 
 
+def is_sound(name: str, content: bytes) -> bool:
+    """True where an object's content is what its name says."""
+    mark = name.rpartition("/")[2].removesuffix(".parquet").rpartition("-")[2]
+    return blake2b(content, digest_size=16).hexdigest() == mark
+
+
 def folder_of(table: str) -> str:
     """Where the objects of a table stand."""
     return f"table={table}/"
@@ -68,4 +74,4 @@ def check_marks(names: Iterable[str], shown: str) -> None:
 
 def no_lake(shown: str) -> UnknownReference:
     """What to raise where nobody has written anything."""
-    return UnknownReference(f"{shown}: there is no lake; `clew lake write` makes one")
+    return UnknownReference(f"{shown}: there is no lake; `clew lake write` makes one where it finds sessions")

@@ -9,12 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clew.lake.layout import object_name, shard_of
+from clew.errors import TargetRefused
+from clew.lake.layout import is_sound, object_name, shard_of
+from clew.lake.stores import Store
 from clew.tables.building import SCHEMAS
-from clew.tables.columns import TABLES
+from clew.tables.columns import STATE, TABLES
 
 LARGEST = 512 << 20
 """Bytes in memory of the rows of one object; packed, they are a fraction of it."""
+_WIDE = 1 << 30
+"""From so many bytes on, texts are counted in 64 bits while rows are sorted: Arrow joins them first, and would stop at
+two gibibytes."""
 _GROUP = 128 * 1024
 """Rows of one group of an object, which a reader can pass over."""
 
@@ -23,7 +28,7 @@ def objects_of(table: str, rows: pa.Table) -> Iterator[tuple[str, bytes]]:
     """The rows of a table as objects: one for each day, or several where there is much."""
     for day, part in by_day(table, rows):
         for piece in _pieces(part):
-            content = packed(piece)
+            content = packed(piece.cast(SCHEMAS[table]))
             yield object_name(table, day, content), content
 
 
@@ -42,13 +47,20 @@ def by_day(table: str, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     if not rows.num_rows:
         return
     if not _is_sorted(rows):
-        key = TABLES[table].key
-        rows = rows.take(pc.sort_indices(rows, [("day_utc", "ascending"), *((name, "ascending") for name in key)]))
+        rows = _ordered(rows, ("day_utc", *TABLES[table].key))
     runs = pc.run_end_encode(rows["day_utc"].combine_chunks())
     start = 0
     for day, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         yield day, rows.slice(start, end - start)
         start = end
+
+
+def _ordered(rows: pa.Table, key: Iterable[str], falling: Iterable[str] = ()) -> pa.Table:
+    order = pc.sort_indices(rows, [*((name, "ascending") for name in key), *((name, "descending") for name in falling)])
+    if rows.nbytes < _WIDE:
+        return rows.take(order)
+    wide = [field.with_type(pa.large_string()) if pa.types.is_string(field.type) else field for field in rows.schema]
+    return rows.cast(pa.schema(wide)).take(order)
 
 
 def _is_sorted(rows: pa.Table) -> bool:
@@ -60,10 +72,13 @@ def _is_sorted(rows: pa.Table) -> bool:
 
 
 def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
-    count = -(-rows.nbytes // LARGEST)
-    size = -(-rows.num_rows // count)
-    for start in range(0, rows.num_rows, size):
-        yield rows.slice(start, size)
+    """The rows in halves of halves, until each is small enough."""
+    if rows.nbytes <= LARGEST or rows.num_rows == 1:
+        yield rows
+        return
+    half = rows.num_rows // 2
+    yield from _pieces(rows.slice(0, half))
+    yield from _pieces(rows.slice(half))
 
 
 def packed(rows: pa.Table) -> bytes:
@@ -71,6 +86,24 @@ def packed(rows: pa.Table) -> bytes:
     out = io.BytesIO()
     pq.write_table(rows, out, compression="zstd", compression_level=3, row_group_size=_GROUP, store_schema=False)
     return out.getvalue()
+
+
+def read_rows(store: Store, table: str, name: str, columns: list[str] | None = None) -> pa.Table:
+    """The rows of an object."""
+    return unpacked(table, read_sound(store, name), columns)
+
+
+def read_sound(store: Store, name: str) -> bytes:
+    """The content of an object; raises TargetRefused where it is damaged."""
+    content = store.read(name)
+    if not is_sound(name, content):
+        raise damaged(store, name)
+    return content
+
+
+def damaged(store: Store, name: str) -> TargetRefused:
+    """What to raise of an object whose content is not what its name says."""
+    return TargetRefused(f"{store.shown}: {name} is damaged; `clew lake verify --fix` shows the way back")
 
 
 def unpacked(table: str, content: bytes, columns: list[str] | None = None) -> pa.Table:
@@ -82,9 +115,10 @@ def unpacked(table: str, content: bytes, columns: list[str] | None = None) -> pa
 
 
 def once(table: str, rows: pa.Table) -> pa.Table:
-    """The rows without repetition: those with the same key are the same."""
-    key = list(TABLES[table].key)
-    rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in key]))
+    """The rows without repetition: those with the same key are the same, but that a batch may be named in several
+    states of its source, of which the latest counts."""
+    key = TABLES[table].key
+    rows = _ordered(rows, key, STATE if table == "batches" else ())
     if rows.num_rows < 2:
         return rows
     is_new = None

@@ -18,9 +18,15 @@ from clew.errors import ClewError, RemoteFailed, TargetRefused, UsageError
 from clew.io.atomic import sync_folder
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_HALF_A_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
+"""Two letters at least: one is a drive."""
+_PASSWORD = re.compile(r"(?<=://)[^/\s]*@")
+"""Up to the last @: a password may hold another."""
 _QUERY = re.compile(r"(://[^\s?]*)\?\S*")
 _SYNCED = 8
+_OBJECT_STORES = frozenset("s3 s3a gs gcs abfs abfss adl az oss oci tos".split())
+"""Where an object is whole or not there, and a list whole or an error. Elsewhere there are folders with files."""
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
 
 
@@ -73,14 +79,41 @@ def shown(target: str) -> str:
 
 def open_store(target: str) -> Store:
     """The store at a path or URL. Nothing is looked at yet."""
+    check_target(target)
+    folder = _folder(target)
+    return RemoteStore(target) if folder is None else FolderStore(Path(folder))
+
+
+def check_target(target: str) -> None:
+    """Raise UsageError for what is no place for a lake. Nothing of it is told: it may hold a password."""
     scheme, mark, rest = target.partition("://")
-    if not target or (mark and not scheme):
+    if not (scheme and rest if mark else target):
         raise UsageError("name a folder or a URL for the lake")
-    if not mark:
-        return FolderStore(Path(target))
-    if scheme == "file":
-        return FolderStore(Path(rest))
-    return RemoteStore(target)
+    if not mark and _HALF_A_URL.match(target):
+        raise UsageError("the lake: a URL is spelled with two slashes, as s3://bucket/folder")
+    if mark and scheme == "memory":
+        raise UsageError("the lake: what is written to memory:// is gone when clew ends")
+    if mark and _is_cut(*rest.split("/", 1)):
+        raise UsageError("the lake: spell @ as %40 and / as %2F where they stand in a name or a password")
+
+
+def _is_cut(host: str, path: str = "") -> bool:
+    """True where a password seems to hold what ends it, so that a part of it would be taken for something else."""
+    is_port = "@" in host and host.rpartition(":")[2].isdigit()
+    return host.count("@") > 1 or (":" in host and "@" in path and not is_port)
+
+
+def _folder(target: str) -> str | None:
+    """The folder of this machine that a target is; None for a URL."""
+    scheme, mark, rest = target.partition("://")
+    return target if not mark else rest if scheme == "file" else None
+
+
+def absolute(target: str) -> str:
+    """The same place for a process that was started in another folder."""
+    check_target(target)
+    folder = _folder(target)
+    return target if folder is None else str(Path(folder).absolute())
 
 
 T = TypeVar("T")
@@ -96,8 +129,9 @@ def patiently(work: Callable[[], T], shown: str) -> T:
 
 
 @contextmanager
-def _told(store: str) -> Iterator[None]:
-    """Errors of a store in words of ours: full, or out of reach. Words of a library may hold what must stay secret."""
+def _told(store: str, is_local: bool = False) -> Iterator[None]:
+    """Errors of a store in words of ours: full, forbidden to write, out of reach. Words of a library may hold what must
+    stay secret."""
     try:
         yield
     except ClewError:
@@ -105,6 +139,8 @@ def _told(store: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise TargetRefused(f"{store}: no space left; what was complete counts, the next run goes on") from error
+        if is_local and error.errno in _FORBIDDEN:
+            raise TargetRefused(f"{store}: cannot be written to ({error.strerror})") from error
         raise RemoteFailed(f"{store}: {_reason(error)}") from error
     except Exception as error:
         raise RemoteFailed(f"{store}: {_reason(error)}") from error
@@ -145,7 +181,8 @@ class FolderStore:
             return sorted(self._below(self._folder / folder))
 
     def _below(self, folder: Path) -> Iterator[Object]:
-        for place, folders, files in os.walk(folder):
+        # A folder that cannot be read must not look empty: what nobody names is removed one day.
+        for place, folders, files in os.walk(folder, onerror=_unless_missing):
             folders.sort()
             for name in files:
                 if not name.startswith("."):
@@ -158,14 +195,15 @@ class FolderStore:
     def put(self, name: str, content: bytes) -> bool:
         """See `Store`: written under another name, then linked, so that it is whole or not there."""
         path = self._folder / name
-        with _told(self.shown):
+        # One that is there may not have reached the disk: whoever put it could have been killed.
+        self._loose.add(path)
+        with _told(self.shown, is_local=True):
             if path.exists():
                 return False
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
             try:
                 beside.write_bytes(content)
-                self._loose.add(path)
                 return _created(beside, path)
             finally:
                 beside.unlink(missing_ok=True)
@@ -178,7 +216,7 @@ class FolderStore:
 
     def remove(self, name: str) -> None:
         """See `Store`."""
-        with _told(self.shown):
+        with _told(self.shown, is_local=True):
             (self._folder / name).unlink(missing_ok=True)
 
     def settle(self) -> None:
@@ -186,7 +224,7 @@ class FolderStore:
         from concurrent.futures import ThreadPoolExecutor
 
         folders = {folder for path in self._loose for folder in _up_to(path.parent, self._folder)}
-        with _told(self.shown), ThreadPoolExecutor(_SYNCED) as pool:
+        with _told(self.shown, is_local=True), ThreadPoolExecutor(_SYNCED) as pool:
             list(pool.map(_sync, self._loose))
             list(pool.map(sync_folder, folders))
         self._loose = set()
@@ -197,10 +235,16 @@ class FolderStore:
 
     def sweep(self, before: float) -> None:
         """Remove what writers that were killed left half done before a time."""
-        for path in self._folder.glob("table=*/day=*/.*"):
-            with suppress(OSError):
-                if path.stat().st_mtime < before:
-                    path.unlink()
+        with _told(self.shown, is_local=True):
+            for path in self._folder.glob("table=*/day=*/.*"):
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < before:
+                        path.unlink()
+
+
+def _unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _sync(path: Path) -> None:
@@ -239,6 +283,7 @@ class RemoteStore:
         need("lake")
         self.shown = shown(target)
         scheme = target.partition("://")[0]
+        self._has_folders = scheme not in _OBJECT_STORES
         if scheme in ("s3", "s3a"):
             need("s3")
         self.fs, self.root = _opened(target, _S3 if scheme in ("s3", "s3a") else {})
@@ -248,21 +293,39 @@ class RemoteStore:
         with _told(self.shown):
             self.fs.invalidate_cache()
             try:
-                found = self.fs.find(f"{self.root}/{folder}", detail=True)
+                found = self._below(f"{self.root}/{folder}")
             except FileNotFoundError:
                 # A folder that nothing was put into; but a bucket that is not there is an error.
                 self.fs.ls(self.root.split("/")[0], detail=False)
                 return []
-        start = len(self.root.lstrip("/")) + 1
+        start = len(self.root.lstrip("/")) + 1 if self.root else 0
         objects = (
             Object(path.lstrip("/")[start:], about.get("size") or 0, _seconds(about)) for path, about in found.items()
         )
         return sorted(objects)
 
+    def _below(self, folder: str) -> dict[str, dict[str, Any]]:
+        """What is known of every file below a folder, by their paths."""
+        if not self._has_folders:
+            every: dict[str, dict[str, Any]] = self.fs.find(folder, detail=True)
+            return every
+        found, folders = {}, [folder]
+        while folders:
+            # A folder may go while it is looked for; but one that cannot be read must not look empty.
+            with suppress(FileNotFoundError):
+                for about in self.fs.ls(folders.pop(), detail=True):
+                    if about["type"] == "directory":
+                        folders.append(about["name"])
+                    else:
+                        found[about["name"]] = about
+        return found
+
     def put(self, name: str, content: bytes) -> bool:
         """See `Store`. The same name always has the same content, so a second writer does no harm."""
         path = f"{self.root}/{name}"
         with _told(self.shown):
+            if self._has_folders:
+                return self._move_in(path, content)
             try:
                 self.fs.pipe_file(path, content, mode="create")
             except FileExistsError:
@@ -271,6 +334,17 @@ class RemoteStore:
                 if self.fs.exists(path):
                     return False
                 self.fs.pipe_file(path, content)
+        return True
+
+    def _move_in(self, path: str, content: bytes) -> bool:
+        """Written under another name first: a line that is cut must not leave half of it under this one."""
+        if self.fs.exists(path):
+            return False
+        folder, _, name = path.rpartition("/")
+        self.fs.makedirs(folder, exist_ok=True)
+        beside = f"{folder}/.{name}.{secrets.token_hex(4)}"
+        self.fs.pipe_file(beside, content)
+        self.fs.mv(beside, path)
         return True
 
     def read(self, name: str) -> bytes:

@@ -9,15 +9,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from clew.agents.base import SourceFile
-from clew.errors import ClewError
 from clew.io.pool import Pool
 from clew.lake.layout import DATA, MARKS, check_marks, folder_of, is_in, mark_name, shard_of
-from clew.lake.objects import batch_objects, joined, objects_of, unpacked
+from clew.lake.objects import batch_objects, joined, objects_of, read_rows
 from clew.lake.stores import Store, patiently, put_all
-from clew.tables.columns import LEVELS, SCHEMA_VERSION
-from clew.tables.ingest import Batch, Meta, read
-from clew.tables.levels import told
+from clew.tables.columns import LEVELS, STATE
+from clew.tables.ingest import BAD, Batch, Meta, read
 from clew.tables.origin import Writer
+from clew.tables.unreadable import unreadable as unread
 
 PACK = 128 << 20
 """Bytes of rows in memory that become objects together."""
@@ -25,9 +24,7 @@ TASK = 8 << 20
 """Bytes of sources that a process reads in one go."""
 WORTH_SPREADING = 16 << 20
 """From this many bytes on, several processes are quicker than one."""
-BAD = (ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
-"""What one bad source may raise; it never stops the others."""
-_STATE = ["source_id", "schema_version", "redact_version", "price_version", "mtime_ns", "size", "level"]
+_STATE = ["source_id", *STATE, "level"]
 
 Job = tuple[SourceFile, Meta]
 Tell = Callable[[int, int], None]
@@ -62,7 +59,7 @@ def take(jobs: Sequence[Job]) -> Taken:
         try:
             batches.append(read(source, meta))
         except BAD as error:
-            unreadable.append(told(f"{meta.path}: {type(error).__name__}: {error}"))
+            unreadable.append(unread(meta.path, error))
     return Taken(batches, unreadable, size)
 
 
@@ -120,7 +117,7 @@ def known_states(store: Store, origin: str) -> dict[tuple[object, ...], int]:
     known: dict[tuple[object, ...], int] = {}
     for one in store.list(folder_of("batches")):
         if is_in(one.name, shard_of(origin)):
-            rows = unpacked("batches", store.read(one.name), _STATE)
+            rows = read_rows(store, "batches", one.name, _STATE)
             for *state, level in zip(*(rows[name].to_pylist() for name in _STATE), strict=True):
                 known[tuple(state)] = max(known.get(tuple(state), 0), LEVELS.index(level))
     return known
@@ -128,8 +125,7 @@ def known_states(store: Store, origin: str) -> dict[tuple[object, ...], int]:
 
 def is_known(meta: Meta, known: dict[tuple[object, ...], int]) -> bool:
     """True for a source that is there as it is now, at its level or above."""
-    state = (meta.source_id, SCHEMA_VERSION, meta.redact_version, meta.price_version, meta.mtime_ns, meta.size)
-    return known.get(state, -1) >= LEVELS.index(meta.policy.level)
+    return known.get(meta.state, -1) >= LEVELS.index(meta.policy.level)
 
 
 class Packer:
@@ -144,6 +140,8 @@ class Packer:
 
     def add(self, batch: Batch) -> None:
         """One more; it may take others with it."""
+        if batch.size > PACK:
+            self.flush()
         self._batches.append(batch)
         self._size += batch.size
         if self._size > PACK:
@@ -178,6 +176,7 @@ class Packer:
         for table in DATA:
             if any(name.startswith(folder_of(table)) and name not in found for name in there):
                 put_all(self._store, objects_of(table, self._rows(table)), self._note)
+        self._store.settle()
 
     def _note(self, size: int) -> None:
         self._report = self._report._replace(objects=self._report.objects + 1, bytes=self._report.bytes + size)

@@ -42,14 +42,20 @@ def _forked(start: Start[T], portions: Sequence[T], count: int) -> Iterator[Any]
     os.write(fill, b"".join(number.to_bytes(_WIDTH, "little") for number in range(len(portions))))
     os.close(fill)
     pipes: dict[int, int] = {}
-    for _ in range(min(count, len(portions))):
-        reader, writer = os.pipe()
-        if not (pid := os.fork()):
-            os.close(reader)
-            _live(start, portions, queue, writer)
-        os.close(writer)
-        pipes[reader] = pid
     try:
+        for _ in range(min(count, len(portions))):
+            reader, writer = os.pipe()
+            try:
+                pid = os.fork()
+            except OSError:
+                os.close(reader)
+                os.close(writer)
+                raise
+            if not pid:
+                os.close(reader)
+                _live(start, portions, queue, writer)
+            os.close(writer)
+            pipes[reader] = pid
         yield from _heard(pipes, queue)
     finally:
         # Where something went wrong, nobody need begin anything more.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 NUL, SYMBOL = "\0", "\u2400"
 """The one character that the server cannot hold, and its symbol, which stands for it."""
-AT_ONCE = 20_000
-"""Rows that are spelled together."""
+AT_ONCE, LARGEST = 20_000, 16 << 20
+"""Rows that are spelled together, and the bytes that they may have, about: one of them can be as large as a session."""
 _SPELLING = csv.WriteOptions(include_header=False, quoting_style="needed")
 """Texts are quoted and NULL is not, so that an empty text is told from none."""
 
@@ -36,10 +36,20 @@ def copy(db: Connection, batches: Sequence[Batch]) -> int:
         columns = ", ".join((*TABLES[name].names, "words") if name == "blocks" else TABLES[name].names)
         with db.cursor().copy(f"COPY {name}{COPIES} ({columns}) FROM STDIN (FORMAT csv)".encode()) as stream:
             for table in tables:
-                for first in range(0, table.num_rows, AT_ONCE):
-                    stream.write(spelled(name, table.slice(first, AT_ONCE)))
+                for some in _pieces(table):
+                    stream.write(spelled(name, some))
                 count += table.num_rows
     return count
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows in their order, in halves of halves, until each is small enough."""
+    if table.num_rows <= 1 or (table.num_rows <= AT_ONCE and table.nbytes <= LARGEST):
+        yield table
+        return
+    half = table.num_rows // 2
+    yield from _pieces(table.slice(0, half))
+    yield from _pieces(table.slice(half))
 
 
 def spelled(name: str, table: pa.Table) -> memoryview:

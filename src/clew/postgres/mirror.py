@@ -25,7 +25,7 @@ from clew.catalog.text import TextWriter
 from clew.catalog.writing import RowWriter, transaction
 from clew.datadir import data_path
 from clew.model.time import spell_time
-from clew.postgres.connection import connect, shown, told
+from clew.postgres.connection import connect, identity, shown, told
 from clew.postgres.schema import check_readable
 from clew.tables.columns import COPIES, COUNTS, TABLES
 
@@ -38,12 +38,16 @@ AT_ONCE = 20
 """Batches that are fetched together."""
 _SHARD = 0
 _INSIDE = ("messages", "blocks", "tool_calls", "usage", "file_changes", "todos")
+_THERE = """
+SELECT batch FROM loaded l WHERE EXISTS (SELECT 1 FROM sessions_copies s WHERE s.batch = l.batch) ORDER BY batch
+"""
+"""Batches to be copied; where a session went with its month, there is nothing that the rest of it could stand under."""
 Row = dict[str, Any]
 
 
 def mirror_folder(url: str) -> Path:
     """Where the copy of a server lies."""
-    mark = blake2b(shown(url).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    mark = blake2b(identity(url).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
     return Path(f"{data_path()}/mirror-{mark}")
 
 
@@ -73,7 +77,7 @@ def _remove_foreign(folder: Path) -> None:
 
 def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str) -> int:
     known = dict(db.execute("SELECT path, id FROM source").fetchall())
-    there = [batch for (batch,) in server.execute("SELECT batch FROM loaded ORDER BY batch").fetchall()]
+    there = [batch for (batch,) in server.execute(_THERE).fetchall()]
     new = iter([batch for batch in there if batch not in known])
     gone = [number for batch, number in known.items() if batch not in set(there)]
     count = len(gone)

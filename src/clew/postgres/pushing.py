@@ -12,11 +12,10 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.errors import ClewError
 from clew.postgres import schema
 from clew.postgres.connection import connect, told
 from clew.postgres.crew import crew
-from clew.tables.columns import LEVELS, SCHEMA_VERSION
+from clew.tables.columns import LEVELS, STATE
 
 if TYPE_CHECKING:
     from clew.postgres.putting import Putter
@@ -29,8 +28,6 @@ MOST = 200
 """Sources in one transaction."""
 WORTH_SPREADING = 4 << 20
 """From this many bytes on, several processes are quicker than one."""
-BAD = (ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
-"""What a source that cannot be read may raise: it is noted, and the others go on."""
 
 
 class Task(NamedTuple):
@@ -89,7 +86,7 @@ def push(
     """Bring a server up to date with these sources."""
     tasks = [Task(source, writer.meta(source)) for source in sources]
     known = _known(url, writer, is_dry)
-    wanted = [task for task in tasks if _state(task.meta) not in known]
+    wanted = [task for task in tasks if task.meta.state not in known]
     unchanged = len(tasks) - len(wanted)
     total = sum(task.meta.size for task in wanted)
     if is_dry or not wanted:
@@ -104,11 +101,7 @@ def push(
     return Report(writer.policy.level, len(tasks), unchanged, done)
 
 
-def _state(meta: Meta) -> tuple[str, int, str, str, int, int]:
-    return (meta.source_id, SCHEMA_VERSION, meta.redact_version, meta.price_version, meta.mtime_ns, meta.size)
-
-
-def _known(url: str, writer: Writer, is_dry: bool) -> set[tuple[str, int, str, str, int, int]]:
+def _known(url: str, writer: Writer, is_dry: bool) -> set[tuple[object, ...]]:
     """The states of this machine's sources that the server has, with at least as much as is to be pushed."""
     db = connect(url, reads_only=is_dry)
     try:
@@ -118,8 +111,8 @@ def _known(url: str, writer: Writer, is_dry: bool) -> set[tuple[str, int, str, s
             elif not schema.has_tables(db, url):
                 return set()
             levels = list(LEVELS[LEVELS.index(writer.policy.level) :])
-            query = "SELECT source_id, schema_version, redact_version, price_version, mtime_ns, size FROM batches"
-            return set(db.execute(f"{query} WHERE origin = %s AND level = ANY(%s)", (writer.origin, levels)).fetchall())
+            query = f"SELECT source_id, {', '.join(STATE)} FROM batches WHERE origin = %s AND level = ANY(%s)"
+            return set(db.execute(query.encode(), (writer.origin, levels)).fetchall())
     finally:
         db.close()
 
@@ -156,18 +149,18 @@ def _carry_out(url: str, tasks: Sequence[Task], total: int, count: int | None) -
 
 def _push_some(putter: Putter, portion: list[Task]) -> Work:
     """Read some sources, then put them there."""
-    from clew.tables.ingest import read
+    from clew.tables.ingest import BAD, read
+    from clew.tables.unreadable import unreadable
 
     batches: list[Batch] = []
-    unreadable: list[str] = []
+    unread: list[str] = []
     for source, meta in portion:
         try:
             batches.append(read(source, meta))
-        except BAD:
-            # One bad file never stops a push; `clew doctor` tells what is wrong with it.
-            unreadable.append(ascii(str(source.path))[1:-1])
+        except BAD as error:
+            unread.append(unreadable(meta.path, error))
     rows = putter.put(batches) if batches else 0
-    return Work(len(batches), rows, sum(task.meta.size for task in portion), tuple(unreadable))
+    return Work(len(batches), rows, sum(task.meta.size for task in portion), tuple(unread))
 
 
 def _tidy(url: str, rows: int) -> None:

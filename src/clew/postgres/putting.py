@@ -12,7 +12,7 @@ from psycopg import IsolationLevel
 from clew.postgres import loading, schema
 from clew.postgres.connection import connect, is_passing, told
 from clew.postgres.settling import NOTES, Again, lock, settle
-from clew.tables.columns import LEVELS, TABLES
+from clew.tables.columns import LEVELS, STATE, TABLES
 
 if TYPE_CHECKING:
     from clew.postgres.connection import Connection
@@ -22,7 +22,7 @@ TRIES = 12
 """How often the same is tried while others push what it depends on."""
 _NAMES = ", ".join(TABLES["batches"].names)
 _GIVEN = ", ".join(f"%({name})s" for name in TABLES["batches"].names)
-_ORDER = "({0}.schema_version, {0}.redact_version, {0}.price_version, {0}.mtime_ns, {0}.size, {1})"
+_ORDER = f"({', '.join(f'{{0}}.{name}' for name in STATE)}, {{1}})"
 _LEVEL = f"array_position(ARRAY{list(LEVELS)}, {{0}}.level)"
 _NOTE = f"""
 INSERT INTO batches AS b ({_NAMES}) VALUES ({_GIVEN}) ON CONFLICT (source_id, batch) DO UPDATE SET

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from clew.errors import TargetRefused
 from clew.postgres.connection import shown
 from clew.tables.columns import COPIES, COUNTS, TABLES, Column, Table
+from clew.tables.merging import SHORT_LIVED
 
 if TYPE_CHECKING:
     from clew.postgres.connection import Connection
@@ -57,11 +58,6 @@ SUMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 }
 """The sums by day: what they are told apart by, and how each is made."""
 SUMMED = {"usage_days": "usage", "tool_days": "tool_calls", "change_days": "file_changes"}
-SHORT_LIVED = (
-    "CASE WHEN cache_creation_5m_tokens IS NULL THEN cache_creation_tokens - coalesce(cache_creation_1h_tokens, 0)"
-    " ELSE cache_creation_5m_tokens END"
-)
-"""What is not said to live for an hour lives for five minutes."""
 _TEXT, _NUMBER = 'text COLLATE "C" NOT NULL', "bigint NOT NULL"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,7 +126,8 @@ class ServerSearcher:
                 total = len(keys)
         else:
             wanted = regex(request.query) if request.mode == "regex" else substring(request.query)
-            keys = self._by_text(_narrowed(scope, wanted), lambda text: _has(wanted, text), _ENDED)
+            literals = _folding(wanted.literals) if request.mode == "regex" else wanted.literals
+            keys = self._by_text(_narrowed(scope, literals), lambda text: _has(wanted, text), _ENDED)
             find = wanted.places
             total = len(keys)
         page = sorted(keys, key=lambda key: key.place)[request.offset : end]
@@ -142,7 +144,8 @@ class ServerSearcher:
 
     def _holding(self, text: str, kinds: frozenset[str] | None) -> set[str]:
         wanted = substring(text)
-        return {key.batch for key in self._by_text(_narrowed(_Scope(kinds), wanted), lambda said: _has(wanted, said))}
+        scope = _narrowed(_Scope(kinds), wanted.literals)
+        return {key.batch for key in self._by_text(scope, lambda said: _has(wanted, said))}
 
     def _by_index(self, asked: str, scope: _Scope, end: int, decide: Callable[[str], bool]) -> tuple[int, list[_Key]]:
         """Where the index decides; only texts that have words it could not keep are looked at."""
@@ -187,9 +190,14 @@ def _has(wanted: Wanted, text: str) -> bool:
     return wanted.is_in(text.encode(), 0)
 
 
-def _narrowed(scope: _Scope, wanted: Wanted) -> _Scope:
+def _folding(literals: Sequence[str]) -> list[str]:
+    """Pieces without letters that an expression in any case finds outside ASCII too: the Kelvin sign, the long s."""
+    return [piece for literal in literals for piece in re.split("[kKsS]", literal) if piece]
+
+
+def _narrowed(scope: _Scope, literals: Sequence[str]) -> _Scope:
     """The server looks for pieces that every match has. There only ASCII has cases, so only ASCII is asked for."""
-    for piece in wanted.literals:
+    for piece in literals:
         if piece.isascii() and "\0" not in piece:
             scope = scope.plus("position(%s in lower(b.text)) > 0", piece.lower())
     return scope

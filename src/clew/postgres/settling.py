@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clew.postgres.schema import COPIED, FOLLOWING, LOCK_MERGE, SUMMED, SUMS
-from clew.tables.columns import COPIES, COUNTS, LEVELS, TABLES
+from clew.tables.columns import COPIES, COUNTS, LEVELS, STATE, TABLES
+from clew.tables.merging import cost
 
 if TYPE_CHECKING:
     from clew.postgres.connection import Connection
@@ -30,8 +31,8 @@ NOTES = (
 _LEVEL = f"array_position(ARRAY{list(LEVELS)}, level)"
 _CURRENT = f"""
 WITH ranked AS (
-  SELECT source_id, batch, row_number() OVER (PARTITION BY source_id ORDER BY schema_version DESC, redact_version DESC,
-    price_version DESC, mtime_ns DESC, size DESC, {_LEVEL} DESC, batch DESC) = 1 AS is_first
+  SELECT source_id, batch, row_number() OVER (PARTITION BY source_id
+    ORDER BY {", ".join(f"{name} DESC" for name in STATE)}, {_LEVEL} DESC, batch DESC) = 1 AS is_first
   FROM batches WHERE source_id = ANY(%(sources)s)
 )
 UPDATE batches b SET is_current = r.is_first FROM ranked r
@@ -89,9 +90,13 @@ _MERGED_COLUMNS = ", ".join(
     for name in TABLES["usage"].names
     if name != "cost_nano"
 )
+_MERGED = ", ".join(
+    f"CASE WHEN is_priced = 1 THEN {cost('/')} ELSE 0 END" if name == "cost_nano" else name
+    for name in TABLES["usage"].names
+)
 _MERGE = f"""
-INSERT INTO usage_merged SELECT {", ".join(TABLES["usage"].names)} FROM (
-  SELECT {_MERGED_COLUMNS}, CASE WHEN t.is_priced = 1 THEN max(t.cost_nano) OVER everywhere ELSE 0 END AS cost_nano,
+INSERT INTO usage_merged SELECT {_MERGED} FROM (
+  SELECT {_MERGED_COLUMNS},
     row_number() OVER (PARTITION BY t.usage_id ORDER BY {_RULE}, t.number) AS place,
     count(*) OVER everywhere AS copies
   FROM usage{COPIES} t LEFT JOIN sessions{COPIES} s ON s.batch = t.batch

@@ -8,7 +8,7 @@ would cost more than the hiding.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
@@ -57,12 +57,12 @@ class _Names(dict[bytes, _Told]):
         return self[opening]
 
 
-def hider(marker: bytes) -> Callable[[Sequence[bytes]], list[bytes]]:
-    """A function from JSON texts to the same with a marker for every text that may hold something."""
+def hider(marker: bytes) -> Callable[[bytes], bytes]:
+    """A function from lines of JSON text to the same with a marker for every text that may hold something."""
     quoted, numbers, names = b'"' + marker + b'"', count(1), _Names()
 
-    def hide(records: Sequence[bytes]) -> list[bytes]:
-        pieces = _PIECE.split(b"\n".join([record.replace(b"\n", b" ") for record in records]))
+    def hide(lines: bytes) -> bytes:
+        pieces = _PIECE.split(lines)
         out: list[bytes] = []
         for between, line, opening, word, text, key, broken, calm in zip(
             *(pieces[at:-1:8] for at in range(8)), strict=True
@@ -70,7 +70,8 @@ def hider(marker: bytes) -> Callable[[Sequence[bytes]], list[bytes]]:
             if opening is not None:
                 between += opening
             if text is not None:
-                shown = text if opening is not None and _stays(names[opening], text) else quoted
+                told = names[opening] if opening is not None else None
+                shown = text if told is not None and told.keeps and _stays(told, text) else quoted
             elif word is not None:
                 shown = quoted if opening is not None and len(word) > 2 and names[opening].hides else word
             elif key is not None:  # members must differ
@@ -78,17 +79,13 @@ def hider(marker: bytes) -> Callable[[Sequence[bytes]], list[bytes]]:
             else:
                 shown = marker if line is not None else quoted if broken is not None else b""
             out += (between, shown, calm)
-        hidden = b"".join([*out, pieces[-1]]).split(b"\n")
-        ends = (b"\n" if record.endswith(b"\n") else b"" for record in records)
-        return [text.rstrip(b" ") + end for text, end in zip(hidden, ends, strict=True)]
+        return b"".join([*out, pieces[-1]])
 
     return hide
 
 
 def _stays(told: _Told, literal: bytes) -> bool:
     """An id, a hash, a time, a signature, a count."""
-    if not told.keeps:
-        return False
     if literal[:1] != b'"':
         return literal.isdigit() and _is_number(told.name, literal.decode())
     text = literal[1:-1].decode("utf-8", "replace")

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from urllib.parse import quote, quote_plus
 
 from clew.redact.flat import to_bytes
-from clew.redact.searching import Find, Fuel, Hit, each, finder
+from clew.redact.searching import Find, Fuel, Hit, crowd_at, each, finder
 
 # Shorter values stand in texts by chance.
 SHORTEST = 8
@@ -106,7 +106,7 @@ def _find_hex() -> Find:
 
 
 class _Spelled:
-    """Spellings, found by a short part of each. Where such parts crowd, the words around them are taken for values."""
+    """Spellings, found by a short part of each. Where such parts crowd, all of the crowd is taken for values."""
 
     def __init__(self, forms: set[bytes], may_hold: Callable[[bytes, int, int], bool] | None = None) -> None:
         self._may_hold = may_hold
@@ -131,7 +131,8 @@ class _Spelled:
             if first < 0:
                 return -1, -1
             if self._fuel.left <= 0:
-                return _word_around(text, first, last, start)
+                begin, stop = _word_around(text, first, last, start)
+                return begin, max(stop, crowd_at(self._find, text, first, last).end)
             forms = self._around[text[first:last]]
             self._fuel.spend(_USUAL + len(forms))
             span = _longest(forms, text, first)
@@ -155,9 +156,18 @@ def _longest(forms: list[tuple[int, bytes]], text: bytes, place: int) -> tuple[i
 def _anchor(form: bytes) -> int:
     """Where a spelling is least like a word: the part that is searched for must be rare in texts."""
     last = len(form) - _ANCHOR
-    return max((0, last // 2, last), key=lambda place: len(form[place : place + _ANCHOR].translate(None, _COMMON)))
+    places = (last // 2, 0, last)
+    rare = 0, 0
+    for number, place in enumerate(places):
+        count = len(form[place : place + _ANCHOR].translate(None, _COMMON))
+        if count >= _RARE:
+            return place
+        rare = max(rare, (count, -number))
+    return places[-rare[1]]
 
 
+# So many characters that words have few of are enough.
+_RARE = 4
 _COMMON = b"abcdefghijklmnopqrstuvwxyz \\"
 
 

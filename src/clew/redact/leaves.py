@@ -7,6 +7,7 @@ out. Nothing here decides what is a secret.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file, read_by
 from clew.redact.jsontext import read
-from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
+from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, Key, is_left, picture, told_by
 
 SHORTEST = 5
 """Shorter texts hide nothing, unless their key says so."""
@@ -27,7 +28,11 @@ _MOST_JOINED = 8192
 _EDGE = 4096
 """So much of two neighbouring blocks is looked at together."""
 _MOST_CALLS = 10_000
-_MANY = 8
+_MANY, _MANY_MEMBERS = 8, 512
+# What reading a text as JSON costs, in texts that are met.
+_READ = 4
+# What JSON begins with.
+_NESTED = re.compile(r'\{\s*["}]|\[\s*["\]\[{\d\-tfnNI]|"')
 
 _OTHER_WORDS = PATH_KEYS | {
     *COMMANDS,
@@ -63,6 +68,8 @@ class Collected(NamedTuple):
     """Titles and the like, which may end in the middle of something."""
     nested: list[str]
     """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+    again: list[str]
+    """Texts that were looked at before, and held nothing then."""
 
 
 class Leaves:
@@ -73,17 +80,26 @@ class Leaves:
         """The credential files that calls were about, by the ids of the calls."""
         self.clean: set[str] = set()
         """Texts that were looked at before, and held nothing."""
-        self._into = Collected([], [], [], [])
+        self._into = Collected([], [], [], [], [])
         self.sift: Callable[[list[JSON]], list[JSON]] | None = None
-        """Chooses the items of a long list that must be met."""
+        """Chooses the items of a long list, or the members of a large object, that must be met."""
         self._stack: list[tuple[JSON, str, str | None]] = []
+        self._tried = 0
 
     def collect(self, value: JSON, path: str | None = None) -> Collected:
         """Meet every text of a value."""
-        self._into = collected = Collected([], [], [], [])
+        return self.collect_some(value, path, sys.maxsize) or Collected([], [], [], [], [])
+
+    def collect_some(self, value: JSON, path: str | None, most: int) -> Collected | None:
+        """The same, unless there are more than so many: then none."""
+        self._into = collected = Collected([], [], [], [], [])
+        self._tried = 0
         stack = self._stack
         stack.append((value, "", path))
         while stack:
+            if len(collected.found) + self._tried > most:
+                stack.clear()
+                return None
             item, key, path = stack.pop()
             kind = type(item)
             if kind is dict:
@@ -94,6 +110,11 @@ class Leaves:
                 self._text(item, key, path)
         return collected
 
+    @property
+    def cost(self) -> int:
+        """How many texts were met in the last value; one that was read or joined to others counts several times."""
+        return len(self._into.found) + self._tried + 2 * sum(len(joint.windows) for joint in self._into.joints)
+
     def _object(self, value: dict[str, JSON], own: str, path: str | None) -> None:
         clean, stack = self.clean, self._stack
         counts = is_count(own)
@@ -102,18 +123,27 @@ class Leaves:
             path = self._path_of(value) or path
             body = picture(value)
             name = value.get("name", value.get("key")) if "value" in value else None
+        elif len(value) >= _MANY_MEMBERS and self.sift is not None and path is None:
+            chosen = self.sift([{key: item} for key, item in value.items()])
+            if len(chosen) < len(value):
+                value = {key: item for member in chosen for key, item in member.items()}
         for key, item in value.items():
             kind = type(item)
             if kind is str:
-                if item not in clean and key != body:
+                if item in clean:
+                    self._into.again.append(item)
+                elif key != body:
                     self._text(item, name if key == "value" and type(name) is str else key, path)
             elif kind is dict or kind is list:
                 # A snapshot has files by their paths.
                 stack.append((item, key, key if "." in key and is_credential_file(key) else path))
             elif kind is int and item >= LEAST_NUMBER and not counts:
                 self._number(item, key)
-            if len(key) >= SHORTEST_KEY and key not in clean:
-                self._into.found.append(Leaf(key))
+            if len(key) >= SHORTEST_KEY:
+                if key in clean:
+                    self._into.again.append(key)
+                else:
+                    self._into.found.append(Leaf(key))
 
     def _number(self, number: int, key: str) -> None:
         digits = str(number)
@@ -121,13 +151,14 @@ class Leaves:
             self._into.found.append(Leaf(digits, f'"{key}": ' if key else ""))
 
     def _text(self, text: str, key: str, path: str | None) -> None:
-        if is_left(key, text):
-            return
         told = told_by(key)
+        if (told.may_leave or text.startswith("data:")) and is_left(key, text):
+            return
         if told.is_cut:
             self._into.cut.append(text)
-        if len(text) > 1 and text[0] in '{["' and text[-1] in '}]" \n':
+        if len(text) > 1 and text[0] in '{["' and text[-1] in '}]" \n' and _NESTED.match(text) is not None:
             value = read(text)
+            self._tried += _READ
             if type(value) is dict or type(value) is list or (type(value) is str and value != text):
                 self._into.nested.append(text)
                 self._stack.append((value, key, path))
@@ -140,7 +171,7 @@ class Leaves:
             if path is None:
                 return
         if len(text) >= SHORTEST:
-            self._into.found.append(Leaf(text, path=path))
+            self._into.found.append(Leaf(text, "", "", path))
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
         kinds = set(map(type, items))
@@ -148,17 +179,29 @@ class Leaves:
             self._words(tuple(item for item in items if type(item) is str))
         if dict in kinds and len(items) > 1:
             self._edges(items)
-        if self.sift is not None and path is None and len(items) >= _MANY and kinds == {dict}:
-            items = self.sift(items)
+        if path is None and len(items) >= _MANY:
+            items = self._worth(items, kinds, told_by(key))
         for item in reversed(items):  # the last is taken from the stack first
             kind = type(item)
             if kind is str:
-                if item not in self.clean:
+                if item in self.clean:
+                    self._into.again.append(item)
+                else:
                     self._text(item, key, path)
             elif kind is dict or kind is list:
                 self._stack.append((item, key, path))
             elif kind is int and item >= LEAST_NUMBER:
                 self._number(item, key)
+
+    def _worth(self, items: list[JSON], kinds: set[type], told: Key) -> list[JSON]:
+        """The items of a long list that must be met, each once."""
+        if told.names_secret or told.is_cut:
+            return items
+        if kinds == {str}:
+            items = [item for item in dict.fromkeys(items) if len(item) >= SHORTEST]
+        if self.sift is None or (kinds != {dict} and len(items) < _MANY_MEMBERS):
+            return items
+        return self.sift(items)
 
     def _words(self, texts: tuple[str, ...]) -> None:
         """The words of a command, or the lines of a file, each a text of its own."""

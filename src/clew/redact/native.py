@@ -5,51 +5,84 @@ Bytes that are no UTF-8 pass through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
-from itertools import islice
-from operator import itemgetter
-from typing import BinaryIO
+from itertools import zip_longest
+from typing import BinaryIO, NamedTuple
 
-from clew.io.records import MAX_LINE, read_texts
+from clew.io.records import MAX_LINE, read_chunks
 from clew.model.json import JSON
+from clew.redact.grouping import stretches
 from clew.redact.jsontext import MISSING, read
 from clew.redact.stamping import BEGINNING, stamped
-from clew.redact.tree import Redactor, batches
+from clew.redact.tree import Redactor
 
 Open = Callable[[], BinaryIO]
 """Opens a file at its beginning; packed ones cannot go back there."""
 PIECE = 64 << 20
 """Plain text is looked at in pieces of about this size, which end where a line does."""
 _ORIGIN = b'{"type":"clew-origin",'
+_ORIGIN_LINE = re.compile(rb"(?m)^(" + re.escape(_ORIGIN) + rb"[^\n]*\n?)")
 
 
 def mask_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[bytes]:
     """The bytes of a file, masked. It is read twice, so that what is found late is known early."""
     learned = learn_file(opened, redactor, path)
-    parts = _parts(opened)
-    if redactor.is_clean:
-        yield from (b"" if raw.startswith(_ORIGIN) else raw for raw in islice(parts, learned))
-    yield from (masked for _, masked in _masked(parts, redactor, path))
+    for stretch in _stretches(opened):
+        if redactor.is_clean and learned:
+            known, stretch = stretch.cut(learned)
+            learned = learned - len(known) if known else 0
+            yield _without_origins(known)
+        yield from (masked for _, masked in _masked(stretch, redactor, path))
 
 
 def masked_parts(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """The parts of a file that was learned from, each as it is and as it is masked; parts of JSON lines are lines."""
-    yield from _masked(_parts(opened), redactor, path)
+    """A file that was learned from, in parts, each as it is and as it is masked; a line that changed is one."""
+    for stretch in _stretches(opened):
+        for raw, masked in _masked(stretch, redactor, path):
+            if raw == masked or not stretch.apart:
+                yield raw, masked
+            else:
+                yield from zip_longest(BytesIO(raw), BytesIO(masked), fillvalue=b"")
 
 
-def _masked(parts: Iterable[bytes], redactor: Redactor, path: str | None) -> Iterator[tuple[bytes, bytes]]:
-    for batch in batches(parts, len):
-        # A packed original goes, secrets and all.
-        kept = [b"" if raw.startswith(_ORIGIN) else raw for raw in batch]
-        for number, masked in redactor.changed(kept, path).items():
-            kept[number] = stamped(masked, redactor.stamp()) if masked.startswith(BEGINNING) else masked
-        yield from zip(batch, kept, strict=True)
+def _masked(stretch: _Stretch, redactor: Redactor, path: str | None) -> Iterator[tuple[bytes, bytes]]:
+    # A packed original goes, secrets and all.
+    if not stretch.apart and stretch.text.startswith(_ORIGIN):
+        yield stretch.text, b""
+        return
+    texts = _ORIGIN_LINE.split(stretch.text) if stretch.apart and _ORIGIN in stretch.text else [stretch.text]
+    for number, text in enumerate(texts):
+        if number % 2:
+            yield text, b""
+        elif text:
+            for raw, masked in redactor.masked_lines(text, path, apart=stretch.apart):
+                yield raw, masked if masked is raw else _stamped(raw, masked, redactor.stamp(), stretch.apart)
+
+
+def _stamped(raw: bytes, masked: bytes, stamp: dict[str, JSON], apart: bool) -> bytes:
+    """The text with the stamp in those documents that changed: each line may be one, or all of it."""
+    if BEGINNING not in masked or raw == masked:
+        return masked
+    if not apart:
+        return stamped(masked, stamp)
+    lines = zip_longest(BytesIO(raw), BytesIO(masked), fillvalue=b"")
+    return b"".join(new if old == new else stamped(new, stamp) for old, new in lines)
+
+
+def _without_origins(text: bytes) -> bytes:
+    return _ORIGIN_LINE.sub(b"", text) if _ORIGIN in text else text
 
 
 def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> int:
-    """Learn what a file holds, without masking it; returns how many parts it has."""
-    return redactor.learn_lines(_parts(opened), _value, path)
+    """Learn what a file holds, without masking it; returns how many bytes it has."""
+    size = 0
+    for stretch in _stretches(opened):
+        size += len(stretch.text)
+        redactor.learn_lines(_without_origins(stretch.text), path, apart=stretch.apart)
+    redactor.settle()
+    return size
 
 
 def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
@@ -71,19 +104,27 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _value(raw: bytes) -> JSON:
-    if raw.startswith(_ORIGIN):
-        return None
-    value = read(_text(raw)) if raw.lstrip()[:1] in (b"{", b"[") else MISSING
-    return _text(raw) if value is MISSING else value
-
-
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _parts(opened: Open) -> Iterator[bytes]:
-    """The lines of a file where every line is for itself; else all of it, unless that is too much."""
+class _Stretch(NamedTuple):
+    """A part of a file."""
+
+    text: bytes
+    apart: bool
+    """Every line of it is a record."""
+
+    def cut(self, size: int) -> tuple[bytes, _Stretch]:
+        """What lies wholly within so many bytes, and the rest."""
+        stop = len(self.text)
+        if stop > size:
+            stop = self.text.rfind(b"\n", 0, size) + 1 if self.apart else 0
+        return self.text[:stop], self._replace(text=self.text[stop:])
+
+
+def _stretches(opened: Open) -> Iterator[_Stretch]:
+    """Many lines of a file at a time, where every line is for itself; else all of it, unless that is too much."""
     with opened() as stream:
         head = b""
         for line in stream:
@@ -91,9 +132,17 @@ def _parts(opened: Open) -> Iterator[bytes]:
             if line.strip():
                 break
         if head.lstrip()[:1] == b"{" and read(_text(head.lstrip())) is not MISSING:
-            yield from BytesIO(head)
-            yield from map(itemgetter(0), read_texts(stream))
+            yield from (_Stretch(text, True) for text in stretches(_behind(head, read_chunks(stream))))
             return
         while part := head + stream.read(PIECE):
-            yield part + stream.readline(MAX_LINE)
+            yield _Stretch(part + stream.readline(MAX_LINE), False)
             head = b""
+
+
+def _behind(head: bytes, chunks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
+    first, is_whole = next(chunks, (b"", True))
+    if is_whole:
+        yield head + first, True
+    else:
+        yield from ((head, True), (first, False))
+    yield from chunks

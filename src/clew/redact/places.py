@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from clew.redact.searching import Find, Fuel, Hit, finder, plain_finder, walk
+from clew.redact.searching import Find, Fuel, Hit, Look, finder, plain_finder, walk
 
 _HOME = r"(?:/home/|/Users/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}|/mnt/[a-z]/Users/)[^\s/\\\"'`:<>|*?,;)]"
 _ENCODED = r"-(?:home|Users)-[A-Za-z0-9]{1,32}-"
@@ -36,6 +36,11 @@ def _finds() -> tuple[Find, Find]:
     return finder(SIGNS), plain_finder(AT)
 
 
+@lru_cache(maxsize=1)
+def _other_finds() -> tuple[Find, Find]:
+    return finder(OTHER_SIGNS), plain_finder(AT)
+
+
 def with_users(text: bytes, shown: Mapping[bytes, bytes]) -> bytes:
     """JSON text with every user of a home path as it is to be shown. All are replaced at once, however many."""
     pieces = _HOMES.split(text)
@@ -48,9 +53,20 @@ def is_nobody(user: bytes) -> bool:
     return user.lower() in _SHARED or user[:1] in b"$<{%.["
 
 
+def look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+    """What a sign stands for, and where to look on."""
+    hit = _judge(text, start, end)
+    return ((hit,), max(end, hit.end)) if hit else ((), end)
+
+
 def place_hits(text: bytes, fuel: Fuel) -> list[Hit]:
     """Every name of a user, host or private address in some bytes."""
-    return [hit for find in _finds() for hit in walk(find, text, _look, fuel, wary=False)]
+    return [hit for find in _finds() for hit in walk(find, text, look, fuel, wary=False)]
+
+
+def other_hits(text: bytes, look: Look, fuel: Fuel) -> list[Hit]:
+    """What a look of one's own finds at the signs of anything but home paths."""
+    return [hit for find in _other_finds() for hit in walk(find, text, look, fuel, wary=False)]
 
 
 _HOST_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-."
@@ -62,11 +78,6 @@ def _start_of_host(text: bytes, end: int) -> int:
     name = before[len(before.rstrip(_HOST_LETTERS)) :]
     labels = name.rsplit(b"..", 1)[-1].split(b".")[-_MOST_LABELS:]
     return end - len(b".".join(labels).lstrip(b"-."))
-
-
-def _look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
-    hit = _judge(text, start, end)
-    return ((hit,), max(end, hit.end)) if hit else ((), end)
 
 
 def _is_file_or_call(text: bytes, start: int, end: int) -> bool:

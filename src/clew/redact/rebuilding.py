@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 
 from clew.model.json import JSON
 from clew.redact.finding import Finding
@@ -15,14 +17,28 @@ def whole(joint: Joint) -> str:
     return joint.between.join(text[start:stop] for text, start, stop in joint.windows)
 
 
-def parts(joint: Joint, finding: Finding) -> Iterator[tuple[str, Finding]]:
-    """A finding in joined texts, as findings in each of them."""
-    at = 0
-    for text, first, last in joint.windows:
-        start, end = max(finding.start - at, 0), min(finding.end - at, last - first)
+def dealt(joint: Joint, found: Iterable[Finding], least: float) -> dict[str, list[Finding]]:
+    """Findings in joined texts, as findings in each of them; across a seam, those that are sure at `least`."""
+    ends = list(accumulate((stop - start + len(joint.between) for _, start, stop in joint.windows)))
+    spans: dict[str, list[Finding]] = {}
+    for finding in found:
+        parts = list(_parts(joint, ends, finding))
+        if not joint.is_seam or (len(parts) > 1 and finding.confidence >= least):
+            for text, part in parts:
+                spans.setdefault(text, []).append(part)
+    return spans
+
+
+def _parts(joint: Joint, ends: list[int], finding: Finding) -> Iterator[tuple[str, Finding]]:
+    first = bisect_right(ends, finding.start)
+    for number in range(first, len(ends)):
+        at = ends[number - 1] if number else 0
+        if at >= finding.end:
+            return
+        text, begin, stop = joint.windows[number]
+        start, end = max(finding.start - at, 0), min(finding.end - at, stop - begin)
         if start < end:
-            yield text, finding._replace(start=first + start, end=first + end)
-        at += last - first + len(joint.between)
+            yield text, finding._replace(start=begin + start, end=begin + end)
 
 
 def within(found: list[Finding], start: int, length: int) -> list[Finding]:

@@ -14,14 +14,14 @@ from clew.redact.files import file_hits
 from clew.redact.finding import Finding
 from clew.redact.known import Known
 from clew.redact.marks import MARKER_BYTES
-from clew.redact.searching import BORDER, Fuel, Hit, each
+from clew.redact.searching import BORDER, Fuel, Hit
 from clew.redact.services import Services, builtin
-from clew.redact.sieve import Sieve, find_places
+from clew.redact.sieve import Sieve
 
 # What is left of a finding around a marker counts only if it could be a value by itself.
 _SHORTEST_REST = 8
 _MOST_INSIDE = 1000
-# So much around what may be a host or a user is enough to tell where it begins and ends.
+# So much around what may be a host or an address is enough to tell where it begins and ends.
 _BEFORE, _BEHIND = 300, 100
 _BORDER = BORDER.decode()
 # So much of a long finding is looked at again, since a known value may reach into it.
@@ -44,6 +44,8 @@ class Allowed(NamedTuple):
     rules: frozenset[str] = frozenset()
 
 
+CROWDED = "crowded"
+"""The rule of what was hidden without being looked at."""
 _NOTHING = Allowed()
 # The rules that `services.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
@@ -108,22 +110,29 @@ class Rules:
             both += [(Hit(at + each.start, at + each.end, each.rule, each.confidence), each.kind) for each in more]
         return [Finding(hit.start, hit.end, hit.rule, kind, hit.confidence) for hit, kind in _merged(both)]
 
+    def known_in(self, texts: Sequence[str], known: Known) -> dict[int, list[Finding]]:
+        """The known values in those of some texts that hold any, by number."""
+        whole = _Joined(texts)
+        return whole.findings([(hit, "secret") for hit in known.hits(whole.raw) if self._stays(whole.raw, hit)])
+
     def hides_user(self, user: bytes) -> bool:
         """True for the name of a user in a home path that must not be shown."""
         return not places.is_nobody(user) and self._stays(user, Hit(0, len(user), "user_name", 0.9))
 
-    def places(self, record: bytes, fuel: Fuel) -> list[Hit] | None:
-        """What names the machine in a record, given as JSON text; None where nested escapes need a closer look."""
-        found: list[tuple[Hit, str]] = []
-        for begin, end in _around(record):
-            if b"\\\\" in record[begin:end]:
-                return None
-            for hit in places.place_hits(flat.without_escapes(record[begin:end]), fuel):
-                moved = hit._replace(start=hit.start + begin, end=hit.end + begin)
-                # What begins where the stretch does may be the rest of something longer.
-                if (hit.start or not begin) and self._stays(record, moved):
-                    found.append((moved, "path"))
-        return [hit for hit, _ in _merged(_outside_markers(record, found))] if found else []
+    def places(self, text: bytes, fuel: Fuel) -> tuple[list[Hit], list[int]]:
+        """What names the machine in lines of JSON text, but for users; and where nested escapes need a closer look."""
+        nested: list[int] = []
+
+        def look(plain: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+            begin = max(start - _BEFORE, text.rfind(b"\n", 0, start))
+            if text.find(b"\\\\", begin, end + _BEHIND) >= 0:
+                nested.append(start)
+                return (), end
+            hits, place = places.look(plain, start, end, fuel)
+            return tuple(hit for hit in hits if self._stays(text, hit)), place
+
+        found = [(hit, "path") for hit in places.other_hits(flat.without_escapes(text), look, fuel)]
+        return [hit for hit, _ in _merged(_outside_markers(text, found))] if found else [], nested
 
     def _found(
         self, whole: _Joined, kinds: frozenset[str], path: str | None, known: Known | None, fuel: Fuel
@@ -167,21 +176,6 @@ def _gaps(found: Iterable[Finding], length: int) -> Iterator[tuple[int, int]]:
     yield place, length
 
 
-def _around(record: bytes) -> Iterator[tuple[int, int]]:
-    """Stretches of JSON text around all that may name the machine; none begins or ends within an escape."""
-    begin = end = -1
-    for first, last in sorted(span for find in find_places() for span in each(find, record)):
-        if end < 0 or first - _BEFORE > end:
-            if end >= 0:
-                yield begin, end
-            begin = max(0, first - _BEFORE)
-            while begin and record[begin - 1] == 0x5C:
-                begin -= 1
-        end = min(len(record), last + _BEHIND)
-    if end >= 0:
-        yield begin, end
-
-
 def _searched_together(texts: Sequence[str], paths: Mapping[int, str]) -> Iterator[list[int]]:
     """The numbers of texts that can be searched as one, and of each that cannot."""
     alone = {number for number, text in enumerate(texts) if "\0" in text}.union(paths)
@@ -220,7 +214,7 @@ class _Joined:
             while number < len(self._starts) and (start := self._starts[number]) < hit.end:
                 first, last = max(0, hit.start - start), min(len(self._pieces[number]), hit.end - start)
                 if first < last:
-                    found.setdefault(number, []).append((hit._replace(start=first, end=last), kind))
+                    found.setdefault(number, []).append((Hit(first, last, hit.rule, hit.confidence), kind))
                 number += 1
         return {number: _to_findings(self._pieces[number], own) for number, own in found.items()}
 
@@ -243,7 +237,7 @@ def _rests(hit: Hit, markers: list[tuple[int, int]], ends: list[int]) -> list[Hi
         return []
     borders = [hit.start, *[place for span in inside for place in span], hit.end]
     pieces = zip(borders[::2], borders[1::2], strict=True)
-    return [hit._replace(start=start, end=end) for start, end in pieces if end - start >= _SHORTEST_REST]
+    return [Hit(start, end, hit.rule, hit.confidence) for start, end in pieces if end - start >= _SHORTEST_REST]
 
 
 def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:

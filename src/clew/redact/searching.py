@@ -91,6 +91,10 @@ class Fuel:
         """For how many looks there is enough left."""
         return max(0, self.left // self._price)
 
+    def earn_for(self, size: int) -> None:
+        """So many bytes are at hand: what they bring may be spent on them, however many they are."""
+        self.left = min(self._most, self.left) + size
+
     def covers(self, looks: int) -> bool:
         """True where there is enough left for so many looks."""
         return self._price * looks <= self.left
@@ -117,7 +121,7 @@ def walk(find: Find, text: bytes, look: Look, fuel: Fuel, *, wary: bool = True) 
         fuel.earn(start - last)
         last = start
         if fuel.left <= 0:
-            crowd = _crowd(find, text, start, end)
+            crowd = crowd_at(find, text, start, end)
             if wary or len(found) * 2 > looks:
                 found.append(crowd)
             place = crowd.end
@@ -129,7 +133,7 @@ def walk(find: Find, text: bytes, look: Look, fuel: Fuel, *, wary: bool = True) 
         place = max(place, start + 1)
 
 
-def _crowd(find: Find, text: bytes, start: int, end: int) -> Hit:
+def crowd_at(find: Find, text: bytes, start: int, end: int) -> Hit:
     """From one sign to the last that is near another, within one of the texts. In a long one, steps are long."""
     border = text.find(0, start)
     length = len(text) if border < 0 else border

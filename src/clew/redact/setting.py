@@ -41,7 +41,10 @@ class OwnMarker:
     def __call__(self, value: str, rule: str) -> str:
         """The marker for a value that a rule found."""
         if self._marker is None:
-            self._marker = Marker(marker_key(self._folder))
+            try:
+                self._marker = Marker(marker_key(self._folder))
+            except SourceUnreadable as error:
+                raise SourceUnreadable(f"{error}; --redact-plain masks without a key") from error
         return self._marker(value, rule)
 
 
@@ -53,7 +56,7 @@ def marker_key(folder: Path) -> bytes:
     try:
         key = path.read_bytes()
     except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror or error}; --redact-plain masks without a key") from error
+        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
     if len(key) < _LENGTH:
         raise SourceUnreadable(f"{path}: is no key; remove it, and a new one is made")
     return key
@@ -64,7 +67,7 @@ def _make(path: Path) -> None:
         private_folder(str(path.parent))
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which nobody else may read
     except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror or error}; --redact-plain masks without a key") from error
+        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
     try:
         with open(descriptor, "wb") as handle:
             handle.write(secrets.token_bytes(_LENGTH))

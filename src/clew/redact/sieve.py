@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
@@ -33,8 +33,11 @@ _SEAM = (
 )
 _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
 _CALL = re.compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
-# Where this part of the records is left, they are put together anew.
+# Where so much more is searched than is left, what is left is put together anew.
 _WORTH = 1.3
+_with_end = (1).__add__
+Span = tuple[int, int]
+"""Where a line begins, and where the next one does."""
 _ORIGIN = re.escape('{"type":"clew-origin",')
 
 
@@ -63,84 +66,128 @@ class Sieve:
         self, records: Sequence[bytes], fuel: Fuel | None = None, known: Known | None = None, *, cut: bool = False
     ) -> set[int]:
         """The numbers of the records that must be read: for rules, for known values, for `cut` ones."""
-        rest = self._sifted(records, known, cut)
-        if "secret" in self._kinds and rest.numbers:
-            fuel = Fuel() if fuel is None else fuel
-            fuel.earn(sum(map(len, records)))
-            rest.hold(self._with_token(records, sorted(rest.touched(self._find_token)), fuel))
-        return rest.held
+        fuel = Fuel() if fuel is None else fuel
+        if len(records) == 1:
+            return {0} if self._is_held(records[0], fuel, known, cut) else set()
+        starts = list(accumulate(map(_with_end, map(len, records)), initial=0))
+        found = self.lines(b"\n".join(records), fuel, known, cut=cut)
+        return {bisect_right(starts, start) - 1 for start, _ in found}
+
+    def lines(self, text: bytes, fuel: Fuel, known: Known | None = None, *, cut: bool = False) -> list[Span]:
+        """The same for the lines of a text, each a record: where those stand that must be read. They are in order."""
+        rest = self._sifted(text, known, cut)
+        if "secret" in self._kinds:
+            fuel.earn(len(text))
+            signed = sorted(rest.touched(self._find_token))
+            rest.held.update(self._with_token(text, signed, fuel))
+        return sorted(rest.held)
+
+    def _is_held(self, record: bytes, fuel: Fuel, known: Known | None, cut: bool) -> bool:
+        """The same for one record, which may have line ends within."""
+        size = len(record)
+        if any(find(record, 0, size)[0] >= 0 for find in self._all_finds(known, cut)):
+            return True
+        fuel.earn(size)
+        if "secret" not in self._kinds or self._find_token(record, 0, size)[0] < 0:
+            return False
+        return bool(self._with_token(record, [(0, size)], fuel))
 
     def crowd(self, sample: Sequence[bytes], count: int, fuel: Fuel, known: Known | None, *, cut: bool) -> float:
         """Which part of so many records must be read, told from some of them. What looks cannot be paid for must."""
-        rest = self._sifted(sample, known, cut)
+        text = b"".join(sample)
+        rest = self._sifted(text, known, cut)
         signed = sorted(rest.touched(self._find_token)) if "secret" in self._kinds else []
         if fuel.covers(len(signed) * count // len(sample)):
-            signed = self._with_token(sample, signed, fuel)
-        return (len(rest.held) + len(signed)) / len(sample)
+            signed = self._with_token(text, signed, fuel)
+        if "path" in self._kinds:
+            for find in _find_other_places():
+                rest.hold(rest.touched(find))
+        return len(rest.held.union(signed)) / len(sample)
 
-    def _sifted(self, records: Sequence[bytes], known: Known | None, cut: bool) -> _Rest:
-        """Records, those held back that show a sign of anything but tokens."""
-        more = [*(known.finds if known else []), *([_find_cut()] if cut else [])]
-        rest = _Rest(records)
-        for find in (*self._finds, *more) if self._kinds else ():
+    def _all_finds(self, known: Known | None, cut: bool) -> list[Find]:
+        if not self._kinds:
+            return []
+        return [*self._finds, *(known.finds if known else []), *([_find_cut()] if cut else [])]
+
+    def _sifted(self, text: bytes, known: Known | None, cut: bool) -> _Rest:
+        """Lines, those held back that show a sign of anything but tokens."""
+        rest = _Rest(text)
+        for find in self._all_finds(known, cut):
             rest.hold(rest.touched(find))
         return rest
 
-    def _with_token(self, records: Sequence[bytes], numbers: list[int], fuel: Fuel) -> list[int]:
+    def _with_token(self, text: bytes, spans: list[Span], fuel: Fuel) -> list[Span]:
         """Those that hold a token. Where the looks are used up, a sign is enough."""
         # What is no JSON is read for no more than a look.
-        if not any(records[number].lstrip()[:1] in (b"{", b"[") for number in numbers):
-            return numbers
-        paid = numbers[: fuel.looks]
-        found = self._engine.with_token([records[number] for number in paid], fuel)
-        return [paid[index] for index in found] + numbers[len(paid) :]
+        if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
+            return spans
+        paid = spans[: fuel.looks]
+        found = self._engine.with_token([text[start:end] for start, end in paid], fuel)
+        return [paid[index] for index in sorted(found)] + spans[len(paid) :]
 
-    def placed(self, records: Sequence[bytes]) -> set[int]:
-        """The numbers of the records that may name the person's machine."""
-        return _found(records, find_places()) if "path" in self._kinds else set()
-
-
-def placed_otherwise(records: Sequence[bytes]) -> set[int]:
-    """The numbers of those that may name it by something else than a home path."""
-    return _found(records, _find_other_places())
+    def names_machine(self, text: bytes) -> bool:
+        """True where something may name the person's machine."""
+        return "path" in self._kinds and any(find(text, 0, len(text))[0] >= 0 for find in find_places())
 
 
-def _found(records: Sequence[bytes], finds: Iterable[Find]) -> set[int]:
-    rest = _Rest(records)
+def touched_by(finds: Iterable[Find], text: bytes) -> set[Span]:
+    """The lines of a text in which one of some finders finds something."""
+    rest = _Rest(text)
     for find in finds:
         rest.hold(rest.touched(find))
     return rest.held
 
 
 class _Rest:
-    """Records that may still hold nothing, as one text. Those that are held back are not searched again."""
+    """The lines of a text that may still hold nothing. Those that are held back are not searched again.
 
-    def __init__(self, records: Sequence[bytes]) -> None:
-        self._records = records
-        self.held: set[int] = set()
-        self._take(list(range(len(records))))
+    A line is looked for only where something was found in it: that most lines are short costs nothing.
+    """
 
-    def _take(self, numbers: list[int]) -> None:
-        self.numbers = numbers
-        texts = [self._records[number] for number in numbers]
-        self.joined = b"\n".join(texts)
-        self._starts = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
+    def __init__(self, text: bytes) -> None:
+        self._whole = self._text = text
+        self.held: set[Span] = set()
+        self._starts, self._origins = [0], [0]
+        self._away = 0
 
-    def touched(self, find: Find) -> set[int]:
-        """The numbers of those in which something is found."""
-        found = {self.numbers[index] for index in _touched(find, self.joined, self._starts)} if self.numbers else set()
+    def touched(self, find: Find) -> set[Span]:
+        """Those in which something is found."""
+        text, found = self._text, set()
+        place, length = 0, len(text)
+        while place < length and (at := find(text, place, length)[0]) >= 0:
+            begin, place = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at) + 1 or length
+            index = bisect_right(self._starts, begin) - 1
+            origin = begin - self._starts[index] + self._origins[index]
+            found.add((origin, origin + place - begin))
         return found - self.held
 
-    def hold(self, found: Iterable[int]) -> None:
+    def hold(self, found: Iterable[Span]) -> None:
         """Hold some back."""
+        before = len(self.held)
         self.held.update(found)
-        if (len(self._records) - len(self.held)) * _WORTH < len(self.numbers):
-            self._take([number for number in self.numbers if number not in self.held])
+        if len(self.held) > before:
+            self._away = sum(end - start for start, end in self.held)
+        if (len(self._whole) - self._away) * _WORTH < len(self._text):
+            self._put_together()
+
+    def _put_together(self) -> None:
+        """The lines that are left, as one text, and where each stretch of it begins and comes from."""
+        pieces, place = [], 0
+        self._origins = []
+        for start, end in sorted(self.held):
+            if start > place:
+                pieces.append(self._whole[place:start])
+                self._origins.append(place)
+            place = end
+        pieces.append(self._whole[place:])
+        self._origins.append(place)
+        self._starts = list(accumulate(map(len, pieces[:-1]), initial=0))
+        self._text = b"".join(pieces)
 
 
-def calls(record: bytes) -> Iterator[str]:
-    """The ids of calls that a record has to do with."""
-    return (match[1].decode("utf-8", "replace") for match in _CALL.finditer(record))
+def call_places(text: bytes, calls: Container[str]) -> Iterator[int]:
+    """Where some JSON text has to do with one of some calls."""
+    return (match.start() for match in _CALL.finditer(text) if match[1].decode("utf-8", "replace") in calls)
 
 
 def names_file(record: bytes) -> bool:
@@ -156,6 +203,7 @@ def find_places() -> tuple[Find, Find]:
 
 @lru_cache(maxsize=1)
 def _find_other_places() -> tuple[Find, Find]:
+    """Finders of what may name it by something else than a home path."""
     return finder(map(_wide, places.OTHER_SIGNS)), plain_finder(_wide(places.AT))
 
 
@@ -186,17 +234,3 @@ def _spelled(match: re.Match[str]) -> str:
     often = f"{{{least},}}" if grows else match[0][len(piece) :]
     is_space = piece == " " or (is_class and " " in piece)
     return (f"(?:{piece}|{_NEXT})" if is_space else piece) + often
-
-
-def _touched(find: Find, joined: bytes, starts: Sequence[int]) -> Iterator[int]:
-    """The numbers of the records in which something is found; `starts` are their places."""
-    place, length = 0, len(joined)
-    while True:
-        start, _ = find(joined, place, length)
-        if start < 0:
-            return
-        number = bisect_right(starts, start) - 1
-        yield number
-        if number + 1 == len(starts):
-            return
-        place = starts[number + 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 
 from clew.errors import InvalidDocument
-from clew.io.codec import dumps
+from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.jsonstream import Scanner
 from clew.model.json import JSON
 
@@ -25,7 +25,11 @@ def stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
     if not text.startswith(BEGINNING):
         return text
     try:
+        if b"extensions" not in text and b"\\u" not in text and type(loads(text)) is dict:
+            return _with_member(text, stamp)
         return _stamped(text, stamp)
+    except NOT_JSON:
+        return text
     except InvalidDocument:
         return text
 
@@ -43,5 +47,9 @@ def _stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
                 return text[:start] + dumps({**own, OWN: {**masked, "redacted": stamp}}) + text[scanner.offset :]
             return text[: start + 1] + new + (b"," if own else b"") + text[start + 1 :]
         scanner.skip()
+    return _with_member(text, stamp)
+
+
+def _with_member(text: bytes, stamp: dict[str, JSON]) -> bytes:
     end = text.rindex(b"}")
     return text[:end] + b',"extensions":' + dumps({OWN: {"redacted": stamp}}) + text[end:]

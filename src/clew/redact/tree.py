@@ -6,131 +6,116 @@ of it, then ask for each part again. Whoever cannot (a store that is appended to
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from itertools import islice
-from operator import itemgetter
+from io import BytesIO
+from itertools import accumulate
 from threading import Lock
-from typing import NamedTuple, TypeVar
 
 from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file
 from clew.redact.crowd import hider
-from clew.redact.finding import Finding, kinds_of
-from clew.redact.flat import to_bytes
+from clew.redact.finding import Finding
+from clew.redact.grouping import batches, line_around
 from clew.redact.jsontext import MISSING, read, splice
-from clew.redact.known import Known
-from clew.redact.leaves import Collected, Joint, Leaves
-from clew.redact.places import with_users
-from clew.redact.rebuilding import add, rebuilt, whole, within
-from clew.redact.rebuilding import parts as parts_of
-from clew.redact.rules import Rules, standard
-from clew.redact.scan import apply
-from clew.redact.searching import BORDER, Fuel
-from clew.redact.sieve import Sieve, calls, names_file, placed_otherwise
+from clew.redact.leaves import Collected
+from clew.redact.looking import Looker, Seen, Setting, Spans
+from clew.redact.placing import Placing
+from clew.redact.rebuilding import rebuilt
+from clew.redact.rules import CROWDED
+from clew.redact.searching import Fuel
+from clew.redact.sieve import Span, call_places, names_file, touched_by
 
-_MOST_CLEAN = 20_000
-_BATCH, _FEW, _MANY = 1 << 18, 8, 256
-_LONG, _MOST_LONG = 1 << 14, 1000
-# What reading a record closely costs, in bytes of text.
-_BYTES_PER_RECORD, _USUAL_QUOTES, _QUOTES = 1280, 160, 8
-_SAMPLE, _CROWD = 64, 0.3
-_MOST_USERS = 1000
-_LONGEST_CLEAN = 256
-_REMEMBERED = frozenset({"secret", "pii"})
-SHORTEST_KNOWN = 6
-"""Shorter values are masked where they are found, and nowhere else."""
-SHORTEST_HALF, _LONGEST_HALF = 6, 512
-KNOWN = "known_value"
-"""The rule that finds what another found before."""
-CROWDED = "crowded"
-"""The rule of what was hidden without being looked at."""
-SURE = 0.8
-"""How sure a finding must be that lies across two texts: the seam may have made it."""
+__all__ = ["Redactor", "Setting"]
+# What reading costs, in bytes of text: a record, so many of its quotes, commas and brackets, so many of its texts.
+# About half a second of it may be saved up: what takes no longer is read, however dense it is, rather than hidden.
+_PRICE, _SAVED, _RECORD, _ELEMENTS, _LEAVES = 256, 10_000, 3, 48, 2
+_STRUCTURE = b'",[{'
+_FEWEST_LEAVES = 64
+# A list is sifted where it is so long.
+_LONG = 1 << 14
+_SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
+# So much of what was read is kept until it is masked.
+_MOST_SEEN = 24 << 20
 
 
-_T = TypeVar("_T")
-Record = tuple[bytes, JSON]
-"""JSON text, and what it means where that is known; no text for what has none."""
-
-
-class Setting(NamedTuple):
-    """What is masked, and how."""
-
-    profile: str
-    mark: Callable[[str, str], str]
-    """From a value and the rule that found it to what stands in its place."""
-    rules: Rules | None = None
-
-
-class Redactor:
+class Redactor(Looker):
     """Masks what its setting forbids, in the parts of one session; counts the values it masked, by rule."""
 
     def __init__(self, setting: Setting, masked: Counter[str] | None = None) -> None:
-        self.setting = setting
-        self.masked: Counter[str] = Counter() if masked is None else masked
-        self._leaves = Leaves()
+        super().__init__(setting, masked)
         self._leaves.sift = self._sifted
-        self._long: dict[bytes, list[Finding]] = {}
-        self._values: dict[str, str] = {}
-        self._known: Known | None = None
-        self._sorted: list[str] = []
-        self._beginnings: set[str] = set()
-        self._fuel, self._records, self._places = Fuel(), Fuel(_BYTES_PER_RECORD), Fuel(_BYTES_PER_RECORD)
+        self._seen: dict[bytes, Seen] = {}
+        self._seen_size = 0
+        self._refused: set[bytes] = set()
+        """What would have cost too much to read."""
+        self._records = Fuel(_PRICE, _SAVED)
         self.is_clean = True
         """Nothing was found in all that was learned; then it need not be looked at again."""
-        self._settled = 0
-        self._marked: set[str] = set()
         self._guard = Lock()
 
     def learn(self, values: Iterable[JSON], path: str | None = None) -> int:
         """Go through values without masking them: what is found in one is then known in all. Returns how many."""
-        return self.learn_records(((_spelled(value), value) for value in values), itemgetter(1), path)
-
-    def learn_lines(self, lines: Iterable[bytes], value_of: Callable[[bytes], JSON], path: str | None = None) -> int:
-        """The same for records of which only the JSON text is at hand; those that may hold something are read."""
-        return self._learn(batches(lines, len), list, value_of, path)
-
-    def learn_records(
-        self, records: Iterable[Record], value_of: Callable[[Record], JSON], path: str | None = None
-    ) -> int:
-        """The same for records of which the JSON text is at hand."""
-        return self._learn(batches(records, lambda record: len(record[0])), _texts, value_of, path)
-
-    def _learn(
-        self,
-        lots: Iterable[list[_T]],
-        texts_of: Callable[[list[_T]], list[bytes]],
-        value_of: Callable[[_T], JSON],
-        path: str | None,
-    ) -> int:
         path = path if path is not None and is_credential_file(path) else None
         count = 0
-        for batch in lots:
+        for batch in batches(((_spelled(value), value) for value in values), lambda record: len(record[0])):
             count += len(batch)
-            texts = texts_of(batch)
-            if self._is_crowd(texts, path):
-                self.is_clean = False
-                continue
-            held = self._worth(texts, self._held(texts, path))
-            for spans in self._look([self._leaves.collect(value_of(batch[number]), path) for number in held]):
-                if spans:
-                    self.is_clean = False
-                    self._remember(spans)
-            self.is_clean = self.is_clean and not self.placed(texts)
-        self._settle()
+            texts = [text for text, _ in batch]
+            collected = [self._leaves.collect(batch[number][1], path) for number in self._held(texts, path)]
+            for spans in self._look(collected):
+                self._note(spans)
+            self._note_places(texts)
+        self.settle()
         return count
+
+    def learn_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> None:
+        """The same for a part of a file: lines that are records each, or, not `apart`, one text. Then `settle`."""
+        path = path if path is not None and is_credential_file(path) else None
+        if self._is_crowd(text, path, apart):
+            self.is_clean = False
+            self._refused.add(_digest(text))
+            return
+        for spans in self._spans_in(text, path, apart):
+            self._learn_some([text[start:end] for start, end in spans], path)
+        self._note_places([text])
+
+    def _learn_some(self, raws: list[bytes], path: str | None) -> None:
+        for raw, seen in zip(raws, self._looked(raws, path), strict=True):
+            if seen is None:
+                self.is_clean = False
+                self._refused.add(_digest(raw))
+                continue
+            self._note(seen.spans)
+            if path is None and self._seen_size < _MOST_SEEN:
+                self._seen_size += len(raw)
+                self._seen[_digest(raw)] = seen
+
+    def _looked(self, raws: Sequence[bytes], path: str | None) -> Iterator[Seen | None]:
+        """Records that are read and looked at together; None for what that would cost too much for."""
+        read = [self._read(raw, path) for raw in raws]
+        looked = iter(self._look([texts for texts, _ in filter(None, read)]))
+        for each in read:
+            yield Seen(each[0], next(looked), each[1]) if each else None
+
+    def _note(self, spans: Spans) -> None:
+        if spans:
+            self.is_clean = False
+            self._remember(spans)
+
+    def _note_places(self, texts: Iterable[bytes]) -> None:
+        if self.is_clean and self._sieve is not None and any(map(self._sieve.names_machine, texts)):
+            self.is_clean = False
 
     def held(self, texts: Sequence[bytes], path: str | None = None) -> Iterator[int]:
         """The numbers of those of some records, given as JSON text, that must be looked at; the others hold nothing.
 
         A record may tell which file a later one comes from: each is to be looked at before the next is asked for.
         """
-        placed = self.placed(texts) if path is None else set()
+        sieve = self._sieve
+        placed = {n for n, text in enumerate(texts) if sieve.names_machine(text)} if sieve and path is None else set()
         read = self._held(texts, path)
         yield from sorted(placed | set(read)) if placed else read
 
@@ -141,46 +126,76 @@ class Redactor:
             yield from range(len(texts))
             return
         held = sieve.held(texts, self._fuel, self._known, cut=bool(self._values))
-        paths = self._leaves.paths
         for number, text in enumerate(texts):
-            if number in held or not text or (paths and any(call in paths for call in calls(text))):
+            if number in held or not text or self._answers(text):
                 yield number
 
-    def placed(self, texts: Sequence[bytes]) -> set[int]:
-        """The numbers of those that may name the person's machine."""
-        sieve = self._sieve
-        return sieve.placed(texts) if sieve is not None else set()
+    def _answers(self, text: bytes) -> bool:
+        """True where a record has to do with a call that was about a credential file."""
+        return bool(self._leaves.paths) and any(True for _ in call_places(text, self._leaves.paths))
 
-    def _is_crowd(self, texts: Sequence[bytes], path: str | None) -> bool:
-        """True where most of some records hold signs, and there are more of them than can be read closely."""
-        count = len(texts)
-        self._records.earn(sum(map(len, texts)))
-        sieve = self._sieve
-        if sieve is None or path is not None or count < _SAMPLE or self._records.covers(count):
-            return False
-        sample = texts[:: count // _SAMPLE][:_SAMPLE]
-        part = sieve.crowd(sample, count, self._fuel, self._known, cut=bool(self._values))
-        return part > _CROWD and not self._records.covers(int(count * part))
-
-    def _worth(self, texts: Sequence[bytes], numbers: Iterable[int]) -> Iterator[int]:
-        """The numbers of those that are read closely. Where there are too many of them, the rest are hidden whole."""
-        if self._sieve is None:
-            yield from numbers
+    def _spans_in(self, text: bytes, path: str | None, apart: bool) -> Iterator[list[Span]]:
+        """Where the records stand in a stretch that must be read; then those that answer calls met in them."""
+        if not apart:
+            if any(True for _ in self._held([text], path)):
+                yield [(0, len(text))]
             return
-        for number in numbers:
-            if self._records.left <= 0 and len(texts) > 1:
-                self.is_clean = False
-                continue
-            # One with many texts is worth as much as several.
-            self._records.spend(1 + max(0, texts[number].count(b'"') - _USUAL_QUOTES) // _QUOTES)
-            yield number
+        sieve = None if path is not None else self._sieve
+        if sieve is None:
+            yield _all_lines(text)
+            return
+        spans = sieve.lines(text, self._fuel, self._known, cut=bool(self._values))
+        met = set(spans)
+        while True:
+            if spans:
+                yield spans
+            calls = call_places(text, self._leaves.paths) if self._leaves.paths else ()
+            spans = sorted({line_around(text, place) for place in calls} - met)
+            if not spans:
+                return
+            met.update(spans)
+
+    def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
+        """True where so many of some lines hold signs that to read these would cost too much."""
+        self._records.earn_for(len(text))
+        sieve, count = self._sieve, text.count(b"\n")
+        if sieve is None or path is not None or not apart or count < _SAMPLE or self._records.covers(_RECORD * count):
+            return False
+        places = range(0, len(text), len(text) // _SAMPLE + 1)
+        sample = [text[start:end] for start, end in dict.fromkeys(line_around(text, place) for place in places)]
+        part = sieve.crowd(sample, count, self._fuel, self._known, cut=bool(self._values))
+        signed = int(count * part)
+        return not self._records.covers(_RECORD * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
+
+    def _read(self, raw: bytes, path: str | None) -> tuple[Collected, bool] | None:
+        """The texts of a record, and whether it is one; None where they cannot be paid for.
+
+        With rules of a person's own, and in credential files, any price is paid.
+        """
+        if self._sieve is None or path is not None:
+            value = _value(raw)
+            return self._leaves.collect(value, path), type(value) is str
+        records = self._records
+        is_json = raw.lstrip()[:1] in (b"{", b"[")
+        elements = len(raw) - len(raw.translate(None, _STRUCTURE)) + 2 * (raw.count(b"[") + raw.count(b"{"))
+        cost = _RECORD + (elements // _ELEMENTS if is_json else 0)
+        if not records.covers(cost):
+            return None
+        records.spend(cost)
+        value = _value(raw)
+        texts = self._leaves.collect_some(value, path, max(_FEWEST_LEAVES, records.looks * _LEAVES))
+        if texts is None:
+            records.spend(records.looks)
+            return None
+        records.spend(self._leaves.cost // _LEAVES)
+        return texts, type(value) is str
 
     def _sifted(self, items: list[JSON]) -> list[JSON]:
         """The items that may hold something; all, where one may tell that another comes from a credential file."""
         texts = list(map(_spelled, items))
         if self._leaves.paths or sum(map(len, texts)) < _LONG:
             return items
-        held = list(self.held(texts))
+        held = list(self._held(texts, None))
         return items if any(names_file(texts[number]) for number in held) else [items[number] for number in held]
 
     def value(self, value: JSON, path: str | None = None) -> JSON:
@@ -212,53 +227,73 @@ class Redactor:
             masked.append(changes.get(text, text) if value is MISSING or not changes else splice(text, changes))
         return masked
 
-    def changed(self, batch: Sequence[bytes], path: str | None = None) -> dict[int, bytes]:
-        """Those of some records that change, by number: JSON text in, JSON text out."""
-        if self._is_crowd(batch, path):
-            return dict(enumerate(self._hidden(batch)))
-        held = list(self._held(batch, path))
-        read = list(self._worth(batch, held))
-        texts = [_text(batch[number]) for number in read]
-        masked = dict(zip(read, map(_bytes, self.lines(texts, path)), strict=True))
-        rest = [number for number in held if number not in masked]
-        masked |= zip(rest, self._hidden([batch[number] for number in rest]), strict=True)
-        placed = sorted((self.placed(batch) if path is None else set()) - masked.keys())
-        masked |= zip(placed, self._all_without_places([batch[number] for number in placed]), strict=True)
-        return {number: text for number, text in masked.items() if text != batch[number]}
+    def masked_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> Iterator[tuple[bytes, bytes]]:
+        """A stretch of a file in pieces, each as it is and as it is masked; a record that changed is one by itself."""
+        path = path if path is not None and is_credential_file(path) else None
+        if self.setting.profile == "none":
+            yield text, text
+        elif self._is_crowd(text, path, apart) or (self._refused and _digest(text) in self._refused):
+            yield text, self._hidden(text)
+        else:
+            changed: dict[Span, bytes] = {}
+            for spans in self._spans_in(text, path, apart):
+                raws = [text[start:end] for start, end in spans]
+                changed |= zip(spans, self._masked_some(raws, path), strict=True)
+            yield from self._pieces(text, changed, path)
 
-    def _all_without_places(self, records: list[bytes]) -> list[bytes]:
-        """Records that hold nothing else, without what names the machine: they need not be read for that."""
-        self._places.earn(sum(map(len, records)))
-        joined = with_users(BORDER.join(records), self._users).split(BORDER)
-        texts = joined if len(joined) == len(records) else [with_users(record, self._users) for record in records]
-        others = sorted(placed_otherwise(texts))
-        paid = others[: self._places.looks]
-        self._places.spend(len(paid))
-        quick = {number: self._without_places(texts[number]) for number in paid}
-        close = [number for number, text in quick.items() if text is None]
-        for number, line in zip(close, self.lines([_text(texts[number]) for number in close]), strict=True):
-            quick[number] = _bytes(line)
-        rest = others[len(paid) :]
-        hidden = self._hidden([texts[number] for number in rest])
-        for number, text in (*quick.items(), *zip(rest, hidden, strict=True)):
-            texts[number] = texts[number] if text is None else text
-        return texts
+    def _pieces(self, text: bytes, changed: dict[Span, bytes], path: str | None) -> Iterator[tuple[bytes, bytes]]:
+        """What was read, as it is now, and what lies between, without what names the machine."""
+        spans = sorted(changed)
+        borders = [0, *[place for span in spans for place in span], len(text)]
+        between = [text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
+        placed = between
+        if path is None and self._sieve is not None and any(map(self._sieve.names_machine, between)):
+            placed = self._placing.masked(between, self._line_read, self._hidden)
+        for number, span in enumerate(spans):
+            yield between[number], placed[number]
+            yield text[span[0] : span[1]], changed[span]
+        yield between[-1], placed[-1]
 
-    def _without_places(self, record: bytes) -> bytes | None:
-        """None for a record that must be read."""
-        hits = self._rules.places(record, Fuel())
-        if hits is None or any(hit.rule == CROWDED for hit in hits):
-            return None
-        pieces, last = [], 0
-        for start, end, rule, _ in hits:
-            pieces += [record[last:start], self._mark(_text(record[start:end]), rule).encode()]
-            last = end
-        return b"".join([*pieces, record[last:]])
+    def _masked_some(self, raws: list[bytes], path: str | None) -> list[bytes]:
+        """Records, masked. What was read before is looked at again only for what is known since."""
+        seen = {raw: each for raw in raws if path is None and (each := self._seen.get(_digest(raw)))}
+        seen = {raw: each for raw, each in seen.items() if not self._answers(raw)}
+        touched = self._with_known([raw for raw, each in seen.items() if not each.texts.cut])
+        again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut]
+        spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
+        fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen and _digest(raw) not in self._refused]
+        looked = dict(zip(fresh, self._looked(fresh, path), strict=True))
+        masked = []
+        for raw in raws:
+            each = seen.get(raw) or looked.get(raw)
+            masked.append(self._spliced(raw, each, spans.get(raw, each.spans)) if each else self._hidden(raw))
+        return masked
 
-    def _hidden(self, records: Sequence[bytes]) -> list[bytes]:
-        """Records with every text hidden that may be a secret, without being looked at."""
-        self.masked[CROWDED] += len(records)
-        return self._hide(records) if records else []
+    def _with_known(self, raws: list[bytes]) -> set[bytes]:
+        """Those of some records that may hold a known value."""
+        if self._known is None:
+            return set()
+        if len(raws) == 1:
+            return set(raws)
+        text = b"".join(raws)
+        return {text[start:end] for start, end in touched_by(self._known.finds, text)}
+
+    def _spliced(self, raw: bytes, seen: Seen, spans: Spans) -> bytes:
+        changes = self._applied(spans, seen.texts) if spans else {}
+        if not changes:
+            return raw
+        text = _text(raw)
+        return _bytes(changes.get(text, text) if seen.is_text else splice(text, changes))
+
+    def _line_read(self, raw: bytes) -> bytes:
+        """A line that must be read to tell what names the machine."""
+        seen = next(self._looked([raw], None))
+        return self._spliced(raw, seen, seen.spans) if seen else self._hidden(raw)
+
+    def _hidden(self, text: bytes) -> bytes:
+        """Lines with every text hidden that may be a secret, without being looked at."""
+        self.masked[CROWDED] += text.count(b"\n") or 1
+        return self._hide(text)
 
     def once(self, value: JSON) -> JSON:
         """A value that stands alone: learned from, then masked."""
@@ -272,41 +307,20 @@ class Redactor:
         return masked
 
     @cached_property
-    def _users(self) -> Mapping[bytes, bytes]:
-        """What stands in the place of users, by their names."""
-        return _Shown(self._user)
+    def _placing(self) -> Placing:
+        return Placing(self._rules, self._mark, self._one_of_many)
 
-    def _user(self, user: bytes) -> bytes:
-        if len(self._users) >= _MOST_USERS:
-            self.masked[CROWDED] += 1
-            return self._crowd_marker
-        return self._mark(_text(user), "user_name").encode() if self._rules.hides_user(user) else user
+    def _one_of_many(self) -> bytes:
+        self.masked[CROWDED] += 1
+        return self._crowd_marker
 
     @cached_property
-    def _hide(self) -> Callable[[Sequence[bytes]], list[bytes]]:
+    def _hide(self) -> Callable[[bytes], bytes]:
         return hider(self._crowd_marker)
 
     @cached_property
     def _crowd_marker(self) -> bytes:
         return self.setting.mark("", CROWDED).encode()
-
-    @property
-    def values(self) -> Mapping[str, str]:
-        """Every value that was found, with the rule that found it first."""
-        return self._values
-
-    @property
-    def version(self) -> str:
-        """That of the rules."""
-        return self._rules.version
-
-    @property
-    def _sieve(self) -> Sieve | None:
-        return self._rules.sieve(kinds_of(self.setting.profile))
-
-    @property
-    def _rules(self) -> Rules:
-        return self.setting.rules or standard()
 
     def stamp(self) -> dict[str, JSON]:
         """What a document says of its redaction."""
@@ -325,136 +339,6 @@ class Redactor:
         [spans] = self._look([texts])
         return self._applied(spans, texts) if spans else {}
 
-    def _applied(self, spans: dict[str, list[Finding]], texts: Collected) -> dict[str, str]:
-        changes = {text: apply(text, found, self._mark) for text, found in spans.items()}
-        for text in reversed(texts.nested):
-            if (spliced := splice(text, changes)) != text:
-                changes[text] = spliced
-        return changes
-
-    def _look(self, values: Sequence[Collected]) -> list[dict[str, list[Finding]]]:
-        """The findings in each text, for each of some values. All texts are searched as one."""
-        numbers: dict[tuple[str, str | None], int] = {}
-        for leaves in values:
-            for text, before, behind, path in leaves.found:
-                numbers.setdefault((before + text + behind, path), len(numbers))
-            for joint in leaves.joints:
-                numbers.setdefault((whole(joint), None), len(numbers))
-        found = self._scan(numbers) if numbers else {}
-        looked = [self._spans(leaves, numbers, found) for leaves in values]
-        if len(self._leaves.clean) > _MOST_CLEAN:
-            self._leaves.clean.clear()
-        return looked
-
-    def _spans(
-        self, leaves: Collected, numbers: Mapping[tuple[str, str | None], int], found: Mapping[int, list[Finding]]
-    ) -> dict[str, list[Finding]]:
-        """What was found in the texts of one value."""
-        spans: dict[str, list[Finding]] = {}
-        clean = self._leaves.clean
-        for text, before, behind, path in leaves.found:
-            number = numbers[before + text + behind, path]
-            if number in found:
-                add(spans, text, within(found[number], len(before), len(text)))
-            elif path is None and not before and len(text) <= _LONGEST_CLEAN:
-                clean.add(text)
-        for joint in leaves.joints:
-            for finding in found.get(numbers[whole(joint), None], ()):
-                self._spread(spans, joint, finding)
-        for text in leaves.cut if self._values else ():
-            half = self._half(text)
-            if half is not None:
-                add(spans, text, [half])
-                clean.discard(text)
-        return spans
-
-    def _scan(self, numbers: Mapping[tuple[str, str | None], int]) -> dict[int, list[Finding]]:
-        """The findings of texts by their number; each may come from a credential file."""
-        long = {number: self._in_long(*key) for key, number in numbers.items() if len(key[0]) >= _LONG}
-        paths = {number: path for (_, path), number in numbers.items() if path is not None and number not in long}
-        texts = ["" if number in long else text for (text, _), number in numbers.items()]
-        kinds = kinds_of(self.setting.profile)
-        found = self._rules.findings(texts, kinds, known=self._known, paths=paths, fuel=self._fuel)
-        return found | {number: findings for number, findings in long.items() if findings}
-
-    def _in_long(self, text: str, path: str | None) -> list[Finding]:
-        """The findings of a long text, which is searched for signs only once, and then for what is known since."""
-        key = blake2b(to_bytes(text), digest_size=20, key=(path or "").encode("utf-8", "replace")[:64]).digest()
-        found = self._long.get(key)
-        if found is None:
-            paths = {0: path} if path is not None else None
-            kinds = kinds_of(self.setting.profile)
-            found = self._rules.findings([text], kinds, paths=paths, fuel=self._fuel).get(0, [])
-            if len(self._long) < _MOST_LONG:
-                self._long[key] = found
-        return self._rules.with_known(text, found, self._known) if self._known else found
-
-    def _spread(self, spans: dict[str, list[Finding]], joint: Joint, finding: Finding) -> None:
-        """Deal a finding in joined texts out to them."""
-        parts = list(parts_of(joint, finding))
-        if not joint.is_seam or (len(parts) > 1 and finding.confidence >= SURE):
-            for text, part in parts:
-                add(spans, text, [part])
-
-    def _half(self, text: str) -> Finding | None:
-        """A known value of which only the beginning stands at the end of a text, as somebody cut it there."""
-        whole = text.rstrip(".… ")
-        for start in range(max(0, len(whole) - _LONGEST_HALF), len(whole) - SHORTEST_HALF + 1):
-            if whole[start : start + SHORTEST_HALF] in self._beginnings:
-                half = whole[start:]
-                number = bisect_left(self._sorted, half)
-                if number < len(self._sorted) and self._sorted[number].startswith(half):
-                    return Finding(start, len(whole), self._values[self._sorted[number]], "secret", 1.0)
-        return None
-
-    def marker(self, value: str, rule: str) -> str:
-        """The marker of a value; what was found before keeps the name it got then."""
-        return self.setting.mark(value, self._values.get(value, rule))
-
-    def _mark(self, value: str, rule: str) -> str:
-        if value not in self._marked:
-            self._marked.add(value)
-            self.masked[self._values.get(value, rule)] += 1
-        return self.marker(value, rule)
-
-    def _remember(self, spans: dict[str, list[Finding]]) -> None:
-        for text, found in spans.items():
-            for finding in found:
-                value = text[finding.start : finding.end]
-                if (
-                    finding.kind in _REMEMBERED
-                    and finding.rule not in (KNOWN, CROWDED)
-                    and len(value) >= SHORTEST_KNOWN
-                ):
-                    self._values.setdefault(value, finding.rule)
-
-    def _settle(self) -> None:
-        """From here on everything that was learned is known."""
-        new = list(islice(self._values, self._settled, None))
-        if not new:
-            return
-        self._settled = len(self._values)
-        if self._known is None:
-            self._known = Known()
-        self._known.add(new)
-        # Already sorted but for the new ones, which is quick.
-        self._sorted = sorted(self._sorted + new)
-        self._beginnings.update(value[:SHORTEST_HALF] for value in new)
-        self._leaves.clean.clear()
-
-
-class _Shown(dict[bytes, bytes]):
-    """Values as they are to be shown, each worked out once."""
-
-    def __init__(self, show: Callable[[bytes], bytes]) -> None:
-        self._show = show
-
-    def __missing__(self, value: bytes) -> bytes:
-        shown = self._show(value)
-        if len(self) < _MOST_USERS:
-            self[value] = shown
-        return shown
-
 
 def _spelled(value: JSON) -> bytes:
     """The JSON text of a value; nothing where it has none."""
@@ -464,28 +348,23 @@ def _spelled(value: JSON) -> bytes:
         return b""
 
 
-def _texts(records: list[Record]) -> list[bytes]:
-    return [text for text, _ in records]
+def _digest(raw: bytes) -> bytes:
+    return blake2b(raw, digest_size=16).digest()
+
+
+def _all_lines(text: bytes) -> list[Span]:
+    ends = list(accumulate(map(len, BytesIO(text))))
+    return list(zip([0, *ends], ends, strict=False))
 
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
+def _value(raw: bytes) -> JSON:
+    value = read(_text(raw)) if raw.lstrip()[:1] in (b"{", b"[") else MISSING
+    return _text(raw) if value is MISSING else value
+
+
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def batches(records: Iterable[_T], size_of: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Records in lists that are worth one search."""
-    rest = iter(records)
-    while some := list(islice(rest, _FEW)):
-        size = sum(map(size_of, some))
-        # Short ones are taken many at a time.
-        while size <= _BATCH:
-            more = list(islice(rest, min(_MANY, len(some) * (_BATCH - size) // (size + 1) + 1)))
-            if not more:
-                break
-            some += more
-            size += sum(map(size_of, more))
-        yield some

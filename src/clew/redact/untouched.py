@@ -56,17 +56,22 @@ class Key(NamedTuple):
     holds_time: bool
     names_secret: bool
     is_cut: bool
+    may_leave: bool
+    """It says that what stands under it may be no words."""
 
 
 @lru_cache(maxsize=4096)
 def told_by(key: str) -> Key:
     """What a key says; asked for every text, so it is worked out once."""
+    holds_id, is_sealed = _ID_KEY.search(key) is not None, key in _SEALED_KEYS
+    holds_time = key.endswith(("time", "stamp", "_at", "Time", "At", "date", "Date"))
     return Key(
-        _ID_KEY.search(key) is not None,
-        key in _SEALED_KEYS,
-        key.endswith(("time", "stamp", "_at", "Time", "At", "date", "Date")),
+        holds_id,
+        is_sealed,
+        holds_time,
         _NAMES_SECRET.search(key) is not None,
         key in CUT_KEYS,
+        holds_id or is_sealed or holds_time,
     )
 
 

@@ -27,19 +27,20 @@ _LEVELS: dict[Voice, dict[str, int]] = {
     "reply": {**dict.fromkeys(_SAID, CONVERSATION), "tool_use": ACTIONS},
     "boundary": dict.fromkeys(_SAID, CONVERSATION),
 }
-_NOTHING: dict[str, int] = {}
+_NOTHING: dict[str, JSON] = {}
 
 
 def voice(message: dict[str, JSON], *, in_subagent: bool = False) -> Voice:
     """Who speaks in a message. In a sub-agent's own session its task is the prompt."""
-    metadata = message.get("metadata") or {}
+    metadata = message.get("metadata") or _NOTHING
     if metadata.get("is_sidechain") and not in_subagent:
         return "aside"
     if metadata.get("is_compact_summary"):
         return "summary"
-    if message["role"] == "assistant":
+    role = message["role"]
+    if role == "assistant":
         return "reply"
-    if message["role"] == "system":
+    if role == "system":
         is_boundary = metadata.get("logical_parent_uuid") is not None and message.get("parent_uuid") is None
         return "boundary" if is_boundary else "injected"
     for block in message["content"]:
@@ -60,9 +61,11 @@ def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JS
 
 def level_of(block: dict[str, JSON], speaker: Voice) -> int:
     """The first level that shows a block."""
-    if block["type"] == "tool_result" and speaker == "result":
+    kind = block["type"]
+    if kind == "tool_result" and speaker == "result":
         return result_level(block)
-    return _LEVELS.get(speaker, _NOTHING).get(block["type"], FULL)
+    level: int = _LEVELS.get(speaker, _NOTHING).get(kind, FULL)
+    return level
 
 
 def result_level(block: dict[str, JSON]) -> int:

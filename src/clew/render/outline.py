@@ -7,6 +7,7 @@ branch of each message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
 
 import msgspec
@@ -124,14 +125,21 @@ def subagent_note(subagent: Subagent) -> Note:
 def clock(timestamp: JSON) -> str | None:
     """A message's time to the minute, in UTC; as it is where it cannot be read."""
     if type(timestamp) is str and len(timestamp) in (20, 24) and timestamp[-1] == "Z" and timestamp[10] == "T":
-        # The usual spelling need not be taken apart.
-        day, time = timestamp[:10], timestamp[11:16]
-        if day.replace("-", "").isdecimal() and time.replace(":", "").isdecimal():
-            return f"{day} {time}"
+        # The usual spelling need not be taken apart, nor the same minute twice.
+        minute = _minute(timestamp[:16])
+        if minute is not None:
+            return minute
     stamp = parse_time(timestamp)
     if stamp is not None:
         return stamp.strftime("%Y-%m-%d %H:%M")
     return timestamp if isinstance(timestamp, str) else None
+
+
+@lru_cache(1024)
+def _minute(text: str) -> str | None:
+    day, time = text[:10], text[11:]
+    is_usual = day.replace("-", "").isdecimal() and time.replace(":", "").isdecimal()
+    return f"{day} {time}" if is_usual else None
 
 
 class _Outline:
@@ -148,44 +156,44 @@ class _Outline:
         self.todos: list[Todo] = []
 
     def message(self, entry: Joined) -> list[Part]:
-        message = entry.message
+        if self.branching is None:
+            return self._said(entry)
+        self.branching.see(entry.message)
+        shown = self._said(entry)
+        fork = self.branching.forks.fork(entry.message["index"])
+        if fork is not None and fork.level <= self.deepest:
+            shown.append(fork)
+        return shown
+
+    def _said(self, entry: Joined) -> list[Part]:
+        message, moved = entry.message, entry.moved
         content = message["content"]
-        shown: list[Part] = []
-        if self.branching is not None:
-            self.branching.see(message)
-        if len(entry.moved) == len(content):
+        if len(moved) == len(content):
             # All of it stands with the calls that it answers.
-            return self._fork(message, shown)
+            return []
         speaker = voice(message, in_subagent=self.in_subagent)
+        shown: list[Part] = []
         for place, block in enumerate(content):
             level = level_of(block, speaker)
-            if level <= self.deepest and place not in entry.moved:
+            if level <= self.deepest and place not in moved:
                 self._block(shown, block, speaker, level, entry, place)
         if not shown:
-            return self._fork(message, shown)
+            return shown
         level = shown[0].level if len(shown) == 1 else min([part.level for part in shown])
         if speaker == "boundary":
             self.reply = None
-            shown = [Divider(message["index"], clock(message.get("timestamp")), level)]
-        else:
-            shown.insert(0, self._section(message, speaker, level))
-        return self._fork(message, shown)
-
-    def _fork(self, message: dict[str, JSON], shown: list[Part]) -> list[Part]:
-        if self.branching is not None:
-            fork = self.branching.forks.fork(message["index"])
-            if fork is not None and fork.level <= self.deepest:
-                shown.append(fork)
-        return shown
+            return [Divider(message["index"], clock(message.get("timestamp")), level)]
+        return [self._section(message, speaker, level), *shown]
 
     def _section(self, message: dict[str, JSON], speaker: Voice, level: int) -> Part:
         metadata = message.get("metadata") or {}
         index: int = message["index"]
-        reply = metadata.get("message_id") if message["role"] == "assistant" else None
+        role = message["role"]
+        reply = metadata.get("message_id") if role == "assistant" else None
         if reply is not None and reply == self.reply:
             return Continued(index, level)
         self.reply = reply
-        who = "tool" if speaker == "result" else message["role"]
+        who = "tool" if speaker == "result" else role
         marks: tuple[str, ...] = (_MARKS[speaker],) if speaker in _MARKS else ()
         model = (metadata.get("model") or {}).get("name")
         if model and model != self.model:
@@ -238,15 +246,17 @@ class _Outline:
             shown.append(Injected(words, "Injected by the agent", level))
 
     def _call(self, block: dict[str, JSON], level: int, answer: Answer | None) -> Call:
-        name = block.get("tool_name") or "unnamed tool"
         note, pieces, todos = call_pieces(block.get("input"), self.todos)
         if todos is not None:
             self.todos = todos
         result = None
-        if answer is not None and result_level(answer.block) <= self.deepest:
-            result = self._result(answer.message["index"], answer.block, result_level(answer.block), None)
-        link = self.links.get(block.get("tool_id"))
-        return Call(name, note, pieces, result, _subagent(link) if link is not None else None, level)
+        if answer is not None:
+            returned, depth = answer.block, result_level(answer.block)
+            if depth <= self.deepest:
+                result = self._result(answer.message["index"], returned, depth, None)
+        link = self.links.get(block.get("tool_id")) if self.links else None
+        subagent = _subagent(link) if link is not None else None
+        return Call(block.get("tool_name") or "unnamed tool", note, pieces, result, subagent, level)
 
     def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
         output = block.get("output")

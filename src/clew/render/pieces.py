@@ -29,26 +29,30 @@ _DONE = "completed"
 def call_pieces(arguments: JSON, before: list[Todo]) -> tuple[str | None, tuple[Piece, ...], list[Todo] | None]:
     """What a call says of itself, its pieces, and its task list, if it has one; `before` is the list as it stood."""
     asked = action(arguments)
-    return asked.note, tuple(_pieces(asked, before)), asked.todos
-
-
-def _pieces(asked: Action, before: list[Todo]) -> Iterator[Piece]:
+    pieces: list[Piece] = []
     if asked.command is not None:
-        yield Command(asked.command, asked.folder)
+        pieces.append(Command(asked.command, asked.folder))
+    elif asked.changes or asked.content is not None:
+        pieces += _written(asked)
+    if asked.todos is not None:
+        pieces.append(tasks(before, asked.todos))
+    path = asked.path if asked.content is None else None
+    if asked.rest or path is not None:
+        pieces += _arguments(path, asked.rest)
+    if asked.other is not None:
+        pieces.append(Code(asked.other) if isinstance(asked.other, str) else json_code(asked.other))
+    return asked.note, tuple(pieces), asked.todos
+
+
+def _written(asked: Action) -> Iterator[Piece]:
+    """Changes to files, or a whole file."""
     for change in asked.changes:
         yield Diff(change.lines, change.path)
     if asked.content is not None:
         yield Code(asked.content, language_of(asked.path), asked.path)
-    if asked.todos is not None:
-        yield tasks(before, asked.todos)
-    path = asked.path if asked.content is None else None
-    if asked.rest or path is not None:
-        yield from _arguments(path, asked.rest)
-    if asked.other is not None:
-        yield Code(asked.other) if isinstance(asked.other, str) else json_code(asked.other)
 
 
-def _arguments(path: str | None, rest: dict[str, JSON]) -> Iterator[Piece]:
+def _arguments(path: str | None, rest: dict[str, JSON]) -> list[Piece]:
     pairs: list[tuple[str, str]] = [("file", path)] if path is not None else []
     larger: list[Piece] = []
     for key, value in rest.items():
@@ -61,9 +65,7 @@ def _arguments(path: str | None, rest: dict[str, JSON]) -> Iterator[Piece]:
             pairs.append((key, str(value).lower() if isinstance(value, bool) else str(value)))
         else:
             larger.append(json_code(value, title=key))
-    if pairs:
-        yield Fields(tuple(pairs))
-    yield from larger
+    return [Fields(tuple(pairs)), *larger] if pairs else larger
 
 
 def tasks(before: list[Todo], after: list[Todo]) -> Tasks:

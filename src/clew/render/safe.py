@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 # One character class, because the search for it runs at full speed through plain text.
 _UNSAFE = re.compile(
@@ -10,10 +11,11 @@ _UNSAFE = re.compile(
     r"\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_EMOJI_OR_JOINED = re.compile(
+# These are compiled when they are asked for the first time: large classes take long, and few texts need them.
+_EMOJI_OR_JOINED = (
     "[\u203c-\u3299\ufe0f\U0001f000-\U0001faff\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1820-\u18af]"
 )
-_IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_IDEOGRAPH = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 _JOINERS = "\u200c\u200d"
 # How unsafe characters begin in UTF-8. What is left of a text when plain ASCII is deleted is next to nothing, so that
 # looking there first is many times quicker than to look at every character.
@@ -30,14 +32,15 @@ def visible(text: str) -> str:
     return text if is_plain(text) else _spelled(text)
 
 
-def visible_bytes(text: str) -> bytes:
-    """The same in UTF-8."""
+def visible_bytes(texts: Iterable[str]) -> bytes:
+    """The same of many texts together, in UTF-8; a text with wide characters does not make the others wide."""
+    pieces = list(texts)
     try:
-        encoded = text.encode()
+        encoded = b"".join([piece.encode() for piece in pieces])
     except UnicodeEncodeError:
-        return _spelled(text).encode()
+        return _spelled("".join(pieces)).encode()
     left = encoded.translate(None, _PLAIN)
-    return encoded if not left or _MAYBE_UNSAFE.search(left) is None else _spelled(text).encode()
+    return encoded if not left or _MAYBE_UNSAFE.search(left) is None else _spelled("".join(pieces)).encode()
 
 
 def is_plain(text: str) -> bool:
@@ -76,5 +79,5 @@ def _has_meaning(char: str, text: str, at: int) -> bool:
     """Joiners belong to emoji and to scripts that join letters, variation selectors to ideographs."""
     before, behind = text[at - 1 : at], text[at + 1 : at + 2]
     if char in _JOINERS:
-        return bool(_EMOJI_OR_JOINED.match(before) and _EMOJI_OR_JOINED.match(behind))
-    return "\U000e0100" <= char <= "\U000e01ef" and bool(_IDEOGRAPH.match(before))
+        return bool(re.match(_EMOJI_OR_JOINED, before) and re.match(_EMOJI_OR_JOINED, behind))
+    return "\U000e0100" <= char <= "\U000e01ef" and bool(re.match(_IDEOGRAPH, before))

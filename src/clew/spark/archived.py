@@ -46,18 +46,22 @@ class Files:
             self._homes.setdefault(file.version.place, {})[str(_posix(file.path))] = file
         self._names = {home: list(files) for home, files in self._homes.items()}
 
-    def of(self, session: ArchivedSession) -> dict[str, bytes]:
-        """The bytes of a session's own files, and of those that its agent looks at to read it."""
-        main = session.files[0]
-        wanted = [file for file in session.files if file.role in _OWN]
-        found = {file.path: file.read() for file in (*wanted, *session.shared)}
-        agent = registry.get(session.agent)
+    def of(self, session: ArchivedSession) -> Iterator[tuple[str, bytes]]:
+        """The bytes of a session's own files, and of those that its agent looks at to read it, each in its turn."""
+        main, *more = [file for file in session.files if file.role in _OWN]
+        content = main.read()
+        others = {file.path: file for file in (*more, *session.shared, *self._beside(session, main, content))}
+        yield main.path, content
+        del content
+        for path, file in others.items():
+            if path != main.path:
+                yield path, file.read()
+
+    def _beside(self, session: ArchivedSession, main: ArchivedFile, content: bytes) -> Iterator[ArchivedFile]:
+        agent, home = registry.get(session.agent), main.version.place
         if isinstance(agent, LooksBeside):
-            home = main.version.place
-            for name in agent.beside(_posix(main.path), found[main.path], self._names[home]):
-                other = self._homes[home][name]
-                found.setdefault(other.path, other.read())
-        return found
+            for name in agent.beside(_posix(main.path), content, self._names[home]):
+                yield self._homes[home][name]
 
 
 def _relative(session: ArchivedSession, files: list[ArchivedFile], role: str) -> Iterator[str]:

@@ -16,11 +16,13 @@ import pyarrow as pa
 
 from clew.archive.sessions import files, opened, sessions
 from clew.lake.layout import MARKS, check_marks, mark_name
-from clew.lake.stores import open_store
-from clew.lake.writing import BAD, Packer, Report, is_known, known_states
+from clew.lake.stores import absolute, open_store, patiently
+from clew.lake.writing import Packer, Report, is_known, known_states
 from clew.spark.archived import Files, meta_of
-from clew.tables.ingest import ingest
+from clew.spark.session import told
+from clew.tables.ingest import BAD, ingest
 from clew.tables.origin import Writer
+from clew.tables.unreadable import unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,12 +44,15 @@ class Task(NamedTuple):
 
 def run(spark: SparkSession, archive: Path, target: str, who: Writer, parts: int | None = None) -> Report:
     """Bring a lake up to date with an archive that all workers can read."""
+    # Workers are started in folders of their own.
+    archive, target = archive.absolute(), absolute(target)
     store = open_store(target)
     check_marks((one.name for one in store.list(f"{MARKS}/")), store.shown)
     task = Task(str(archive), target, who, parts or _parts(archive, spark.sparkContext.defaultParallelism))
     store.put(mark_name(), b"\n")
     numbers = spark.range(0, task.parts, 1, task.parts)
-    done = numbers.mapInArrow(partial(_worked, task), COLUMNS).collect()
+    with told("spark"):
+        done = numbers.mapInArrow(partial(_worked, task), COLUMNS).collect()
     return total(_report(row.asDict()) for row in done)
 
 
@@ -69,7 +74,7 @@ def _worked(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 def take_part(task: Task, number: int) -> Report:
     """One part of an archive into the lake."""
     store = open_store(task.target)
-    known = known_states(store, task.who.origin)
+    known = patiently(lambda: known_states(store, task.who.origin), store.shown)
     packer = Packer(store)
     sources = unchanged = 0
     with opened(Path(task.archive)) as reader:
@@ -83,7 +88,7 @@ def take_part(task: Task, number: int) -> Report:
             try:
                 packer.add(ingest(every.of(session), meta))
             except BAD as error:
-                packer.unreadable.append(f"{session.path}: {type(error).__name__}: {error}")
+                packer.unreadable.append(unreadable(session.path, error))
         packer.flush()
     return packer.report()._replace(sources=sources, unchanged=unchanged)
 

@@ -1,4 +1,4 @@
-"""Plain messages one right after the other: the quick way into the log, at little more than the cost of a write.
+"""Plain messages one right after the other: the quick way into the log, with little more to do than to write.
 
 The first message goes the usual way, which looks at everything: the lock, the end of the log, whether somebody waits.
 That holds for some milliseconds, as the lock is kept meanwhile, and time and surroundings hold for the rest of theirs.
@@ -11,6 +11,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Generator
+from functools import partial
 from types import GeneratorType
 from typing import NamedTuple, TypeAlias, cast
 
@@ -18,32 +19,43 @@ import msgspec
 from msgspec import UNSET
 
 from clew.io.records import MAX_LINE
+from clew.model.json import JSON
 from clew.store.context import Surroundings
 from clew.store.drafts import Draft, Receipt, State
+from clew.store.layout import OWN
 from clew.store.log import Log
 from clew.store.news import News
 from clew.store.stamps import FIRST, Times
 from clew.store.tree import MAIN
 from clew.store.wire import MESSAGES, MessageRecord
 
-OPEN_FOR = 10
+KEPT_FOR = 10
 """Milliseconds until somebody who waits for the lock is noticed."""
-_MOMENT = 0.00002
+OPEN_FOR = 1000
+"""Milliseconds until a message goes the usual way again, which renews the metadata where it is time to."""
+FEW, SELDOM = 4, 64
+"""Where fewer messages went the way, only every second one opens it, then every fourth, and at last every so many."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.00002, 0.001
 _encode, _join = msgspec.json.Encoder().encode, b"".join
 _OPENINGS = {kind: b'{"type":"%b","uuid":"' % kind.encode() for kind in MESSAGES}
 _PARENT, _NUMBER, _CLOSE = b'","parentUuid":"', b',"isSidechain":false,"metadata":{"clew":{"seq":', b"}}}\n"
 
 _Way: TypeAlias = "GeneratorType[Receipt | None, Draft, None]"
-"""Takes drafts and gives receipts, or None and nothing done. As it runs for one thread at a time, it needs no lock."""
+"""Takes drafts and gives receipts, or None and nothing done. As it runs for one thread at a time, it needs no guard."""
+
+
+class Ended(Exception):
+    """The way was open for long enough, or somebody else has written."""
 
 
 class Moment(NamedTuple):
-    """A millisecond, and how it is spelled between the parent and the words or the results of a message."""
+    """A millisecond, how it is spelled between the parent and the words or results of a message, and the folder."""
 
     since: float
     until: float
     words: bytes
     results: bytes
+    folder: str
 
 
 class Burst:
@@ -55,7 +67,8 @@ class Burst:
         session = _encode(log.path.parent.name)
         self._place = b'","sessionId":%b,"version":%b,"context":' % (session, _encode(version))
         self._way: _Way | None = None
-        self._last = self._opened = self._eased = -1
+        self._last = self._looked = self._opened = self._eased = -1
+        self._state, self._began, self._skipped, self._skips = State(), 0, 0, 1
         _BURSTS.add(self)
         self.add: Callable[[Draft], Receipt | None] = _closed
         """Append a message, if it is plain and the way is open; None, and nothing done, where not."""
@@ -66,34 +79,49 @@ class Burst:
         True means that the lock is kept from now on. A message that comes alone never keeps it.
         """
         milli = self.times.milli
-        follows, self._last = 0 <= milli - self._last <= OPEN_FOR, milli
+        follows, self._last = 0 <= milli - self._last <= KEPT_FOR, milli
         if not follows or state.branch != MAIN or not state.is_tip or self.news.first_prompt is None:
+            return False
+        self._skipped += 1
+        if self._skipped < self._skips:
             return False
         if not record.uuid.startswith(beginning) or not self.log.keep(self):
             return False
         todos = b',"todos":' + _encode(state.todos) if state.todos is not UNSET else b""
-        self._opened, self.log.is_hurried = milli, True
+        self._opened = self._looked = milli
+        self._state, self._began, self._skipped = state, state.seq, 0
         self._way = cast("_Way", _way(self, state, beginning, todos + _NUMBER))
         next(self._way)
         self.add = self._way.send
         return True
 
     def moment(self) -> Moment:
-        """Now; where the way was open for long enough, it is closed."""
+        """Now; raises where the way ends."""
         now, context = self.times.now(), self._surroundings.now()
         milli = self._last = self.times.milli
-        if not 0 <= milli - self._opened < OPEN_FOR:
-            self.log.is_hurried = False
+        if not 0 <= milli - self._looked < KEPT_FOR:
+            if not 0 <= milli - self._opened < OPEN_FOR or self.log.is_wanted():
+                raise Ended
+            self._looked = milli
+        if not self.log.is_as_left():
+            raise Ended
         self.news.later = now, context
         stamp = b'","timestamp":"%b%b%b,' % (now.encode(), self._place, _encode(context))
-        return Moment(milli / 1000, (milli + 1) / 1000, stamp + b'"message":', stamp + b'"toolResults":')
+        return Moment(milli / 1000, (milli + 1) / 1000, stamp + b'"message":', stamp + b'"toolResults":', context.cwd)
 
     def close(self) -> None:
         """For who holds the guard of the log."""
-        self.log.is_hurried, self.add = False, _closed
-        while self._way is not None and self._way.gi_running:
-            time.sleep(_MOMENT)
-        self._way = None
+        if self._way is None:
+            return
+        self.add, pause = _closed, _FIRST_PAUSE
+        while self._way is not None:
+            try:
+                self._way.close()
+                self._way = None
+            except ValueError:  # a thread is under way there
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        self._skips = min(2 * self._skips, SELDOM) if self._state.seq - self._began < FEW else 1
 
     def part_from_parent(self) -> None:
         """In a forked child: the thread that was under way there did not come along."""
@@ -130,56 +158,61 @@ def _closed(_: Draft) -> None:
     """There is no quick way."""
 
 
+def _closing(extra: dict[str, JSON]) -> bytes:
+    """The end of a line that has more metadata than its number."""
+    if OWN in extra:
+        raise KeyError(OWN)
+    return b"},%b}\n" % _encode(extra)[1:]
+
+
 def _way(burst: Burst, state: State, beginning: str, ending: bytes) -> Generator[Receipt | None, Draft, None]:
     """The quick way itself. What each message needs stands in variables of its own, which is what makes it quick."""
-    log, news, clock = burst.log, burst.news, burst.times.clock
-    write, descriptor = log.write, log.descriptor
+    log, news, clock, cwd = burst.log, burst.news, burst.times.clock, os.getcwd
+    write, descriptor, looks, syncs = log.write, log.descriptor, log.durable, log.syncs
+    size = partial(log.seek, descriptor, 0, os.SEEK_END)
     encode, join, openings, unset = _encode, _join, _OPENINGS, UNSET
     seq, head, receipt = state.seq, encode(state.head)[1:-1], None
-    number, parent, close, first, digits = _NUMBER, _PARENT, _CLOSE, FIRST, -len(str(seq + 1))
-    limit, spent = 10**-digits, b',"usage":'
-    since, until, words, results = burst.moment()
+    number, parent, plain, first, digits = _NUMBER, _PARENT, _CLOSE, FIRST, -len(str(seq + 1))
+    limit, spent, since, until, folder = 10**-digits, b',"usage":', 0.0, 0.0, ""
     while True:
         draft = yield receipt
         receipt, record = None, draft.record
-        said, usage, kind = record.message, record.usage, record.type
-        if not since <= clock() < until:
-            since, until, words, results = burst.moment()
+        said, usage, kind, extra = record.message, record.usage, record.type, draft.extra
         # Plain is what says nothing that must be checked, or that changes where the session stands.
-        if not log.is_hurried or record.uuid or draft.parent is not unset or draft.extra or draft.sidechain:
-            continue
-        if record.todos is not unset or record.thinking_metadata is not unset or record.branch_id is not unset:
+        if record.uuid or draft.parent is not unset or draft.sidechain or record.todos is not unset:
             continue
         if record.timestamp is not unset or record.context is not unset or record.version is not unset:
             continue
-        if record.branch_parent_uuid is not unset:
+        if not (record.thinking_metadata is record.branch_id is record.branch_parent_uuid is unset):
             continue
         try:
-            if said is unset:
-                if kind != "tool_result":
-                    continue
+            # Beside a sync, it costs little to look for each message at the folder and at the end of the log.
+            if not since <= clock() < until or (looks and (cwd() != folder or size() != log.end)):
+                since, until, words, results, folder = burst.moment()
+            if said is unset and kind == "tool_result":
                 stamp, body, end = results, encode(record.tool_results), number
-            else:
-                if kind == "tool_result" or said.content.__class__ is not str or record.tool_results is not unset:
-                    continue
+            elif said is unset or kind == "tool_result" or record.tool_results is not unset:
+                continue
+            elif said.content.__class__ is str or said.content.__class__ is list:
                 stamp, body, end = words, encode(said), ending
+            else:
+                continue
             if usage is not unset:
                 body += spent + encode(usage)
+            opening, close = openings[kind], _closing(extra) if extra else plain
         except Exception:
             continue  # whatever it is, the usual way meets it again, and names it
         seq += 1
         if seq == limit:
             digits, limit = digits - 1, limit * 10
-        uuid = f"{beginning}{first + seq}"
-        own = uuid.encode()
-        line = join((openings[kind], own, parent, head, stamp, body, end, own[digits:], close))
-        length = len(line)
-        if length >= MAX_LINE:
+        own = (uuid := f"{beginning}{first + seq}").encode()
+        line = join((opening, own, parent, head, stamp, body, end, own[digits:], close))
+        if (length := len(line)) >= MAX_LINE:
             seq -= 1
             continue
         try:
             done = write(descriptor, line)
-            if done != length:
+            if done != length or syncs:
                 log.complete(line, done)
             log.end += length
             state.seq, state.head, record.uuid, head = seq, uuid, uuid, own
@@ -188,5 +221,7 @@ def _way(burst: Burst, state: State, beginning: str, ending: bytes) -> Generator
             raise
         if kind == "user":
             news.last_prompt = record
+        if extra:
+            news.note(record, extra)
         news.is_told = False
         receipt = Receipt(uuid, seq)

@@ -1,7 +1,7 @@
 """Locks that are kept between the appends of a burst, and let go a moment after its last.
 
 To take and let go of a lock costs as much as to write a record. Who appends without a pause therefore keeps it, looks
-once a millisecond whether somebody waits for it, and one thread of the process lets go of what nobody used of late.
+every ten milliseconds whether somebody waits for it, and one thread of the process lets go of what nobody used of late.
 """
 
 from __future__ import annotations

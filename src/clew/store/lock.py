@@ -17,7 +17,9 @@ from clew.store.system import LOCK, UNLOCK, System
 
 WAIT = 10.0
 """Seconds that a lock is waited for."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.002
+_FIRST_PAUSE = 0.0002
+LONGEST_PAUSE = 0.002
+"""Seconds between two looks of who waits."""
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -65,7 +67,7 @@ class Lock:
                     raise Busy(f"{self._path}: {holder} holds the lock, for more than {self._wait:g} s")
                 sign.put_up()
                 time.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE)
         finally:
             sign.take_down()
 

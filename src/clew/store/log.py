@@ -19,7 +19,7 @@ from clew.errors import SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 from clew.store.keeping import CAN_KEEP, Kept, Sign, keep
-from clew.store.lock import WAIT, Lock
+from clew.store.lock import LONGEST_PAUSE, WAIT, Lock
 from clew.store.system import LOCK, SYSTEM, UNLOCK, System, open_log, write_all
 
 QUARANTINE = "quarantine.jsonl"
@@ -51,16 +51,14 @@ class Log:
         """Where the last whole line ends, as far as this handle knows."""
         self._system, self._moves = system, moves
         # At hand, since every append needs them.
-        self._hold, self._seek, self.write, self._sync = system.lock, system.seek, system.write, system.sync
+        self._hold, self.seek, self.write, self._sync = system.lock, system.seek, system.write, system.sync
         self._lock, self._sign = Lock(system, path, wait), Sign(system, path)
         self._flags = system.write_through if durable else 0
-        self._syncs = durable and not self._flags
+        self.syncs = durable and not self._flags
         self.descriptor = -1
         self._unsynced = False
         self.is_kept = False
         """True while the lock stays taken between appends."""
-        self.is_hurried = False
-        """True while lines may be written without a look at the log, as the lock is kept."""
 
     def begin(self) -> bool:
         """Take the lock; True where the file is not as this handle left it. Its end is whole afterwards."""
@@ -75,7 +73,7 @@ class Log:
             except OSError as error:
                 self._lock.wait(descriptor, error)
         try:
-            size = self._seek(descriptor, 0, _END)
+            size = self.seek(descriptor, 0, _END)
             if size == self.end:
                 return False
             self._look(descriptor, size)
@@ -86,22 +84,20 @@ class Log:
 
     def append(self, lines: bytes) -> None:
         """Write whole lines, between `begin` and `finish`; they are durable on return, or not there at all."""
-        descriptor = self.descriptor
         try:
-            done = self.write(descriptor, lines)
-            if done != len(lines):
-                write_all(self._system, descriptor, lines[done:])
-            if self._syncs:
-                self._sync(descriptor)
+            self.complete(lines, self.write(self.descriptor, lines))
         except BaseException:
             self._undo()
             raise
         self.end += len(lines)
         self._unsynced = not self.durable
 
-    def complete(self, line: bytes, done: int) -> None:
-        """Write the rest of a line that the system took only a part of."""
-        write_all(self._system, self.descriptor, line[done:])
+    def complete(self, lines: bytes, done: int) -> None:
+        """Write the rest of lines that the system took only a part of, and make them durable."""
+        if done != len(lines):
+            write_all(self._system, self.descriptor, lines[done:])
+        if self.syncs:
+            self._sync(self.descriptor)
 
     def give_up(self) -> None:
         """A line could not be written while the lock was kept: take it back, and keep the lock no longer."""
@@ -121,7 +117,7 @@ class Log:
 
     def finish(self) -> None:
         """Let go of the lock."""
-        self.is_kept = self.is_hurried = False
+        self.is_kept = False
         try:
             if self.descriptor >= 0:
                 self._hold(self.descriptor, UNLOCK)
@@ -136,11 +132,20 @@ class Log:
         self.is_kept = self.is_kept and keep(kept)
         return self.is_kept
 
+    def is_wanted(self) -> bool:
+        """While the lock is kept: whether somebody waits for it."""
+        return self._sign.is_seen()
+
+    def is_as_left(self) -> bool:
+        """Whether nobody has written since; who knows of no locks may have, even while the lock is kept."""
+        return self.seek(self.descriptor, 0, _END) == self.end
+
     def _give_way(self) -> None:
         """Let go of a lock that was kept, where somebody waits for it, and keep it no more for a while."""
         if self._sign.is_seen():
             self._lock.waited = time.monotonic()
             self.finish()
+            time.sleep(LONGEST_PAUSE)  # until who waits has looked again
 
     def forget(self) -> None:
         """Have the next `begin` look at the end of the log again."""
@@ -161,7 +166,7 @@ class Log:
 
     def drop(self) -> None:
         """Close the file as it is."""
-        self.is_kept = self.is_hurried = False
+        self.is_kept = False
         descriptor, self.descriptor, self.end = self.descriptor, -1, _UNKNOWN
         self._sign.take_down()
         if descriptor >= 0:

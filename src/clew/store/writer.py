@@ -76,7 +76,7 @@ class Writer:
         self._ready = self._began = False
         self._news = News(world.redact)
         self.burst = Burst(self.log, self._news, self._times, self.surroundings, world.version)
-        self._can_hurry = not durable and world.redact is None
+        self._can_hurry = world.redact is None
         self._described = -DESCRIBE_AFTER
         self._numbers: dict[str, int] = {}
         """By uuid, where that was asked for or given from outside."""

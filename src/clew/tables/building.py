@@ -4,7 +4,8 @@ its result, and what depends on the whole session for its end."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +15,14 @@ from clew.catalog.keys import session_key
 from clew.catalog.rows import Rows
 from clew.catalog.schema import DAY, day_row
 from clew.pricing import PriceTable
-from clew.tables.columns import TABLES, Table
+from clew.tables.columns import COUNTS, RATES, TABLES, Table
 from clew.tables.levels import Words
 
 _TYPES = {"int": pa.int64(), "str": pa.string()}
 _LATER = frozenset({"batch", "session_id", "agent", "project"})
 """Columns that hold one value for the whole batch."""
+_HIDDEN = re.compile(r"[/\\]\.")
+"""Agents keep their files below a hidden folder of a home."""
 Row = tuple[Any, ...]
 Columns = dict[str, Sequence[Any]]
 
@@ -88,13 +91,12 @@ class Builder:
         names = [event.hex() for event in events]
         self._events += names
         self._times += times
-        has_ids = self._words.has_text
         self._append(
             "messages",
             {
                 "seq": seq,
                 "event_id": names,
-                "native_uuid": [_uuid(uuid) for uuid in uuids] if has_ids else [""] * len(rows),
+                "native_uuid": list(map(self._uuid, uuids)),
                 "parent_event_id": [parent.hex() for parent in parents],
                 "ts_us": times,
                 "day_utc": [self._day(time) for time in times],
@@ -130,12 +132,21 @@ class Builder:
                 "type": list(map(self._words.word, types)),
                 "kind": kinds,
                 "chars": chars,
-                "call_id": calls if has_text else [""] * len(found),
+                "call_id": list(map(self._words.identifier, calls)),
                 "ts_us": times,
                 "day_utc": list(map(self._day, times)),
                 "text": [texts.get(number, "") for number in numbers],
             },
         )
+
+    def _uuid(self, uuid: bytes | str) -> str:
+        """A native uuid as it is spelled; without text there is none."""
+        if isinstance(uuid, str):
+            return self._words.identifier(uuid)
+        if not self._words.has_text:
+            return ""
+        digits = uuid.hex()
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def _at(self, seq: Iterable[int]) -> list[int]:
         times = self._times
@@ -152,6 +163,7 @@ class Builder:
         numbers, _, names, seq, models, branches, times, *counts = zip(*rows, strict=True)
         costs = [self._cost(model, row[7:]) for model, row in zip(models, rows, strict=True)]
         days = [self._named(time) for time in times]
+        rates = zip(*map(self._rates, models), strict=True)
         self._append(
             "usage",
             {
@@ -165,15 +177,22 @@ class Builder:
                 "day_utc": [day[1] for day in days],
                 "week_utc": [day[2] for day in days],
                 "month_utc": [day[3] for day in days],
-                **dict(zip(_COUNTS, counts, strict=True)),
+                **dict(zip(COUNTS, counts, strict=True)),
                 "cost_nano": [cost or 0 for cost in costs],
                 "is_priced": [int(cost is not None) for cost in costs],
+                **dict(zip(RATES, rates, strict=True)),
             },
         )
 
     def _cost(self, model: str, counts: Iterable[int | None]) -> int | None:
         fresh, output, created, read, short, long, _ = (count or 0 for count in counts)
         return self._prices.cost(model, fresh, output, read, short or max(0, created - long), long)
+
+    def _rates(self, model: str) -> Row:
+        price = self._prices.price(model)
+        if price is None:
+            return (None,) * len(RATES)
+        return (*price.rates, price.limit, *(price.above or (None,) * len(price.rates)))
 
     def _changes(self, rows: list[Row]) -> None:
         if not rows:
@@ -221,7 +240,7 @@ class Builder:
             {
                 "number": numbers,
                 "seq": seq,
-                "call_id": calls if self._words.has_text else [""] * len(calls),
+                "call_id": list(map(self._words.identifier, calls)),
                 "event_id": self._event(seq),
                 "result_event_id": self._event(results),
                 "name": list(map(self._words.word, names)),
@@ -232,15 +251,22 @@ class Builder:
             },
         )
 
-    def finish(self, end: Ingested) -> tuple[dict[str, pa.Table], str]:
-        """All tables but `batches`, with an empty column `batch`, and the day on which the session ended."""
+    def finish(self, end: Ingested, path: str = "") -> tuple[dict[str, pa.Table], str]:
+        """All tables but `batches`, with an empty column `batch`, and the day on which the session ended.
+
+        `path` is where the source lies: whose home that is may stand in no name either.
+        """
         self._tool_calls()
         session = self._session(end)
+        hide = self._words.whose(json.loads(end.session[-1])["workspace"] or "", _HIDDEN.split(path)[0])
+        session |= {name: hide(session[name]) for name in ("project", "git_branch")}
         whole = {name: session[name] for name in ("session_id", "agent", "project")}
         tables = {"sessions": pa.Table.from_pylist([{**session, "batch": ""}], SCHEMAS["sessions"])}
         for name in TABLES:
             if name not in ("batches", "sessions"):
                 tables[name] = _whole(SCHEMAS[name], self._parts[name], {**whole, "batch": ""})
+        for name in ("messages", "usage"):
+            tables[name] = _changed(tables[name], "git_branch", hide)
         self.clear()
         return tables, self._day(session["ended_us"] or session["started_us"])
 
@@ -262,23 +288,22 @@ class Builder:
         return told | dict(zip(("message_count", "turn_count", "error_count", "active_us"), counts, strict=True))
 
 
-_COUNTS = [column.name for column in TABLES["usage"].columns if column.may_be_null]
-
-
-def _uuid(uuid: bytes | str) -> str:
-    """A native uuid as it is spelled."""
-    if isinstance(uuid, str):
-        return uuid
-    digits = uuid.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
         # Half a character, as JSON can spell it and UTF-8 cannot.
         return pa.array([value.encode("utf-8", "replace").decode() for value in values], kind)
+
+
+def _changed(table: pa.Table, name: str, change: Callable[[str], str]) -> pa.Table:
+    """The table with a column that has few values changed."""
+    column = table[name]
+    values = {value: change(value) for value in column.unique().to_pylist()}
+    if all(value == now for value, now in values.items()):
+        return table
+    changed = pa.array([values[value] for value in column.to_pylist()], column.type)
+    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), changed)
 
 
 def _whole(schema: pa.Schema, parts: list[pa.RecordBatch], same: dict[str, str]) -> pa.Table:

@@ -13,6 +13,9 @@ SCHEMA_VERSION = 1
 """Of these tables, and of what stands in them: greater ones come before smaller ones."""
 LEVELS = ("metrics", "redacted", "raw")
 """How much of a session may leave, from little to everything."""
+STATE = ("schema_version", "redact_version", "price_version", "mtime_ns", "size")
+"""What a source was like, and by which rules it was read. Of its batches the one with the greatest of these, then of
+the level that tells most, is current."""
 COPIES = "_copies"
 """What the name of a table of copies ends with in an engine; the merged table has the plain name."""
 
@@ -46,10 +49,17 @@ COUNTS = (
     "cache_creation_1h_tokens reasoning_tokens"
 ).split()
 """What a call used, in the order of the catalog's rows; NULL where nobody told."""
+RATES = (
+    "rate_input rate_output rate_cache_read rate_5m rate_1h rate_limit "
+    "above_input above_output above_cache_read above_5m above_1h"
+).split()
+"""What a token of each kind costs with this model, in trillionths of a dollar, and what it costs in a call with more
+input than the limit; NULL where there is no price, or no other one above. Copies of a call may each know a part of what
+it used: its cost is worked out when they have met."""
 _INTS = frozenset(
     "seq number idx is_agent_session started_us ended_us message_count turn_count error_count active_us ts_us gap_us "
-    "is_sidechain is_meta text_chars chars is_error duration_us cost_nano is_priced lines_added lines_removed "
-    "schema_version mtime_ns size".split()
+    "is_sidechain is_meta text_chars chars is_error duration_us cost_nano is_priced schema_version "
+    "mtime_ns size".split()
 )
 
 
@@ -61,7 +71,8 @@ def _table(name: str, key: str, columns: str) -> Table:
     found = []
     for word in columns.split():
         plain = word.rstrip("*")
-        is_int, may_be_null = plain in COUNTS or plain in _INTS, plain in COUNTS or plain in _LINES
+        may_be_null = plain in (*COUNTS, *RATES, *_LINES)
+        is_int = may_be_null or plain in _INTS
         found.append(Column(plain, "int" if is_int else "str", plain != word, may_be_null))
     return Table(name, tuple(found), tuple(key.split()))
 
@@ -101,7 +112,7 @@ TABLES: dict[str, Table] = {
             "usage",
             "batch number",
             "batch number seq usage_id session_id event_id agent model project git_branch ts_us day_utc week_utc "
-            f"month_utc {' '.join(COUNTS)} cost_nano is_priced",
+            f"month_utc {' '.join(COUNTS)} cost_nano is_priced {' '.join(RATES)}",
         ),
         _table(
             "file_changes",

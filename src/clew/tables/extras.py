@@ -19,4 +19,4 @@ def need(extra: str) -> None:
     """Raise UsageError where an extra is not installed, with the words that install it."""
     missing = [module for module in MODULES[extra] if find_spec(module) is None]
     if missing:
-        raise UsageError(f"this needs {', '.join(missing)}: pip install 'clew[{extra}]'")
+        raise UsageError(f"this needs {', '.join(missing)}: pip install '.[{extra}]' in a clone of clew")

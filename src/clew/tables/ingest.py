@@ -7,7 +7,7 @@ and nothing that leaves was hashed before it was masked.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -21,12 +21,18 @@ from clew.catalog.ingest import Restart
 from clew.catalog.ingest import ingest as rows_of
 from clew.catalog.keys import blake2b
 from clew.catalog.rows import Rows
-from clew.errors import PathRefused
+from clew.errors import ClewError, PathRefused
 from clew.host import Origin
 from clew.pricing import prices
 from clew.tables.building import SCHEMAS, Builder
 from clew.tables.columns import SCHEMA_VERSION, TABLES
 from clew.tables.levels import Policy, Words, check, redactor
+
+BAD = (
+    *(ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(AssertionError, pa.ArrowException),
+)
+"""What one bad source may raise; it never stops the others."""
 
 
 class Meta(NamedTuple):
@@ -49,6 +55,12 @@ class Meta(NamedTuple):
     place: Origin | None = None
     """The machine that it was written on, unless it is this one."""
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """The source, what it is like, and by which rules it is read: in the order of `columns.STATE`."""
+        versions = (SCHEMA_VERSION, self.redact_version, self.price_version)
+        return (self.source_id, *versions, self.mtime_ns, self.size)
+
 
 class Batch(NamedTuple):
     """All rows of one source in one state."""
@@ -67,14 +79,15 @@ class Batch(NamedTuple):
         return sum(table.get_total_buffer_size() for table in self.tables.values())
 
 
-def ingest(data: Mapping[str, bytes], meta: Meta) -> Batch:
+def ingest(files: Iterable[tuple[str, bytes]], meta: Meta) -> Batch:
     """The tables of a source of which the bytes are at hand, by the names of its files: `meta.path`, and any others
-    below the same root that its agent looks at."""
+    below the same root that its agent looks at. They are taken one by one: a session may be as large as memory."""
     with tempfile.TemporaryDirectory(prefix="clew-") as folder:
-        for name, content in data.items():
+        for name, content in files:
             path = _below(Path(folder), name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+            del content
         path = _below(Path(folder), meta.path)
         return read(SourceFile(meta.agent, path, meta.parts, meta.sides, origin=meta.place), meta)
 
@@ -100,7 +113,7 @@ def read(source: SourceFile, meta: Meta) -> Batch:
         elif isinstance(step, Restart):
             builder.clear()
         else:
-            tables, day = builder.finish(step)
+            tables, day = builder.finish(step, meta.path)
     return _batch(tables, day, meta)
 
 

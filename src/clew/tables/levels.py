@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from clew.catalog.keys import blake2b
 from clew.errors import UsageError
-from clew.redact.marks import Marker
+from clew.redact.marks import MARKER, PLAIN, Marker
 from clew.redact.rules import Rules, standard
 from clew.redact.tree import Redactor, Setting
 from clew.redact.user import parse_rules
 from clew.tables.columns import LEVELS
 
 _TAG = 12
-"""Bytes of the tag that stands for a path."""
+"""Bytes of the tag that stands for a path, or for an id."""
+_MASKING = 2
+"""Of what is masked here beyond the rules: where it grows, everything is written again."""
 
 
 class Policy(NamedTuple):
@@ -32,7 +36,7 @@ class Policy(NamedTuple):
     @property
     def version(self) -> str:
         """That of the rules; where it changes, sources are read again."""
-        return rules_of(self).version + ("" if self.profile == "paths" else f" {self.profile}")
+        return f"{rules_of(self).version} {_MASKING}" + ("" if self.profile == "paths" else f" {self.profile}")
 
 
 def check(policy: Policy) -> Policy:
@@ -67,9 +71,24 @@ def own_rules(folder: Path) -> str:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 
+class _Noting(Marker):
+    """Makes markers, and knows for whose names."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(key)
+        self.users: dict[str, str] = {}
+        """By their markers."""
+
+    def __call__(self, value: str, rule: str) -> str:
+        marker = super().__call__(value, rule)
+        if rule == "user_name":
+            self.users[marker] = value
+        return marker
+
+
 def redactor(policy: Policy) -> Redactor:
     """One for the parts of one session."""
-    return Redactor(Setting(policy.profile, Marker(policy.key), rules_of(policy)))
+    return Redactor(Setting(policy.profile, _Noting(policy.key), rules_of(policy)))
 
 
 def told(text: str) -> str:
@@ -97,8 +116,36 @@ class Words:
             masked = self._known[word] = self._redactor.text(word)
         return masked
 
+    def whose(self, *folders: str) -> Callable[[str], str]:
+        """What hides the names of the people whose folders these are, wherever else they stand as words."""
+        if self._redactor is None or not isinstance(self._redactor.setting.mark, _Noting):
+            return str
+        masked = " ".join(map(self.word, folders))
+        markers = {
+            name.lower(): marker for marker, name in self._redactor.setting.mark.users.items() if marker in masked
+        }
+        return _hiding(markers) if markers else str
+
+    def identifier(self, name: str) -> str:
+        """An id that an agent gave, in which anything may stand: where text leaves, equal ones stay equal."""
+        if self._redactor is None or not name:
+            return name
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_TAG)
+        return digest.hexdigest() if self.has_text else ""
+
     def path(self, path: str) -> str:
         """The path of a file; without text a tag, so that equal ones stay equal and nobody can test a guess."""
         if self.has_text or not path:
             return self.word(path)
         return blake2b(path.encode("utf-8", "surrogatepass"), digest_size=_TAG, key=self._policy.key[:64]).hexdigest()
+
+
+def _hiding(markers: dict[str, str]) -> Callable[[str], str]:
+    """What puts markers in the place of names, in any case, where these are whole words."""
+    names = "|".join(map(re.escape, sorted(markers, key=len, reverse=True)))
+    words = re.compile(rf"{MARKER.pattern}|(?<![^\W_])(?P<name>{names})(?![^\W_])", re.IGNORECASE)
+
+    def marked(found: re.Match[str]) -> str:
+        return found[0] if found["name"] is None else markers.get(found[0].lower(), PLAIN)
+
+    return lambda text: words.sub(marked, text)

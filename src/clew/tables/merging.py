@@ -3,8 +3,9 @@
 The result follows from the set of batches alone: any order, any repetition, any machine. A source counts by its current
 batch: of the newest schema, rules and prices, then of its latest state, then of the level that tells most. Rows of a
 batch that is current for no source do not count. Of the copies of a message or call one is shown, by the catalog's
-rule; blocks, calls, changes and todos are those of the messages that are shown. Texts compare byte by byte: an engine
-that knows languages must be told so.
+rule, but that of copies of one session the longest comes first and not the first path, which only a machine knows; a
+call has the largest of each count, and costs what these cost. Blocks, calls, changes and todos are those of the
+messages that are shown. Texts compare byte by byte: an engine that knows languages must be told so.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from clew.tables.columns import COPIES, LEVELS, TABLES
+from clew.tables.columns import COPIES, COUNTS, LEVELS, RATES, STATE, TABLES
 
 _LEVEL = " ".join(f"WHEN '{level}' THEN {place}" for place, level in enumerate(LEVELS))
 _CURRENT = f"""
 SELECT DISTINCT s.batch, s.native_id, s.is_agent_session, s.message_count, s.ended_us FROM sessions_copies s JOIN (
   SELECT batch FROM (
-    SELECT batch, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY schema_version DESC, redact_version DESC,
-      price_version DESC, mtime_ns DESC, size DESC, CASE level {_LEVEL} END DESC, batch DESC) AS place
+    SELECT batch, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY {", ".join(f"{name} DESC" for name in STATE)},
+      CASE level {_LEVEL} END DESC, batch DESC) AS place
     FROM batches_copies
   ) x WHERE place = 1 GROUP BY batch
 ) b ON b.batch = s.batch
@@ -37,8 +38,8 @@ SELECT batch, seq FROM (
 ) x WHERE place = 1
 """
 _SESSION = (
-    "session_id agent native_id parent_session_id is_agent_session title project git_branch agent_version started_us "
-    "ended_us day_utc message_count turn_count error_count active_us"
+    "session_id agent native_id parent_session_id is_agent_session title workspace project git_branch agent_version "
+    "started_us ended_us day_utc message_count turn_count error_count active_us"
 ).split()
 _SESSIONS = f"""
 SELECT {", ".join(_SESSION)} FROM (
@@ -47,24 +48,55 @@ SELECT {", ".join(_SESSION)} FROM (
   FROM sessions_copies t JOIN current_batches c ON c.batch = t.batch
 ) x WHERE place = 1
 """
-_MOST = (
-    "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
-    "cache_creation_1h_tokens reasoning_tokens cost_nano"
-).split()
-_SHORT = """CASE WHEN cache_creation_5m_tokens IS NULL
-    THEN cache_creation_tokens - COALESCE(cache_creation_1h_tokens, 0) ELSE cache_creation_5m_tokens END"""
+SHORT_LIVED = (
+    "CASE WHEN cache_creation_5m_tokens IS NULL THEN cache_creation_tokens - COALESCE(cache_creation_1h_tokens, 0)"
+    " ELSE cache_creation_5m_tokens END"
+)
+"""What is not said to live for an hour lives for five minutes."""
 _USED = ("usage_id", "session_id", "event_id", "agent", "model", "project", "git_branch", "ts_us", "day_utc")
-_USAGE = f"""
+_KINDS = {
+    "input": "COALESCE(input_tokens, 0)",
+    "output": "COALESCE(output_tokens, 0)",
+    "cache_read": "COALESCE(cache_read_tokens, 0)",
+    "5m": "CASE WHEN cache_creation_5m_tokens > 0 THEN cache_creation_5m_tokens "
+    "WHEN cache_creation_tokens > COALESCE(cache_creation_1h_tokens, 0) "
+    "THEN cache_creation_tokens - COALESCE(cache_creation_1h_tokens, 0) ELSE 0 END",
+    "1h": "COALESCE(cache_creation_1h_tokens, 0)",
+}
+"""What is paid for, each kind at its own rate."""
+_GIVEN = " + ".join(count for kind, count in _KINDS.items() if kind != "output")
+_NANO = 1000
+"""Trillionths of a dollar in a nano-dollar."""
+
+
+def cost(divided_by: str) -> str:
+    """What a call costs, from its merged counts: as `pricing` has it, in SQL. `divided_by` is how an engine spells the
+    division of whole numbers."""
+    sums = [
+        " + ".join(f"({count}) * COALESCE({rate}_{kind}, 0)" for kind, count in _KINDS.items())
+        for rate in ("above", "rate")
+    ]
+    exact = f"CASE WHEN {_GIVEN} > rate_limit THEN {sums[0]} ELSE {sums[1]} END"
+    return f"(({exact}) + {_NANO // 2}) {divided_by} {_NANO}"
+
+
+_OWN = (*_USED, "week_utc", "month_utc", "is_priced", *RATES)
+
+
+def _usage(divided_by: str) -> str:
+    return f"""
 SELECT {", ".join(_USED)}, week_utc, month_utc, input_tokens, output_tokens, cache_read_tokens,
-  {_SHORT} AS cache_creation_5m_tokens, cache_creation_1h_tokens, reasoning_tokens,
-  CASE WHEN is_priced = 1 THEN cost_nano ELSE 0 END AS cost_nano, is_priced
+  {SHORT_LIVED} AS cache_creation_5m_tokens, cache_creation_1h_tokens, reasoning_tokens,
+  CASE WHEN is_priced = 1 THEN {cost(divided_by)} ELSE 0 END AS cost_nano, is_priced
 FROM (
-  SELECT {", ".join(f"t.{name}" for name in _USED)}, t.week_utc, t.month_utc, t.is_priced,
-    {", ".join(f"MAX(t.{name}) OVER (PARTITION BY t.usage_id) AS {name}" for name in _MOST)},
+  SELECT {", ".join(f"t.{name}" for name in _OWN)},
+    {", ".join(f"MAX(t.{name}) OVER (PARTITION BY t.usage_id) AS {name}" for name in COUNTS)},
     ROW_NUMBER() OVER (PARTITION BY t.usage_id ORDER BY {_RULE}, t.number) AS place
   FROM usage_copies t JOIN current_batches c ON c.batch = t.batch
 ) x WHERE place = 1
 """
+
+
 _USED_SUMS = (
     "input_tokens output_tokens cache_read_tokens cache_creation_5m_tokens cache_creation_1h_tokens reasoning_tokens "
     "cost_nano"
@@ -106,24 +138,25 @@ def _of_messages(table: str, unique: bool) -> str:
     return f"SELECT {', '.join(names)} FROM (SELECT DISTINCT {columns} FROM {joined}) x"
 
 
-def merged(*, unique: bool) -> dict[str, str]:
+def merged(*, unique: bool, divided_by: str) -> dict[str, str]:
     """The text of every merged table, each after those it is made from.
 
     `unique`: the copies hold each row once, because a key makes them. A lake may hold a row in several objects.
+    `divided_by`: how the engine spells the division of whole numbers.
     """
     return {
         "current_batches": _CURRENT,
         "shown_messages": _SHOWN,
         "sessions": _SESSIONS,
         **{table: _of_messages(table, unique) for table in _OF_MESSAGES},
-        "usage": _USAGE,
+        "usage": _usage(divided_by),
         "usage_days": _USAGE_DAYS,
         "tool_days": _TOOL_DAYS,
         "change_days": _CHANGE_DAYS,
     }
 
 
-PUBLIC = tuple(name for name in merged(unique=True) if name not in ("current_batches", "shown_messages"))
+PUBLIC = ("sessions", *_OF_MESSAGES, "usage", "usage_days", "tool_days", "change_days")
 """The tables that statements ask, by the names they have in the catalog."""
 
 

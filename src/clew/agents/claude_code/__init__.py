@@ -102,6 +102,11 @@ class ClaudeCode:
 
         return shown(source, shared_values(facts))
 
+    def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterator[dict[str, JSON]]]:
+        from clew.agents.claude_code.shown import shown_at_once
+
+        return shown_at_once(source)
+
     def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
         from clew.agents.claude_code.reading import ClaudeReadingAtOnce
 

@@ -1,48 +1,57 @@
 """Messages for who only looks at them: of a regular line, what is shown is read and all else skipped, unread.
 
 A line in which anything is not as expected takes the general way. Messages come without extensions, and with as much
-metadata as faces show; else they are those of `read`.
+metadata as faces show; else they are those of `read`. The lines are those of the first pass with their words, so that
+one pass can do for both where a source is small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, open_main
+from clew.agents.claude_code.lines import Line, Told
 from clew.agents.claude_code.reading import ClaudeReading
+from clew.agents.claude_code.scan import Scanner
 from clew.agents.claude_code.tables import RECORDS
 from clew.agents.mapping import Values
+from clew.derive.facts import Facts
 from clew.io.records import read_line, read_texts
 from clew.model.json import JSON
 
-_ROLES = frozenset({"user", "assistant"})
 _USUAL_TIME = 24
+_BATCH = 256
+"""So many lines are looked at together."""
+_NO_VALUES: Values = {"session_id": None, "slug": None, "agent_id": None}
+"""What most records repeat is known behind the first pass only; it changes nothing but extensions."""
 
 
-class _Origin(msgspec.Struct):
-    kind: str | UnsetType = UNSET
+class _Block(msgspec.Struct, gc=False):
+    type: str | None = None
+    text: str | UnsetType = UNSET
+    thinking: str | UnsetType = UNSET
+    id: str | None = None
+    name: str | None = None
+    input: JSON | UnsetType = UNSET
+    tool_use_id: str | None = None
+    content: JSON | UnsetType = UNSET
+    is_error: bool | None = None
+    tool_name: JSON | UnsetType = UNSET
 
 
-class _Said(msgspec.Struct):
-    content: str | list[dict[str, JSON]]
+class _Said(msgspec.Struct, gc=False):
+    content: str | list[_Block]
     id: str | UnsetType = UNSET
     model: str | None | UnsetType = UNSET
 
 
-class _Line(msgspec.Struct):
-    type: str
-    message: _Said | None = None
-    timestamp: str = ""
-    uuid: str | None | UnsetType = UNSET
-    parent_uuid: str | None | UnsetType = msgspec.field(default=UNSET, name="parentUuid")
-    logical_parent_uuid: str | None | UnsetType = msgspec.field(default=UNSET, name="logicalParentUuid")
-    is_sidechain: bool | UnsetType = msgspec.field(default=UNSET, name="isSidechain")
-    is_meta: bool | UnsetType = msgspec.field(default=UNSET, name="isMeta")
-    is_compact_summary: bool | UnsetType = msgspec.field(default=UNSET, name="isCompactSummary")
-    origin: _Origin | UnsetType = UNSET
+class _Line(Line, gc=False):
+    message: _Said | None = None  # type: ignore[assignment]
+    parentUuid: str | None | UnsetType = UNSET  # type: ignore[assignment]
+    logicalParentUuid: str | None | UnsetType = UNSET  # type: ignore[assignment]
 
 
 _decode = msgspec.json.Decoder(_Line).decode
@@ -53,11 +62,39 @@ def shown(source: SourceFile, shared: Values) -> Iterator[dict[str, JSON]]:
     """The messages of a session, in order."""
     reading = ClaudeReading(source, shared)
     if source.parts:
-        yield from (unit.value for unit in reading if unit.is_message)
-        return
-    with open_main(source) as stream:
+        return (unit.value for unit in reading if unit.is_message)
+    return _messages(reading, None)
+
+
+def shown_at_once(source: SourceFile) -> tuple[Facts, Iterator[dict[str, JSON]]]:
+    """The same and the facts of the first pass, tree and all but counts, from one pass over a source of one file."""
+    scanner = Scanner(Facts(), source.path, tree=True, counts=False)
+    lines: list[Told | bytes] = []
+    messages: list[dict[str, JSON]] = []
+    for message in _messages(ClaudeReading(source, _NO_VALUES), lines.append):
+        messages.append(message)
+        if len(lines) >= _BATCH:
+            scanner.see_mixed(lines)
+            lines.clear()
+    scanner.see_mixed(lines)
+    return scanner.finish(), _given(messages)
+
+
+def _given(messages: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
+    """The messages, none of which is held once it was given."""
+    messages.reverse()
+    while messages:
+        yield messages.pop()
+
+
+def _messages(reading: ClaudeReading, note: Callable[[Told | bytes], None] | None) -> Iterator[dict[str, JSON]]:
+    """The messages; `note` is given what the first pass wants of each line, or the line where it is odd."""
+    with open_main(reading.source) as stream:
         for text, whole in read_texts(stream):
+            # What is skipped may be no UTF-8: it changes nothing in what is shown.
             line = _line(text) if whole else None
+            if note is not None:
+                note(_told(line) if line is not None else text)
             if line is not None:
                 if line.type in RECORDS:
                     continue
@@ -74,29 +111,46 @@ def shown(source: SourceFile, shared: Values) -> Iterator[dict[str, JSON]]:
 
 def _line(text: bytes) -> _Line | None:
     try:
-        line = _decode(text)
-        if not text.isascii():
-            text.decode()
+        return _decode(text)
     except _ERRORS:
         return None
-    return line
+
+
+def _told(line: _Line) -> Told:
+    """What the first pass wants of a line, which knows no difference between none and nothing."""
+    said = line.message
+    return (
+        line,
+        line.type,
+        line.uuid,
+        line.parentUuid if line.parentUuid is not UNSET else None,
+        line.logicalParentUuid if line.logicalParentUuid is not UNSET else None,
+        line.timestamp,
+        line.sessionId,
+        line.version,
+        line.isSidechain,
+        said.id if said is not None and said.id is not UNSET else None,
+        said.content if said is not None else None,
+        line.toolUseResult,
+    )
 
 
 def _quick(reading: ClaudeReading, line: _Line) -> dict[str, JSON] | None:
     """The message of a regular line; None for any other."""
-    time, said = line.timestamp, line.message
-    if said is None or line.type not in _ROLES or len(time) != _USUAL_TIME or time[-1] != "Z" or time[10] != "T":
+    role, time, said = line.type, line.timestamp, line.message
+    if said is None or not (role == "assistant" or role == "user") or line.uuid is None:
+        return None
+    if type(time) is not str or len(time) != _USUAL_TIME or time[-1] != "Z" or time[10] != "T":
         return None
     content = said.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _blocks(content, reading.calls)
     if blocks is None:
         return None
     reading.index += 1
-    message: dict[str, JSON] = {"index": reading.index, "role": line.type}
-    if line.parent_uuid is not UNSET:
-        message["parent_uuid"] = line.parent_uuid
-    if line.uuid is not UNSET:
-        message["uuid"] = line.uuid
+    message: dict[str, JSON] = {"index": reading.index, "role": role}
+    if line.parentUuid is not UNSET:
+        message["parent_uuid"] = line.parentUuid
+    message["uuid"] = line.uuid
     message["timestamp"] = time
     message["content"] = blocks
     message["metadata"] = _metadata(line, said)
@@ -105,59 +159,56 @@ def _quick(reading: ClaudeReading, line: _Line) -> dict[str, JSON] | None:
 
 def _metadata(line: _Line, said: _Said) -> dict[str, JSON]:
     metadata: dict[str, JSON] = {}
-    if line.is_sidechain is not UNSET:
-        metadata["is_sidechain"] = line.is_sidechain
-    if line.is_meta is not UNSET:
-        metadata["is_meta"] = line.is_meta
+    if line.isSidechain is not None:
+        metadata["is_sidechain"] = line.isSidechain
+    if line.isMeta is not None:
+        metadata["is_meta"] = line.isMeta
     if said.id is not UNSET:
         metadata["message_id"] = said.id
     if said.model is not UNSET:
         metadata["model"] = {"name": said.model}
     if line.type == "user":
-        if line.is_compact_summary is not UNSET:
-            metadata["is_compact_summary"] = line.is_compact_summary
-        if line.origin is not UNSET and line.origin.kind is not UNSET:
+        if line.isCompactSummary is not None:
+            metadata["is_compact_summary"] = line.isCompactSummary
+        if line.origin is not None and line.origin.kind is not None:
             metadata["origin"] = line.origin.kind
-    if line.logical_parent_uuid is not UNSET:
-        metadata["logical_parent_uuid"] = line.logical_parent_uuid
+    if line.logicalParentUuid is not UNSET:
+        metadata["logical_parent_uuid"] = line.logicalParentUuid
     return metadata
 
 
-def _blocks(content: list[dict[str, JSON]], calls: dict[str, str]) -> list[dict[str, JSON]] | None:
+def _blocks(content: list[_Block], calls: dict[str, str]) -> list[dict[str, JSON]] | None:
     """The unified blocks of native ones; None where one of them is not regular."""
     blocks: list[dict[str, JSON]] = []
     for block in content:
-        kind = block.get("type")
-        fitted = block
+        kind = block.type
+        fitted: dict[str, JSON] | None = None
         if kind == "tool_use":
-            key, name = block.get("id"), block.get("name")
-            if type(key) is not str or type(name) is not str or "input" not in block:
-                return None
-            calls[key] = name
-            fitted = {"type": kind, "tool_id": key, "tool_name": name, "input": block["input"]}
+            key, name = block.id, block.name
+            if key is not None and name is not None and block.input is not UNSET:
+                calls[key] = name
+                fitted = {"type": kind, "tool_id": key, "tool_name": name, "input": block.input}
         elif kind == "tool_result":
-            result = _result(block, calls)
-            if result is None:
-                return None
-            fitted = result
-        elif (kind != "text" and kind != "thinking") or type(block.get(kind)) is not str:
+            fitted = _result(block, calls)
+        elif kind == "text":
+            fitted = {"type": kind, "text": block.text} if block.text is not UNSET else None
+        elif kind == "thinking" and block.thinking is not UNSET:
+            fitted = {"type": kind, "thinking": block.thinking}
+        if fitted is None:
             return None
         blocks.append(fitted)
     return blocks
 
 
-def _result(block: dict[str, JSON], calls: dict[str, str]) -> dict[str, JSON] | None:
-    key, output, is_error = block.get("tool_use_id"), block.get("content"), block.get("is_error")
-    if type(key) is not str or "tool_name" in block:
+def _result(block: _Block, calls: dict[str, str]) -> dict[str, JSON] | None:
+    key, output = block.tool_use_id, block.content
+    if key is None or block.tool_name is not UNSET:
         return None
-    if type(output) is list:
-        if not all(map(_is_text, output)):
-            return None
-    elif type(output) is not str:
+    if type(output) is not str and not (type(output) is list and all(map(_is_text, output))):
         return None
     result: dict[str, JSON] = {"type": "tool_result", "tool_id": key, "tool_name": calls.get(key), "output": output}
-    if type(is_error) is bool:
-        result["is_error"] = is_error
+    if block.is_error is not None:
+        result["is_error"] = block.is_error
     return result
 
 

@@ -19,7 +19,7 @@ from clew.agents.gemini.quick import Quick, one_line
 from clew.agents.gemini.reading import GeminiReading
 from clew.agents.gemini.replay import Replay
 from clew.agents.gemini.scan import Scanner
-from clew.agents.gemini.steps import Does, Step, of_document, of_element, of_line
+from clew.agents.gemini.steps import Does, Step, of_document, of_element, of_line, usual_header
 from clew.agents.gemini.terms import HEAD, Joined, is_document
 from clew.agents.jsonl import BATCH
 from clew.derive.facts import Facts
@@ -28,6 +28,8 @@ from clew.io.compress import damage
 from clew.io.records import MAX_LINE, read_chunks, read_line
 
 _HEAD = 400
+_WHOLE = 1 << 18
+"""A document up to this size is taken whole, if it can be."""
 _NOTHING = Replay()
 """Where no call is answered by a message of its own."""
 
@@ -106,6 +108,12 @@ class AtOnce(GeminiReading):
         return facts, self._is_right
 
     def _document(self, raw: bytes) -> Iterator[None]:
+        chat = self._quick.chat(raw) if self._is_right and len(raw) <= _WHOLE else None
+        if chat is not None:
+            self._general(usual_header(chat[0]))
+            self._take(chat[1])
+            yield
+            return
         for step in of_document(raw, 0, self._elements):
             self._element(step)
             yield
@@ -114,8 +122,12 @@ class AtOnce(GeminiReading):
     def _elements(self, piece: bytes) -> bool:
         """Take elements of a document; False where the general way must take them apart."""
         found = self._quick.elements(piece) if self._is_right else []
+        self._take(found or [])
+        return found is not None
+
+    def _take(self, lines: list[Any]) -> None:
         names, take = self._names, self._dealer.take
-        for line in found or ():
+        for line in lines:
             name = line.id
             is_new = name is not UNSET and name not in names
             place = take(line, self.index + 1, self._parent) if is_new else None
@@ -127,7 +139,6 @@ class AtOnce(GeminiReading):
                 self._number += 1
                 names.add(name)
         self._put()
-        return found is not None
 
     def _element(self, step: Step) -> None:
         if step.id in self._names or _is_response(step.record.text):

@@ -7,10 +7,10 @@ same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, to_builtins
 
 from clew.agents.gemini import tables
 from clew.agents.mapping import Context, Table
@@ -116,13 +116,33 @@ class OtherLine(_Line, gc=False, forbid_unknown_fields=True):
     toolCalls: list[OtherCall] | UnsetType = UNSET
 
 
+_AnyLine = TypeVar("_AnyLine")
+
+
+class _Held(Struct, Generic[_AnyLine], gc=False):
+    """Some elements of a document."""
+
+    messages: list[_AnyLine]
+
+
+class _Chat(Struct, Generic[_AnyLine], gc=False, forbid_unknown_fields=True):
+    """A document."""
+
+    sessionId: str
+    projectHash: str
+    startTime: str
+    lastUpdated: str
+    messages: list[_AnyLine]
+    kind: str | UnsetType = UNSET
+
+
 class _Sort:
     """The lines with calls in one of the orders."""
 
     def __init__(self, line: type[Struct]) -> None:
         self.lines = msgspec.json.Decoder(line).decode_lines
-        held = msgspec.defstruct("Held", [("messages", list[line])])  # type: ignore[valid-type]
-        self.held: Callable[[bytes], Any] = msgspec.json.Decoder(held).decode
+        self.held: Callable[[bytes], Any] = msgspec.json.Decoder(_Held[line]).decode  # type: ignore[valid-type]
+        self.chat: Callable[[bytes], Any] = msgspec.json.Decoder(_Chat[line]).decode  # type: ignore[valid-type]
 
 
 _sorts = [_Sort(Line), _Sort(OtherLine)]
@@ -169,6 +189,20 @@ class Quick:
                 continue
             if len(spelled) == len(_OPEN) + len(piece) + len(_CLOSE) and spelled.startswith(piece, len(_OPEN)):
                 return _prefer(sort, found.messages)
+        return None
+
+    def chat(self, raw: bytes) -> tuple[dict[str, JSON], list[Any]] | None:
+        """The header of a whole document of the usual layout, and the structs of its elements."""
+        for sort in tuple(_sorts):
+            try:
+                found = sort.chat(raw)
+                _spell_long(found.messages)
+                spelled = _format(encode(found), indent=2)
+            except _UNUSUAL:
+                continue
+            if spelled == raw and found.messages:
+                lines, found.messages = _prefer(sort, found.messages), []
+                return to_builtins(found), lines
         return None
 
     def fits(self, use: Use) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from functools import cache
 from typing import BinaryIO, NamedTuple
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.gemini.tables import is_header
 from clew.agents.gemini.terms import BOM, HEAD, HISTORY, MESSAGES, PATCH, REWIND, Joined, is_document
-from clew.agents.jsondoc import read_document
+from clew.agents.jsondoc import DocumentRecord, read_document
 from clew.io.codec import COMPACT, dumps
 from clew.io.compress import damage, open_source
 from clew.io.records import MAX_LINE, RawRecord, read_line, read_lines
@@ -123,6 +124,17 @@ def of_document(raw: bytes, part: int, take: Callable[[bytes], bool] | None = No
             yield from (step._replace(part=part) for step in _of_record(record, part))
         else:
             yield of_element(record, part)
+
+
+def usual_header(value: dict[str, JSON]) -> Step:
+    """The first step of a document with elements that is laid out as the client does it."""
+    line = dumps(value) + b"\n"
+    return Step(Does.NOTHING, DocumentRecord(1, 0, line, b"\n", value, COMPACT, document=_usual_layout()))
+
+
+@cache
+def _usual_layout() -> dict[str, JSON] | None:
+    return next(read_document(b'{\n  "messages": [\n    {}\n  ]\n}', (MESSAGES,))).document
 
 
 def of_element(record: RawRecord, part: int) -> Step:

@@ -6,7 +6,8 @@ import re
 
 from clew.render.page.escape import text
 
-MARK = "\x1b["
+MARK = "\x1b"
+"""Where this is not, there are no colours."""
 _STYLE = re.compile(r"\x1b\[([0-9;:]{0,40})m")
 _LIMIT = 5_000
 """So many changes of colour are followed in one text; behind them it is plain."""

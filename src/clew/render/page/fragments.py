@@ -136,13 +136,13 @@ class Fragments:
         self._section_at = self._at = getattr(shown[0], "index", 0)
         self.cuts = []
         if self._nested is None:
-            yield visible_bytes("".join([writers[type(part)](part) for part in shown]))
+            yield visible_bytes([writers[type(part)](part) for part in shown])
             return
         for part in shown:
             if type(part) is Call and part.subagent is not None:
                 yield from self._call_around(part, part.subagent)
             else:
-                yield visible_bytes(writers[type(part)](part))
+                yield visible_bytes((writers[type(part)](part),))
 
     def end(self) -> bytes:
         """What closes the last message."""
@@ -214,7 +214,7 @@ class Fragments:
 
     def _call(self, part: Call) -> str:
         inside = self._subagent(part.subagent) if part.subagent is not None else ""
-        return self._called(part) + inside + self._returned(part)
+        return f"{self._called(part)}{inside}{self._returned(part)}</div>\n"
 
     def _called(self, part: Call) -> str:
         note = f' <span class="note">{line(part.note)}</span>' if part.note else ""
@@ -225,7 +225,7 @@ class Fragments:
         )
 
     def _returned(self, part: Call) -> str:
-        return (self._result(part.result, True) if part.result is not None else "") + "</div>\n"
+        return self._result(part.result, True) if part.result is not None else ""
 
     def _subagent(self, part: Subagent) -> str:
         if part.session is not None and part.session in self._links:
@@ -239,12 +239,12 @@ class Fragments:
         prefix = f"{self._prefix.removesuffix('m')}s{self._children}m"
         inside = self._nested(subagent.session, prefix) if self._nested and subagent.session else None
         if inside is None:
-            yield visible_bytes(self._call(part))
+            yield visible_bytes((self._call(part),))
             return
-        yield visible_bytes(self._called(part))
+        yield visible_bytes((self._called(part),))
         yield f'<details class="sub l3"><summary>Sub-agent {line(subagent.session or "")}</summary>\n'.encode()
         yield from inside
-        yield visible_bytes("</details>\n" + self._returned(part))
+        yield visible_bytes(("</details>\n", self._returned(part), "</div>\n"))
 
     def _result(self, part: Result, is_joined: bool = False) -> str:
         self._at, before = part.index, self._at
@@ -253,7 +253,10 @@ class Fragments:
         state = "Error" if part.is_error else "Result"
         if part.exit_code is not None:
             state += f", exit {part.exit_code}"
-        lines = sum([piece.text.count("\n") + 1 for piece in part.pieces if type(piece) is Output])
+        lines = 0
+        for piece in part.pieces:
+            if type(piece) is Output:
+                lines += piece.text.count("\n") + 1
         about = f" <span>{lines} lines</span>" if lines > 1 else ""
         if part.call is not None:
             about += f' <a href="#{self._prefix}{part.call}">of call {part.call}</a>'
@@ -261,9 +264,9 @@ class Fragments:
         # Of several results in one message, the first bears its id; one that stands alone is in a message that does.
         place = self._id(part.index) if is_joined else ""
         self._made.add(part.index)
-        kind = f"r{' err' if part.is_error else ''}{_LEVELS[part.level]}"
+        kind = " err" if part.is_error else ""
         return (
-            f'<details class="{kind}"{place}{" open" if shown else ""}>'
+            f'<details class="r{kind}{_LEVELS[part.level]}"{place}{" open" if shown else ""}>'
             f"<summary>{state}{about}</summary>{pieces}</details>\n"
         )
 
@@ -329,7 +332,10 @@ class Fragments:
         )
 
     def _cut(self, value: str, *, printed: bool = False) -> str:
-        shown, more = self._shortened(value, printed)
+        if len(value) <= LIMIT:
+            shown, more = value.strip("\n"), ""
+        else:
+            shown, more = self._shortened(value, printed)
         html = coloured(shown) if printed and MARK in shown else escaped(shown)
         return html + more if more else html
 

@@ -21,6 +21,8 @@ _UNPROVED = re.compile(
 )
 _LANGUAGE = re.compile(r'<code class="language-([^"]*)">')
 _KNOWN = re.compile(r"[a-z0-9+#-]{1,20}", re.IGNORECASE)
+_MORE = re.compile("<(?!/?p>)")
+"""Where there is more than paragraphs."""
 _HEADING = re.compile(r"<(/?)h([1-6])>")
 _LINK = re.compile(r'<a href="((?:https?://|mailto:)[^"<>\s]*)"(?: title="[^"<>]*")?>', re.IGNORECASE)
 _OUTWARD = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
@@ -36,8 +38,17 @@ def prose(value: str) -> str:
     if _LESS in value:
         value = value.replace(_LESS, "\\ufdd0")
     html: str = _markdown()(value.replace("<", _LESS) if "<" in value else value)
+    if _MORE.search(html) is not None:
+        html = _harmless(html)
+    return html.replace(_LESS, "&lt;") if _LESS in html else html
+
+
+def _harmless(html: str) -> str:
+    """The same with our headings, languages and links, and nothing else that bears anything from the text."""
     if "<h" in html:
         html = _HEADING.sub(_demoted, html)
+    if _UNPROVED.search(html) is None:
+        return html
     if 'class="language' in html:
         html = _LANGUAGE.sub(_marked, html)
     if "<a " in html:
@@ -46,9 +57,7 @@ def prose(value: str) -> str:
         html = _IMAGE.sub(r"[image: \1]", html)
     if ' style="' in html:
         html = _ALIGNED.sub(r"<\1>", html)
-    if _UNPROVED.search(html):
-        html = _cleaned(html)
-    return html.replace(_LESS, "&lt;") if _LESS in html else html
+    return _cleaned(html) if _UNPROVED.search(html) else html
 
 
 def _demoted(match: re.Match[str]) -> str:

@@ -68,9 +68,10 @@ def inside(
 
 
 class Contents:
-    """Collects the table of contents while the parts go by."""
+    """Collects the table of contents while the parts go by; nobody need look for forks where there are none."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_forked: bool = True) -> None:
+        self._is_forked = is_forked
         self.prompts: list[tuple[int, str]] = []
         self.messages = 0
         self.forks: list[tuple[int | None, Fork]] = []
@@ -84,7 +85,8 @@ class Contents:
         first = shown[0]
         if type(first) is Section:
             self._section(first, shown)
-        self.forks += [(self._branch, part) for part in shown if type(part) is Fork]
+        if self._is_forked:
+            self.forks += [(self._branch, part) for part in shown if type(part) is Fork]
 
     def _section(self, first: Section, shown: Sequence[Part]) -> None:
         self._branch = first.branch
