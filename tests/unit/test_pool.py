@@ -104,6 +104,19 @@ def test_a_process_that_is_slow_to_take_results_leaves_its_own_tasks_to_others()
     assert sum(pid == HERE for _, pid in results) < 6
 
 
+def long_elsewhere(task: int) -> tuple[int, int]:
+    if os.getpid() != HERE:
+        time.sleep(0.5)
+    return task, os.getpid()
+
+
+def test_a_process_that_helps_works_ahead_while_another_is_at_what_is_due() -> None:
+    with closed(Pool(long_elsewhere, 2, queue=2, helps=True)) as pool:
+        results = list(pool.run(range(12), lambda _taken, _number: True))
+    assert [task for task, _ in results] == list(range(12))
+    assert sum(pid != HERE for _, pid in results) == 2
+
+
 def test_a_process_that_helps_goes_on_alone() -> None:
     named: list[int] = []
     with closed(Pool(die, 2, queue=2, helps=True, died=named.append)) as pool:

@@ -237,10 +237,7 @@ class Writer:
 
         def finish(_session: StoredSession) -> None:
             number, told = next(attempts)
-            if told is None:
-                write(number)
-            else:
-                self.masking.masked.update(told)
+            self.masking.masked.update(write(number) if told is None else told)
 
         # Where a file is in the way, everything before it is written and nothing after.
         is_free = self.force or not any(isinstance(target, Path) and target.exists() for target in targets)
@@ -272,10 +269,14 @@ class Writer:
 
     @contextmanager
     def _telling(self, session: StoredSession) -> Iterator[Told]:
-        """What was masked meanwhile, for the process that counts."""
-        before, told = Counter(self.masking.masked), Told()
-        yield told
-        told.update(self.masking.masked - before)
+        """What was masked meanwhile, for whoever counts: an attempt counts nothing itself."""
+        whole, told = self.masking.masked, Told()
+        self.masking.masked = Counter()
+        try:
+            yield told
+            told.update(self.masking.masked)
+        finally:
+            self.masking.masked = whole
         session.forget()
 
     def file_away(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:

@@ -2,7 +2,7 @@
 
 Other processes only try. What one of them cannot write, for whatever reason, is left to this one, which writes it in
 its turn and meets the same obstacle as if it were alone. This one is no idler either: what is due and was given to
-nobody it writes itself, straight to where it belongs.
+nobody it writes itself, straight to where it belongs, and while others are at what is due, it tries what comes later.
 """
 
 from __future__ import annotations

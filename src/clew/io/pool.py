@@ -35,7 +35,8 @@ class Pool:
     `work` is done by them. What falls to this process, because there are no others or one of them died, is done by
     `here`, which is else the same; `died` is told whose task it was. So that nobody waits for this process to give out
     the next task, each may have several in its `queue`; such tasks must be small, as answers may be on their way.
-    Where this process `helps`, it is one of the workers, and does `here` what is due and given to nobody.
+    Where this process `helps`, it is one of the workers: it does `here` what is due and given to nobody, and `work` of
+    what comes later while another is at what is due.
     """
 
     def __init__(
@@ -89,7 +90,10 @@ class Pool:
                 waiting.update(self._heard_of(tasks, 0))
             self._give_out(tasks, taken, given, has_room)
             while taken in given and taken not in waiting:
-                waiting.update(self._heard_of(tasks, None))
+                ahead = self._ahead(tasks, taken, given, has_room)
+                if ahead is not None:
+                    waiting[ahead] = self._work(tasks[ahead])
+                waiting.update(self._heard_of(tasks, None if ahead is None else 0))
                 self._give_out(tasks, taken, given, has_room)
             given.add(taken)
             # What was given to nobody is ours, or nobody is left to do it.
@@ -100,6 +104,16 @@ class Pool:
             if not self._give(number, tasks[number]):
                 return
             given.add(number)
+
+    def _ahead(self, tasks: Sequence[Any], taken: int, given: set[int], has_room: Room) -> int | None:
+        """A task for this process, while another is at the one that is due."""
+        if not self._helps:
+            return None
+        numbers = range(taken + 1, len(tasks))
+        number = next(self._next(numbers, given, lambda number: has_room(taken, number)), None)
+        if number is not None:
+            given.add(number)
+        return number
 
     def _next(self, numbers: range, given: set[int], has_room: Callable[[int], bool]) -> Iterator[int]:
         """The tasks to be given out. Where this process helps, each nth is left for it while there are others."""
