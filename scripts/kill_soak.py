@@ -1,8 +1,9 @@
 """Kill `clew record` at random moments, again and again, and count what was lost or doubled.
 
 Each round starts one to eight writers on one session, feeds them messages, kills each of them at a random moment, and
-compares the log with what they acknowledged. What was not acknowledged is sent again by the next round, under the
-same ids. Meanwhile a reader looks: it must see whole records only.
+compares the log with what they acknowledged. Every second writer sends messages with ids: of those, what was not
+acknowledged is sent again by the next round, under the same ids. The others leave ids to the store, which is quicker.
+Meanwhile a reader looks: it must see whole records only.
 """
 
 from __future__ import annotations
@@ -48,14 +49,20 @@ class Writer:
             os.write(self._feed, message)
         self.sent = min(len(self.messages), self.sent + count)
 
-    def kill(self) -> list[str]:
-        """End it at once; returns the ids that it acknowledged before, in order."""
+    def kill(self) -> list[tuple[str, str]]:
+        """End it at once; returns what it acknowledged before, in order: the name of a message and its id."""
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
         os.close(self._feed)
         with open(self._answers, "rb") as answers:
             whole = answers.read().split(b"\n")[:-1]
-        return [json.loads(line)["uuid"] for line in whole]
+        ids = [json.loads(line)["uuid"] for line in whole]
+        return list(zip(map(name_of, map(json.loads, self.messages)), ids, strict=False))
+
+
+def name_of(message: dict[str, str]) -> str:
+    """What a message is called here: the first word of it."""
+    return message["content"].partition(" ")[0]
 
 
 def run(arguments: list[str]) -> None:
@@ -78,7 +85,7 @@ class Soak:
         self._place, self._most, self._chance = place, writers, chance
         self.kills = self.acknowledged = self.lost = self.doubled = self.disordered = self.torn_reads = self.resent = 0
         self._session = ""
-        self._account: list[str] = []
+        self._account: list[tuple[str, str]] = []
         self._unsure: list[bytes] = []
         self._order: dict[str, list[str]] = {}
         self._again: set[str] = set()
@@ -107,14 +114,17 @@ class Soak:
             self.check()
 
     def _messages(self, writer: str) -> list[bytes]:
-        """New messages, and before them those that an earlier round is not sure of."""
-        again, self._unsure = self._unsure[:20], self._unsure[20:]
+        """New messages, and before them, where they have ids, those that an earlier round is not sure of."""
+        has_ids = self._chance.random() < 0.5
+        again, self._unsure = (self._unsure[:20], self._unsure[20:]) if has_ids else ([], self._unsure)
         self.resent += len(again)
         self._again.update(json.loads(text)["uuid"] for text in again)
         names = [f"{writer}.{number}" for number in range(self._chance.randint(1, 80))]
         self._order[writer] = names
         size = self._chance.choice((10, 200, 3000))
-        fresh = [{"role": "user", "uuid": name, "content": name + "x" * size} for name in names]
+        fresh = [
+            {"role": "user", "content": f"{name} {'x' * size}"} | ({"uuid": name} if has_ids else {}) for name in names
+        ]
         return [*again, *(json.dumps(message).encode() + b"\n" for message in fresh)]
 
     def _settle(self, writer: Writer) -> None:
@@ -122,8 +132,9 @@ class Soak:
         self.kills += 1
         self.acknowledged += len(said)
         self._account += said
-        sure = set(said)
-        self._unsure += [text for text in writer.messages[: writer.sent] if json.loads(text)["uuid"] not in sure]
+        sure = {name for name, _ in said}
+        sent = ((json.loads(text), text) for text in writer.messages[: writer.sent])
+        self._unsure += [text for message, text in sent if "uuid" in message and message["uuid"] not in sure]
 
     def _look(self, session: str) -> None:
         """A reader beside the writers: everything up to the last line end is whole records."""
@@ -144,9 +155,10 @@ class Soak:
         """Compare the log with what was acknowledged."""
         log = self._log(self._session)
         raw = log.read_bytes() if log.exists() else b""
-        names = [json.loads(line)["uuid"] for line in raw[: raw.rfind(b"\n") + 1].splitlines()]
-        counts = Counter(names)
-        self.lost += sum(1 for name in set(self._account) if not counts[name])
+        records = [json.loads(line) for line in raw[: raw.rfind(b"\n") + 1].splitlines()]
+        names = [name_of(record["message"]) for record in records]
+        counts, ids = Counter(names), dict(zip(names, (record["uuid"] for record in records), strict=True))
+        self.lost += sum(1 for name, its in set(self._account) if ids.get(name) != its)
         self.doubled += sum(count - 1 for count in counts.values())
         place = {name: at for at, name in enumerate(names)}
         for order in self._order.values():
