@@ -6,8 +6,9 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     from clew.redact.tree import Redactor
 
 _M = TypeVar("_M", Message, Record)
+
+
+_making = Lock()
+
+
+def _decoder(kind: type[_M]) -> msgspec.json.Decoder[_M]:
+    """Made by one thread at a time: msgspec looks at a type when it meets it first, and two at once end the process."""
+    with _making:
+        return msgspec.json.Decoder(kind)
 
 
 class StoredSession:
@@ -104,16 +114,23 @@ class StoredSession:
     def _typed(self, kind: type[_M]) -> Iterator[_M]:
         from clew.export.document import lines_at_once
 
-        is_message = kind is Message
+        is_message, decode, given = kind is Message, _decoder(kind).decode, 0
         lines = lines_at_once(self.agent, self.source)
         if lines is not None:
             stream = io.BytesIO(lines[not is_message])
             del lines
-            yield from map(msgspec.json.Decoder(kind).decode, stream)
-            return
-        for unit in self.units():
-            if unit.is_message == is_message:
-                yield msgspec.convert(unit.value, kind)
+            for line in stream:
+                try:
+                    one = decode(line)
+                except msgspec.MsgspecError:  # a number that cannot be read goes over as it is, and is text else
+                    break
+                yield one
+                given += 1
+            else:
+                return
+        wanted = (unit.value for unit in self.units() if unit.is_message == is_message)
+        for value in islice(wanted, given, None):
+            yield msgspec.convert(value, kind)
 
     def units(self) -> Iterator[Unit]:
         """Messages and records in source order, as JSON of the unified document."""

@@ -171,6 +171,9 @@ def test_optional_keys_agree(tmp_path: Path, more: Value, own: Value, kept: Valu
         b'"x","output":"y"',
         b'"x","y":"z"',
         b"null",
+        b"1e999",
+        b'{"b": 1}',
+        b'{"a":1,"a":2}',
         b'[{"type":"input_text","text":"a"}]',
         b'"a"  ',
         b'  "a"',
@@ -193,6 +196,8 @@ def test_P04_spellings_that_are_not_ours_take_the_general_way(tmp_path: Path, te
         + b"}]}}",
         begin + b'response_item","payload":{"type":"reasoning","summary":[],"encrypted_content":' + text + b"}}",
         begin + b'event_msg","payload":{"type":"agent_reasoning","text":' + text + b"}}",
+        begin + b'event_msg","payload":{"type":"agent_message","message":' + text + b"}}",
+        begin + b'event_msg","payload":{"type":"user_message","message":' + text + b"}}",
         begin + b'event_msg","payload":{"type":"token_count","info":null,"rate_limits":' + text + b"}}",
         begin + b'turn_context","payload":{"cwd":' + text + b"}}",
     ]
@@ -205,6 +210,21 @@ def test_P04_spellings_that_are_not_ours_take_the_general_way(tmp_path: Path, te
 def test_times_of_any_spelling_agree(tmp_path: Path, time: str) -> None:
     lines = [{**value, "timestamp": time} for value in usual()[2:]]
     agree(write(tmp_path, meta(), *lines))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"type":"function_call_output","call_id":"c","output":"x"}',
+        b'{"type":"function_call_output","call_id":"\xff","output":"x"}',
+        b'{"type":"reasoning","summary":[],"content":null,"encrypted_content":"g"}',
+    ],
+)
+def test_P04_bytes_that_are_no_text_in_a_time_or_a_name_agree(tmp_path: Path, payload: bytes) -> None:
+    begin = b'{"timestamp":"2026-03-02T10:00:01.00\xffZ","type":"response_item","payload":'
+    path = write(tmp_path, *usual(), begin + payload + b"}", begin.replace(b"\xff", b"0") + payload + b"}")
+    AGENT.scan(AGENT.locate(path))
+    agree(path, damaged=True)
 
 
 # Usage

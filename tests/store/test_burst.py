@@ -445,6 +445,23 @@ def test_a_log_that_was_erased_meanwhile_is_not_written_to(tmp_path: Path, level
         session.user("too late")
 
 
+@pytest.mark.parametrize("pause", [0, 0.02])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_what_comes_after_a_log_is_gone_is_not_acknowledged(
+    tmp_path: Path, level: Durability, how: str, pause: float
+) -> None:
+    session, log = in_burst(tmp_path, level), log_of(tmp_path)
+    if how == "removed":
+        log.unlink()
+    else:
+        (tmp_path / "copy").write_bytes(log.read_bytes())
+        (tmp_path / "copy").replace(log)
+    time.sleep(max(pause, 0.002))  # on the quick way it is looked for once in a millisecond
+    with pytest.raises(ClewError, match="erased or replaced"):
+        session.user("too late")
+    assert not log.exists() or "too late" not in log.read_text()
+
+
 KINDS = [("before", errno.EIO), ("before", errno.EINTR), ("torn", errno.ENOSPC), ("short", errno.EIO)]
 
 

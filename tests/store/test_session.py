@@ -36,6 +36,32 @@ SEED_TODOS = [
 ]
 
 
+def test_a_store_stays_where_it_is_when_the_process_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        Store("own", system=Quick()).session("s").user(name)
+    before = [path.read_bytes() for path in sorted((tmp_path / "there").rglob("*")) if path.is_file()]
+    monkeypatch.chdir(tmp_path / "here")
+    with Store("own", system=Quick()).session("s") as session:
+        monkeypatch.chdir(tmp_path / "there")
+        session.user("again")
+        assert len(list(session.messages())) == 2
+    assert [path.read_bytes() for path in sorted((tmp_path / "there").rglob("*")) if path.is_file()] == before
+
+
+@pytest.mark.parametrize("own", [{"seq": 77}, "x", None, -1])
+def test_a_number_that_was_brought_along_is_none_here(tmp_path: Path, own: Any) -> None:
+    with Store(tmp_path, system=Quick()).session("s") as session:
+        taken = [session.user("a", metadata={"clew": own, "kept": 1}).seq for _ in range(3)]
+    assert taken == [1, 2, 3]
+    assert [record["metadata"] for record in lines(log_of(tmp_path))] == [
+        {"kept": 1, "clew": {"seq": number}} for number in taken
+    ]
+
+
 def converse(place: Path) -> list[dict[str, Any]]:
     """The conversation of the format's own example."""
     with Store(place, version="9.1").session("s") as session:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
-from clew.errors import Busy, ClewError, PathRefused, UnknownReference, UsageError
+from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, UsageError
 from clew.io.blobs import digest_of, name_of
 from clew.io.within import Within
 from clew.store import Session, Store, TodoItem, TrackedFile
@@ -582,6 +582,29 @@ def test_R10_a_crash_half_way_is_taken_back_by_the_next(
             again.redo()
     assert tree(work) == behind and again.head == "r2"
     assert again.undo(to="q") and tree(work) == before
+    assert list(work.rglob(".clew-*")) == []
+
+
+def test_R10_what_was_cut_off_waits_for_a_workspace_that_is_away(
+    session: Session, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, behind = two_steps(session, work)
+    session.close()
+    child = os.fork()
+    if child == 0:
+        real = os.rename
+        os.rename = lambda *words, **more: (real(*words, **more), os._exit(9))  # type: ignore[assignment]
+        Store(tmp_path).session("s").undo(to="q")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    work.rename(tmp_path / "away")
+    [finding] = [one for one in examine(tmp_path) if one.problem.code == "undo-unfinished"]
+    assert finding.mend is not None
+    with pytest.raises(SourceUnreadable, match="is not there"):
+        finding.mend()
+    (tmp_path / "away").rename(work)
+    finding.mend()
+    assert tree(work) == behind
     assert list(work.rglob(".clew-*")) == []
 
 

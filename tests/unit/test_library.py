@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import clew
+from clew.agents.base import Agent, SourceFile, facts_and_messages
+from clew.agents.claude_code import ClaudeCode
 from clew.demo import write_demo
 from clew.derive.usage import Usage
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference
+from clew.export import document
 from clew.host import Host
 from clew.io import compress
 from clew.library import Library, StoredSession
@@ -222,3 +228,36 @@ def test_usage_of_a_library_by_model(demo: Path) -> None:
 
 def test_an_object_says_what_it_is(demo: Path) -> None:
     assert repr(claude(demo).get(FORKED)) == f"<StoredSession claude-code:{FORKED}>"
+
+
+def test_threads_that_read_leave_the_limit_of_recursion_as_it_was(demo: Path) -> None:
+    sessions = list(Library(Host.at(demo)).sessions())
+    before = sys.getrecursionlimit()
+    with ThreadPoolExecutor(8) as threads:
+        counts = list(threads.map(lambda one: sum(1 for _ in one.messages), sessions * 4))
+    assert counts == [sum(1 for _ in one.messages) for one in sessions] * 4
+    assert sys.getrecursionlimit() == before
+
+
+def test_what_cannot_be_decoded_at_once_is_read_the_other_way(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Library(Host.at(demo)).get(FORKED)
+    whole = list(session.messages)
+    real = document.lines_at_once
+
+    def damaged(agent: Agent, source: SourceFile) -> tuple[bytearray, bytearray] | None:
+        found = real(agent, source)
+        assert found is not None
+        lines = found[0].splitlines(keepends=True)
+        lines[2] = bytearray(b'{"n":1e999}\n')
+        return bytearray().join(lines), found[1]
+
+    monkeypatch.setattr(document, "lines_at_once", damaged)
+    assert list(session.messages) == whole
+
+
+def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / f"{SESSION}.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(claude_line("user", "u1", None)).encode() + b"\n"))
+    monkeypatch.setattr(ClaudeCode, "shown_at_once", lambda *_: pytest.fail("held whole"))
+    _, messages = facts_and_messages(ClaudeCode(), ClaudeCode().locate(path))
+    assert len(list(messages)) == 1

@@ -17,7 +17,7 @@ from clew.agents.told import Message as Told
 from clew.derive.calls import Calls
 from clew.derive.facts import Facts
 from clew.host import Host, Origin
-from clew.io.compress import open_source
+from clew.io.compress import SUFFIXES, open_source
 from clew.model import Problem
 from clew.model.json import JSON
 
@@ -230,7 +230,8 @@ class ShowsAtOnce(Protocol):
 
 def facts_and_messages(agent: Agent, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
     """The facts of a session, without counts, and its messages for who only looks at them."""
-    if isinstance(agent, ShowsAtOnce) and not source.parts and source.size <= AT_ONCE:
+    is_small = source.size <= AT_ONCE and source.path.suffix not in SUFFIXES
+    if isinstance(agent, ShowsAtOnce) and not source.parts and is_small:
         return agent.shown_at_once(source)
     facts = skim(agent, source, tree=True, counts=False)
     return facts, shown_messages(agent, source, facts)

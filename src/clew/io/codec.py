@@ -10,7 +10,8 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import NamedTuple
 
 import msgspec
@@ -32,16 +33,29 @@ HEADROOM = 100
 @contextmanager
 def headroom() -> Iterator[None]:
     """While a document is written, records may be less deep than its reader can go, so that it can be read back."""
-    limit = sys.getrecursionlimit()
-    try:
-        sys.setrecursionlimit(limit - HEADROOM)
-    except RecursionError:
-        # The caller stands too deep itself; what does not fit will be kept as fragments.
-        limit = sys.getrecursionlimit()
+    # The limit is that of all threads: the first to come lowers it, the last to go puts it back.
+    with _guard:
+        _before.append(_before[0] if _before else _lower())
     try:
         yield
     finally:
-        sys.setrecursionlimit(limit)
+        with _guard:
+            limit = _before.pop()
+            if not _before:
+                sys.setrecursionlimit(limit)
+
+
+_guard = Lock()
+_before: list[int] = []
+
+
+def _lower() -> int:
+    """Lower the limit; returns what it was."""
+    limit = sys.getrecursionlimit()
+    # Where the caller stands too deep itself, what does not fit will be kept as fragments.
+    with suppress(RecursionError):
+        sys.setrecursionlimit(limit - HEADROOM)
+    return limit
 
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

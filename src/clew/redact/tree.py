@@ -31,8 +31,9 @@ from clew.redact.sieve import Span, call_places, names_file, touched_by
 
 __all__ = ["Redactor", "Setting"]
 # What reading costs, in bytes of text: a record, so many of its quotes, commas and brackets, so many of its texts.
-# About half a second of it may be saved up: what takes no longer is read, however dense it is, rather than hidden.
-_PRICE, _SAVED, _RECORD, _ELEMENTS, _LEAVES = 256, 10_000, 3, 48, 2
+_PRICE, _SAVED, _RECORD, _ELEMENTS, _LEAVES = 256, 2000, 3, 48, 2
+# A file that is one document may cost half a second more: to hide all of it for one secret would be worse.
+_ONE_DOCUMENT = 10_000 * _PRICE
 _STRUCTURE = b'",[{'
 _FEWEST_LEAVES = 64
 # A list is sifted where it is so long.
@@ -157,7 +158,7 @@ class Redactor(Looker):
 
     def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
         """True where so many of some lines hold signs that to read these would cost too much."""
-        self._records.earn_for(len(text))
+        self._records.earn_for(len(text) + (0 if apart else _ONE_DOCUMENT))
         sieve, count = self._sieve, text.count(b"\n")
         if sieve is None or path is not None or not apart or count < _SAMPLE or self._records.covers(_RECORD * count):
             return False

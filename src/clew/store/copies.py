@@ -10,6 +10,7 @@ from clew.io.blobs import name_of
 from clew.store.finding import Finding, found
 from clew.store.layout import MESSAGES, SNAPSHOTS
 from clew.store.lock import locked
+from clew.store.pending import announced
 from clew.store.session import Session
 from clew.store.snapshots import Snapshots
 from clew.store.system import System
@@ -45,6 +46,8 @@ def _take_back(snapshots: Snapshots, system: System) -> None:
         tree = Tree()
         tree.read(snapshots.folder / MESSAGES)
         settle(snapshots, tree, system)
+        for _, waiting in announced(snapshots.folder.glob(PENDING)):
+            raise SourceUnreadable(f"{waiting.root} is not there")
 
 
 def _clear(folder: Path, world: World) -> None:

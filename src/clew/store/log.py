@@ -74,7 +74,7 @@ class Log:
                 self._lock.wait(descriptor, error)
         try:
             size = self.seek(descriptor, 0, _END)
-            if size == self.end:
+            if size == self.end and self._has_name():
                 return False
             self._look(descriptor, size)
         except BaseException:
@@ -137,8 +137,8 @@ class Log:
         return self._sign.is_seen()
 
     def is_as_left(self) -> bool:
-        """Whether nobody has written since; who knows of no locks may have, even while the lock is kept."""
-        return self.seek(self.descriptor, 0, _END) == self.end
+        """Whether nobody has written since, or removed the log; who knows of no locks may have, while it is kept."""
+        return self.seek(self.descriptor, 0, _END) == self.end and self._has_name()
 
     def _give_way(self) -> None:
         """Let go of a lock that was kept, where somebody waits for it, and keep it no more for a while."""
@@ -183,6 +183,10 @@ class Log:
                 return self.descriptor
             self.drop()
 
+    def _has_name(self) -> bool:
+        """False where the open file was removed, or another was put in its place."""
+        return self._system.fstat(self.descriptor).st_nlink > 0
+
     def _in_place(self) -> bool:
         """True when the open file is still the one that the path names."""
         mine = self._system.fstat(self.descriptor)
@@ -194,7 +198,7 @@ class Log:
 
     def _look(self, descriptor: int, size: int) -> None:
         if not self._moves and not self._in_place():
-            raise SourceUnreadable(f"{self.path}: the log was erased while it was open")
+            raise SourceUnreadable(f"{self.path}: the log was erased or replaced while it was open")
         torn = torn_end(self._system, descriptor, size)
         self.end = size if not torn else self._mend(descriptor, size, torn)
 

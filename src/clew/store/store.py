@@ -54,7 +54,8 @@ class Store:
         clock: Clock = time.time,
         system: System = SYSTEM,
     ) -> None:
-        self.root = root_of(Path(place))
+        # Whole, so that it stays the same place when the process goes to another folder.
+        self.root = root_of(Path(place)).absolute()
         given: dict[str, JSON] = {"durability": durability, "lock_wait": lock_wait, "alone": alone}
         given |= {"user_type": user_type, "redact": redact if isinstance(redact, str) else None}
         self.settings = read_settings(self.root, {name: item for name, item in given.items() if item is not None})

@@ -337,10 +337,15 @@ def named_by_pending(folder: Path) -> set[str]:
 
 
 def settle(snapshots: Snapshots, tree: Tree, system: System = SYSTEM) -> list[str]:
-    """Take back undos that were not finished, while the log is held; returns the files that were put back."""
+    """Take back undos that were not finished, while the log is held; returns the files that were put back.
+
+    Where the workspace is not there just now, what is to be put back waits for it.
+    """
     restored: list[str] = []
     for path, found in announced(_places(snapshots.folder)):
-        if all(mark.uuid != found.mark for _, mark in tree.moves) and Path(found.root).is_dir():
+        if all(mark.uuid != found.mark for _, mark in tree.moves):
+            if not Path(found.root).is_dir():
+                continue
             restored += put_as_it_was(found, lambda _, before: snapshots.blobs.get(before.digest or ""))
         # Whoever finished it may be clearing it away himself.
         with suppress(FileNotFoundError):

@@ -208,7 +208,8 @@ class Writer:
             record.context = context
         if record.version is UNSET:
             record.version = self._version
-        record.metadata = {OWN: {"seq": seq}, **draft.extra} if draft.extra else {OWN: {"seq": seq}}
+        # A number that was brought along, with a record of another session, is none here.
+        record.metadata = {**(draft.extra or {}), OWN: {"seq": seq}}
         state.seq, state.head = seq, record.uuid
         if self._tree is not None:
             self._grown([Peek(record.type, record.uuid, record.parent_uuid, record.branch_id or None)])

@@ -18,6 +18,7 @@ from clew.agents.codex.known import (
     UserWords,
     envelope,
     is_known,
+    is_text,
 )
 from clew.agents.codex.made import Ours, Own, Record, Rest
 from clew.agents.codex.tables import STATE_KEYS, inert_events
@@ -62,7 +63,8 @@ class Carried:
             return limits is UNSET or is_known(bytes(limits))
         if type(payload) is Raw:
             return found.type == _TURN and bytes(payload) == self._turn
-        return line not in self._outline.lone
+        words = payload.text if type(payload) is Thought else payload.message
+        return is_text(words) and line not in self._outline.lone
 
     def _carry(self, lines: list[Line], after: list[int]) -> None:
         """Make records of lines; what stands beside their time and type is left."""

@@ -49,11 +49,11 @@ _SPOKEN = MESSAGE | SAID | SIGNIFICANT
 # The beginnings of the lines that are most of a rollout. They tell all that this pass wants to know of them; what the
 # rest of such a line holds is looked at when it is read.
 _BEGINS = re.compile(
-    rb'\{"timestamp":"([^"]{24})",(?:"ordinal":\d+,)?"type":"'
+    rb'\{"timestamp":"([ !#-~]{24})",(?:"ordinal":\d+,)?"type":"'
     # An event that bears the name of an item is none.
     rb'(?:response_item|event_msg(?!","payload":\{"type":"(?:reasoning|function_call_output|custom_tool_call_output)"))'
     rb'","payload":\{"type":"(\w+)"'
-    rb'(?:,"call_id":"([^"\\]+)","output":")?'
+    rb'(?:,"call_id":"([ !#-\[\]-~]+)","output":")?'
 ).match
 _BEGUN = b'{"timestamp":"'
 """Inside a line, another record that was glued to the first: in what is said, the quotes would be escaped."""
