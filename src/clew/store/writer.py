@@ -209,7 +209,8 @@ class Writer:
         if record.version is UNSET:
             record.version = self._version
         # A number that was brought along, with a record of another session, is none here.
-        record.metadata = {**(draft.extra or {}), OWN: {"seq": seq}}
+        own: dict[str, JSON] = {OWN: {"seq": seq}}
+        record.metadata = own | draft.extra | own if draft.extra else own
         state.seq, state.head = seq, record.uuid
         if self._tree is not None:
             self._grown([Peek(record.type, record.uuid, record.parent_uuid, record.branch_id or None)])
