@@ -170,7 +170,7 @@ def test_the_user_example(tmp_path: Path) -> None:
         "user_type": "external",
         "thinking": {"level": "high", "disabled": False, "triggers": []},
         "todos": [],
-        "is_sidechain": False,
+        "is_branch": False,
     }
     assert document["session"]["id"] == "session-123"
     assert document["session"]["workspace"] == "/Users/lifcc/Desktop/code/AI/agent/sage"
@@ -372,7 +372,7 @@ def test_branches_and_errors() -> None:
     assert (error["role"], error["content"][0]["text"][:9]) == ("system", "[network]")
     assert error["uuid"] not in graph.active_path
     assert graph.active_path[-1] == document["messages"][10]["uuid"]
-    assert document["messages"][10]["metadata"]["is_sidechain"] is True
+    assert document["messages"][10]["metadata"]["is_branch"] is True
     assert document["session"]["is_agent_session"] is False
 
 

@@ -41,6 +41,23 @@ def test_one_is_shown(place: Path) -> None:
     assert clew("branch", "tides", "nowhere", "--home", place).code == 1
 
 
+@pytest.mark.parametrize("detail", ["prompts", "conversation", "actions", "full"])
+def test_a_session_shows_the_branch_that_it_stands_on(place: Path, detail: str) -> None:
+    shown = clew("show", "tides", "--home", place, "--detail", detail).out.split("── ")
+    night = next(part for part in shown if "and at night?" in part)
+    assert "left branch" not in night
+    tomorrow = next(part for part in shown if "and tomorrow?" in part)
+    assert "left branch" in tomorrow
+
+
+def test_a_branch_is_no_sub_agent(place: Path) -> None:
+    messages = clew("export", "tides", "--home", place).json["messages"]
+    assert [message["metadata"].get("is_branch") for message in messages] == [False, False, False, True]
+    assert not any(message["metadata"].get("is_sidechain") for message in messages)
+    assert clew("list", "--home", place, "--json").json[0]["prompt_count"] == 3
+    assert "and at night?" in clew("tail", "tides", "--home", place).out
+
+
 @pytest.mark.seed("S1-60")
 def test_two_are_compared(place: Path) -> None:
     done = clew("branch", "tides", "main", "--compare", "night", "--home", place, "--json").json

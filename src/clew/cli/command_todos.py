@@ -63,7 +63,7 @@ def _path(session: StoredSession, wanted: int | None, branch: list[str] | None) 
         on_branch = set(branch)
         for unit in session.units():
             if unit.is_message and unit.value["uuid"] in on_branch and unit.value["index"] <= (wanted or sys.maxsize):
-                yield _without_lane(unit.value)
+                yield unit.value
         return
     tree = session.facts.tree
     indexes = tree.links.messages
@@ -73,13 +73,7 @@ def _path(session: StoredSession, wanted: int | None, branch: list[str] | None) 
         on_path.update(indexes[step] for step in tree.path)
     for unit in session.units():
         if unit.is_message and unit.value["index"] in on_path:
-            yield _without_lane(unit.value)
-
-
-def _without_lane(message: dict[str, JSON]) -> dict[str, JSON]:
-    """What led here is one conversation, also where it went over to a branch."""
-    metadata = message.get("metadata") or {}
-    return {**message, "metadata": {name: item for name, item in metadata.items() if name != "is_sidechain"}}
+            yield unit.value
 
 
 def _levels(messages: list[dict[str, JSON]]) -> Iterator[tuple[int, str]]:

@@ -43,7 +43,8 @@ class Metadata(Part, kw_only=True):
     token_usage: TokenUsage | UnsetType = UNSET
     request_id: str | None | UnsetType = UNSET
     message_id: Annotated[str, Meta(description="Shared by all lines of one API reply.")] | UnsetType = UNSET
-    is_sidechain: Annotated[bool, Meta(description="On a branch, or in a sub-agent.")] | UnsetType = UNSET
+    is_sidechain: Annotated[bool, Meta(description="Said by a sub-agent, beside the conversation.")] | UnsetType = UNSET
+    is_branch: Annotated[bool, Meta(description="On a branch of the conversation, by its flag.")] | UnsetType = UNSET
     is_compact_summary: bool | UnsetType = UNSET
     logical_parent_uuid: (
         Annotated[str | None, Meta(description="The real predecessor across a compaction.")] | UnsetType

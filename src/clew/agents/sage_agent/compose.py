@@ -78,7 +78,7 @@ class _Composer:
             "platform": metadata.get("platform") or platform_of(cwd),
             "agent_version": metadata.get("agent_version") or VERSION,
             "todos": metadata.get("todos") or [],
-            "is_sidechain": metadata.get("is_sidechain") is True,
+            "is_branch": metadata.get("is_branch") is True,
         }
 
     def _result(self, block: Message) -> Message:

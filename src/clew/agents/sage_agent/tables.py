@@ -106,7 +106,7 @@ def _message(kind: Field, inner: Table) -> tuple[Field, ...]:
         Nest("usage", _USAGE),
         Nest("thinkingMetadata", _THINKING),
         Each("todos", "metadata.todos", _TODO),
-        Leaf("isSidechain", "metadata.is_sidechain", FLAG),
+        Leaf("isSidechain", "metadata.is_branch", FLAG),
     )
 
 
