@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -167,3 +168,40 @@ def test_closing_does_not_wait_for_tasks() -> None:
     pool.close()
     results.close()  # type: ignore[attr-defined]
     assert time.monotonic() - begin < 30
+
+
+def cleans_up(task: str) -> None:
+    Path(f"{task}.begun").touch()
+    try:
+        time.sleep(60)
+    finally:
+        time.sleep(0.1)  # and is told to leave several times meanwhile
+        Path(task).touch()
+
+
+def test_who_is_told_to_leave_cleans_up_first(tmp_path: Path) -> None:
+    pool = Pool(cleans_up, 2)
+    pool._give(0, str(tmp_path / "clean"))
+    while not (tmp_path / "clean.begun").exists():
+        time.sleep(0.01)
+    pool.close()
+    assert (tmp_path / "clean").exists()
+
+
+def deaf(task: str) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(task).touch()
+    time.sleep(600)
+
+
+def test_who_does_not_hear_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.io.pool.GRACE", 0.05)
+    pool = Pool(deaf, 2)
+    pool._give(0, str(tmp_path / "begun"))
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    pids = pool._pids
+    pool.close()
+    for pid in pids:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)

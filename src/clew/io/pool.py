@@ -10,6 +10,7 @@ import gc
 import os
 import pickle
 import signal
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +23,9 @@ R = TypeVar("R")
 
 AHEAD = 3
 """For each process so many results may wait for one that takes longer."""
+GRACE = 5.0
+"""Seconds that a process has to clean up; one that waits for what never comes hears nothing."""
+_PAUSE = 0.002
 _COUNT = 4
 """Bytes before an answer that say how many buffers follow it."""
 
@@ -165,19 +169,42 @@ class Pool:
         """Let the processes go, in the middle of their tasks if need be."""
         for end in self._given:
             end.close()
-        for pid in self._pids:
-            with suppress(ChildProcessError, ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        for pid in self._pids:
-            with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+        _end(self._pids)
         self._given, self._pids = {}, []
+
+
+def _end(pids: list[int]) -> None:
+    """Tell processes to leave, and wait for it. Who does not hear, however often it is said, is stopped."""
+    latest = time.monotonic() + GRACE
+    while pids:
+        _signal(pids, signal.SIGTERM if time.monotonic() < latest else signal.SIGKILL)
+        pids = [pid for pid in pids if not _has_left(pid)]
+        time.sleep(_PAUSE if pids else 0)
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _has_left(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True
 
 
 def _obey() -> None:
     """Leave when told to, and clean up on the way. What a person interrupts is whoever tells."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """Said once is enough: cleaning up is not interrupted."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _serve(work: Callable[[Any], Any], end: Connection) -> None:
