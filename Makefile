@@ -36,7 +36,7 @@ run: $(VENV)/.run-installed
 	echo; echo 'All of it in a browser: $(VENV)/bin/clew web --home $(DEMO) --open'
 
 test: $(VENV)/.dev-installed sshd browser postgres axe
-	@$(PY) -m pytest -n $(WORKERS) --ignore=$(REAL) --ignore=$(SCALE)
+	@$(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=20 --ignore=$(REAL) --ignore=$(SCALE)
 
 # The tests of other machines want an ssh server. Where installing one is not ours to do, or would start it, they skip.
 sshd:
