@@ -69,7 +69,7 @@ test-real: $(VENV)/.dev-installed
 	@$(PY) -m pytest $(REAL)
 
 test-scale: $(VENV)/.spark-installed
-	@$(PY) -m pytest $(SCALE)
+	@$(PY) -m pytest --timeout 2400 -o faulthandler_timeout=2000 $(SCALE)
 
 lint: $(VENV)/.dev-installed
 	@$(PY) -m ruff check $(CHECKED)
