@@ -14,6 +14,7 @@ from clew.catalog.sync import Report, sync
 from clew.catalog.text import shards
 from clew.catalog.writing import RowWriter, transaction
 from clew.host import Host
+from tests import children
 
 VIEWS = "sessions messages blocks tool_calls usage usage_days file_changes todos".split()
 
@@ -164,9 +165,6 @@ def searchable(folder: Path) -> int:
 
 def kill_at(step: int, work: Any) -> bool:
     """Do the work in a child that is killed when it has come to its nth effect; True where it came to its end."""
-    if child := os.fork():
-        _, status = os.waitpid(child, 0)
-        return status == 0
     import clew.catalog.writing as writing
     from clew.catalog.text import TextWriter
 
@@ -181,12 +179,10 @@ def kill_at(step: int, work: Any) -> bool:
 
         return wrapped
 
-    code = 1
-    try:
+    def mortal() -> None:
         writing.transaction.__exit__ = counted(writing.transaction.__exit__)  # type: ignore[method-assign]
         writing.RowWriter.write = counted(writing.RowWriter.write)  # type: ignore[method-assign]
         TextWriter.commit = counted(TextWriter.commit)  # type: ignore[method-assign]
         work()
-        code = 0
-    finally:
-        os._exit(code)
+
+    return children.done(mortal) == 0

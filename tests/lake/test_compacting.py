@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from clew.lake import writing
 from clew.lake.compacting import compact
 from clew.lake.layout import DATA, day_of
 from clew.lake.stores import FolderStore
+from tests import children
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.lake.worlds import NAMES, Machine, age, copies, files, killed, rows, say, write
 
@@ -180,25 +182,17 @@ def test_a_merge_that_is_killed_at_any_point_is_completed_by_the_next(tmp_path: 
 
 
 def test_writers_and_a_merge_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
-    import os
-
     store = FolderStore(tmp_path / "lake")
     machines = [Machine(tmp_path, f"m{number}") for number in range(3)]
     for number, machine in enumerate(machines):
         say(machine, NAMES[number], 10, day=1)
         say(machine, NAMES[3], 5 + 5 * number, day=2)
-    children = []
+    at_work = []
     for machine in machines:
-        who = machine.writer()
-        if not (pid := os.fork()):
-            try:
-                writing.write(FolderStore(tmp_path / "lake"), machine.sources(), who, workers=1)
-            finally:
-                os._exit(0)
-        children.append(pid)
+        lake, who = FolderStore(tmp_path / "lake"), machine.writer()
+        at_work.append(children.begun(partial(writing.write, lake, machine.sources(), who, workers=1)))
     compact(FolderStore(tmp_path / "lake"), datetime.now(UTC))
-    for pid in children:
-        os.waitpid(pid, 0)
+    assert [children.ended(one) for one in at_work] == [0, 0, 0]
     found = rows(store)
     assert len(found["sessions"]) == 4
     assert len(found["messages"]) == 30 + 15

@@ -19,6 +19,7 @@ from clew.lake.writing import Report
 from clew.tables.building import SCHEMAS
 from clew.tables.columns import TABLES
 from clew.tables.merging import PUBLIC
+from tests import children
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.tables.machines import Machine
 
@@ -82,15 +83,12 @@ def mixed_blocks() -> pa.Table:
 
 def killed(work: Callable[[], object], step: int) -> bool:
     """Do some work in a process that is killed at its nth effect on a folder; True where it came to its end before."""
-    if child := os.fork():
-        return os.waitpid(child, 0)[1] == 0
-    code = 1
-    try:
+
+    def counted() -> None:
         with _counted(step):
             work()
-        code = 0
-    finally:
-        os._exit(code)
+
+    return children.done(counted) == 0
 
 
 @contextmanager
