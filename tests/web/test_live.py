@@ -40,11 +40,14 @@ def stream(app: Shown) -> Iterator[http.client.HTTPResponse]:
 
 def event(answer: http.client.HTTPResponse) -> dict[str, Any]:
     """The next thing that is told."""
-    while True:
-        words = answer.readline().decode().strip()
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        words = answer.readline().decode()
+        assert words, "the stream ended"
         if words.startswith("data: "):
             told: dict[str, Any] = json.loads(words.removeprefix("data: "))
             return told
+    pytest.fail("nothing is told")
 
 
 def test_what_is_written_is_told_within_a_second(tmp_path: Path) -> None:
