@@ -14,11 +14,12 @@ PIP    := $(PY) -m pip --disable-pip-version-check install -qq
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sshd browser postgres axe test-real test-scale lint bench docs clean
+.PHONY: help run test test-again sshd browser postgres axe test-real test-scale lint bench docs clean
 
 help:
 	@echo 'make run        clew on your own history, or on a demo where there is none'
 	@echo 'make test       the whole test suite, but for the next two'
+	@echo 'make test-again what failed last, alone'
 	@echo 'make test-real  tests with the genuine clients, offline; fetches them (Linux, root, node with npm)'
 	@echo 'make test-scale tests with a Spark cluster of several processes; fetches Spark, needs Java 17'
 	@echo 'make lint       ruff, mypy and the import contracts'
@@ -37,6 +38,10 @@ run: $(VENV)/.run-installed
 
 test: $(VENV)/.dev-installed sshd browser postgres axe
 	@$(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=20 --ignore=$(REAL) --ignore=$(SCALE)
+
+# Only what failed last, one after the other.
+test-again: $(VENV)/.dev-installed
+	@$(PY) -m pytest --last-failed --last-failed-no-failures none -v --ignore=$(REAL) --ignore=$(SCALE)
 
 # The tests of other machines want an ssh server. Where installing one is not ours to do, or would start it, they skip.
 sshd:
