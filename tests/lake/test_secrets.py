@@ -134,8 +134,8 @@ def test_an_older_rule_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert CliRunner().invoke(main, write).exit_code == 0
     assert b"EMP-123456" in everything(lake)
     (config / "redaction.toml").write_text("[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{6}'\n")
-    assert "1 sessions written" in CliRunner().invoke(main, write).output
+    assert "sessions written: 1" in CliRunner().invoke(main, write).output
     age(lake)
     compact(FolderStore(lake), datetime(2027, 1, 1, tzinfo=UTC))
     assert b"EMP-123456" not in everything(lake)
-    assert "0 sessions written" in CliRunner().invoke(main, write).output
+    assert "sessions written: 0" in CliRunner().invoke(main, write).output

@@ -79,7 +79,7 @@ def _told(report: Report) -> str:
 
     if not (report.written or report.unchanged or report.unreadable):
         return "no sessions were found, and nothing was written"
-    done = f"{count(report.written)} sessions written, {count(report.unchanged)} were there"
+    done = f"sessions written: {count(report.written)}, and {count(report.unchanged)} were there"
     return f"{done}; {count(report.rows)} rows in {count(report.objects)} objects, {size(report.bytes)}"
 
 
@@ -169,6 +169,6 @@ def _tell(proof: Proof, place: str, is_fixed: bool) -> None:
     if not proof.damaged and not proof.lacking:
         say(f"{count(proof.batches)} sessions in {count(proof.objects)} objects, {size(proof.bytes)}: all as it was")
     elif is_fixed:
-        say(f"{damaged} objects moved to _damaged; {lacking} sessions are written again by `clew lake write`")
+        say(f"moved to _damaged: {damaged}; sessions that `clew lake write` brings again: {lacking}")
     else:
-        say(f"{damaged} objects are damaged, {lacking} sessions lack rows; --fix lets them be written again")
+        say(f"damaged objects: {damaged}; sessions that lack rows: {lacking}; --fix lets them be written again")
