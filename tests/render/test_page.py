@@ -17,7 +17,7 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import by_section, parts
-from clew.render.page.fragments import LIMIT
+from clew.render.page.fragments import LIMIT, OPEN_LENGTH
 from clew.render.page.index import Entry, index
 from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
 from clew.render.terminal import show
@@ -296,7 +296,7 @@ def entry(name: str, parent: str | None = None, time: str = "2026-11-01") -> Ent
 
 
 def linked(*entries: Entry) -> list[str | None]:
-    tree = parse("".join(index(entries)))
+    tree = parse(b"".join(index(entries)).decode())
     return [link.get("href") for link in elements(tree, tag="a") if link.get("href") != "#talk"]
 
 
@@ -324,3 +324,36 @@ def test_H11_where_a_text_is_cut_the_page_says_what_prints_the_rest() -> None:
     assert [where for _, where in told] == [f"the-session#{index}" for index in (1, 1, 1, 2, 3, 4)]
     assert all(int(left.replace(",", "")) in range(1_234, 1_250) for left, _ in told)
     assert faults(html) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [("a\nb\n\n", "4 lines"), ("\n\na", "3 lines"), ("→ a\n→ b", "2 lines"), ("\x1b[1ma\x1b[0m\nb\n", "3 lines")],
+)
+def test_a_result_says_how_many_lines_were_printed(output: str, words: str) -> None:
+    html = page([reply(call("a", "Bash", command="ls")), reply(result("a", output), index=2, role="user")])
+    assert f"<span>{words}</span>" in html
+
+
+def test_a_result_with_wide_characters_is_open_by_its_characters_and_not_by_its_bytes() -> None:
+    def is_open(text: str) -> bool:
+        said = [reply(call("a", "Bash", command="ls")), reply(result("a", text), index=2, role="user")]
+        return '<details class="r l3" id="m2" open>' in page(said)
+
+    around = len('<pre class="o"></pre>\n')
+    assert is_open("→" * (OPEN_LENGTH - around)) and is_open("a" * (OPEN_LENGTH - around))
+    assert not is_open("→" * (OPEN_LENGTH - around + 1)) and not is_open("a" * (OPEN_LENGTH - around + 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("a\nb", "a\nc", '<div class="s"> a</div><div class="ch"><del>-b</del><ins>+c</ins></div>'),
+        ("", "x\ny", '<div class="ch"><ins>+x\n+y</ins></div>'),
+        ("x\nz", "z", '<div class="ch"><del>-x</del></div><div class="s"> z</div>'),
+        ("a", "a", '<div class="s"> a</div>'),
+    ],
+)
+def test_a_change_is_runs_of_lines(old: str, new: str, expected: str) -> None:
+    html = page([reply(call("a", "Edit", file_path="f", old_string=old, new_string=new))])
+    assert f'<div class="d">{expected}</div>' in html

@@ -108,7 +108,7 @@ def test_H01_the_index_is_as_safe() -> None:
     for text in HOSTILE:
         entry = Entry("p.html", text, text, text, text, text, text, 1, 1, None)
         child = Entry("q.html", "child", text, text, text, text, text, 1, 1, text)
-        assert faults("".join(index([entry, child])), ["p.html", "q.html"]) == []
+        assert faults(b"".join(index([entry, child])).decode(), ["p.html", "q.html"]) == []
 
 
 @pytest.mark.parametrize("text", [*MARKUP[:3], "a < b && c > d", "<b>bold</b>"])
@@ -160,6 +160,13 @@ DRAWING = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>al
 SVG = base64.b64encode(DRAWING).decode()
 
 
+@pytest.mark.parametrize("spelled", [" QUJD\nRA== \n", "QUJD\u00a0RA==", "QUJDRA=="])
+def test_H05_space_in_a_picture_does_not_reach_the_page(spelled: str) -> None:
+    tree = parse(page([reply({"type": "image", "media_type": "image/png", "encoding": "base64", "image": spelled})]))
+    (image,) = elements(tree, tag="img")
+    assert image.get("src") == "data:image/png;base64,QUJDRA=="
+
+
 @pytest.mark.parametrize("kind", ["image/svg+xml", "image/png", "IMAGE/PNG"])
 def test_H05_pictures_are_only_ever_the_source_of_an_image(kind: str) -> None:
     tree = parse(page([reply({"type": "image", "media_type": kind, "encoding": "base64", "image": SVG})]))
@@ -169,7 +176,16 @@ def test_H05_pictures_are_only_ever_the_source_of_an_image(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "content"),
-    [("text/html", SVG), ("image/png", '"><script>'), ("image/png", "a" * (12 << 20)), ("image/x-evil", SVG)],
+    [
+        ("text/html", SVG),
+        ("image/png", '"><script>'),
+        ("image/png", "a" * (12 << 20)),
+        ("image/x-evil", SVG),
+        ("image/png", "QUJ=D"),
+        ("image/png", "QQ= ="),
+        ("image/png", "QUJD==="),
+        ("image/png", "QUJ\u00c4"),
+    ],
 )
 def test_H05_other_pictures_are_words(kind: str, content: str) -> None:
     html = page([reply({"type": "image", "media_type": kind, "encoding": "base64", "image": content})])

@@ -192,15 +192,16 @@ def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
 
 def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts:
     """The facts of the first pass, and no more of them than asked for where the agent can leave some out."""
-    if not _skims(type(agent)):
+    if not offers(type(agent), Skims):
         return agent.scan(source)
     facts: Facts = cast(Skims, agent).skim(source, tree, counts)
     return facts
 
 
 @lru_cache
-def _skims(agent: type) -> bool:
-    return issubclass(agent, Skims)
+def offers(agent: type, protocol: type) -> bool:
+    """Whether an agent has what a protocol names: asked once, because finding out takes long."""
+    return issubclass(agent, protocol)
 
 
 @runtime_checkable
@@ -214,8 +215,8 @@ class Shows(Protocol):
 
 def shown_messages(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
     """The messages of a session for who only looks at them."""
-    if isinstance(agent, Shows):
-        return agent.shown(source, facts)
+    if offers(type(agent), Shows):
+        return cast(Shows, agent).shown(source, facts)
     return (unit.value for unit in agent.read(source, facts) if unit.is_message)
 
 
@@ -231,8 +232,8 @@ class ShowsAtOnce(Protocol):
 def facts_and_messages(agent: Agent, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
     """The facts of a session, without counts, and its messages for who only looks at them."""
     is_small = source.size <= AT_ONCE and source.path.suffix not in SUFFIXES
-    if isinstance(agent, ShowsAtOnce) and not source.parts and is_small:
-        return agent.shown_at_once(source)
+    if is_small and not source.parts and offers(type(agent), ShowsAtOnce):
+        return cast(ShowsAtOnce, agent).shown_at_once(source)
     facts = skim(agent, source, tree=True, counts=False)
     return facts, shown_messages(agent, source, facts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -18,6 +19,7 @@ from clew.agents.base import (
     ShowsAtOnce,
     SourceFile,
     Unit,
+    offers,
     open_main,
     skim,
 )
@@ -36,7 +38,7 @@ IsNew = Callable[[int], bool]
 
 def learn(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts | None = None) -> IsNew:
     """Let a redactor see a whole session."""
-    if isinstance(agent, Shows) and not source.parts:
+    if not source.parts and offers(type(agent), Shows):
         return _learn_lines(source, redactor)
     facts = facts or skim(agent, source, tree=False, counts=False)
     reading = agent.read(source, facts)
@@ -84,17 +86,17 @@ class Redacted:
 
     def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
         """The agent's, masked; as quick as they are where nothing was found."""
-        if not isinstance(self._agent, Shows) or source.parts:
+        if source.parts or not offers(type(self._agent), Shows):
             yield from (unit.value for unit in self.read(source, facts) if unit.is_message)
             return
-        yield from self._masked(source, self._agent.shown(source, facts), facts)
+        yield from self._masked(source, cast(Shows, self._agent).shown(source, facts), facts)
 
     def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
         """The agent's, masked."""
-        if not isinstance(self._agent, ShowsAtOnce):
+        if not offers(type(self._agent), ShowsAtOnce):
             facts = self.skim(source, tree=True, counts=False)
             return facts, self.shown(source, facts)
-        facts, messages = self._agent.shown_at_once(source)
+        facts, messages = cast(ShowsAtOnce, self._agent).shown_at_once(source)
         return facts, self._masked(source, messages, facts)
 
     def _masked(

@@ -18,7 +18,6 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.many import Told, written_apart, written_together
-from clew.export.markdown import write_markdown
 from clew.filters import Filters
 from clew.io.compress import SUFFIXES
 from clew.library import Library, StoredSession
@@ -193,6 +192,8 @@ class Writer:
                 write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout)
 
     def _write_markdown(self, session: StoredSession, out: IO[bytes]) -> None:
+        from clew.export.markdown import write_markdown
+
         messages = (unit.value for unit in session.units() if unit.is_message)
         write_markdown(session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree))
         if self.masking.masked:

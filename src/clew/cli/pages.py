@@ -57,8 +57,9 @@ class Pages:
         """A page for each session, with links between them; returns how many could not be read."""
         taken = {"index"}
         names = [free_name(f"{session.agent.id}-{session.id}", taken) + ".html" for session in sessions]
-        for name in [*names, INDEX] if with_index else names:
-            if (folder / name).exists() and not force:
+        # In a folder that is empty, nothing can be in the way.
+        for name in [*names, *[INDEX] * with_index] if not force and any(folder.iterdir()) else ():
+            if (folder / name).exists():
                 raise WouldLose(f"{folder / name} exists; --force replaces it")
         self._index = INDEX if with_index else None
         links = {session.id: quote(name) for session, name in zip(sessions, names, strict=True)}
@@ -76,8 +77,9 @@ class Pages:
         self._count(rows)
         entries = [Entry(**row["entry"]) for row in rows if row is not None]
         if with_index:
-            with opened(folder / INDEX, None, True) as out:
-                write_pieces(map(str.encode, index(entries)), out)
+            # It is worth no more than the pages, which can be made again.
+            with opened(folder / INDEX, None, True, durable=False) as out:
+                write_pieces(index(entries), out)
         return len(sessions) - len(entries)
 
     def _page(self, session: StoredSession, target: Path, links: dict[str, str]) -> JSON:

@@ -101,14 +101,25 @@ def difference(old: str, new: str) -> str:
     Linear in time, where the shortest difference is not.
     """
     before, after = _lines(old), _lines(new)
-    shorter = min(len(before), len(after))
-    head = next((at for at in range(shorter) if before[at] != after[at]), shorter)
-    tail = next((at for at in range(shorter - head) if before[-1 - at] != after[-1 - at]), shorter - head)
-    lines = [f" {line}" for line in before[:head]]
-    lines += [f"-{line}" for line in before[head : len(before) - tail]]
-    lines += [f"+{line}" for line in after[head : len(after) - tail]]
-    lines += [f" {line}" for line in before[len(before) - tail :]]
-    return "\n".join(lines)
+    head = _alike(before, after)
+    tail = _alike(before[head:][::-1], after[head:][::-1])
+    signed = (
+        (" ", before[:head]),
+        ("-", before[head : len(before) - tail]),
+        ("+", after[head : len(after) - tail]),
+        (" ", before[len(before) - tail :]),
+    )
+    return "\n".join([sign + f"\n{sign}".join(lines) for sign, lines in signed if lines])
+
+
+def _alike(one: list[str], other: list[str]) -> int:
+    """How many lines both begin with."""
+    count = 0
+    for line, same in zip(one, other, strict=False):
+        if line != same:
+            break
+        count += 1
+    return count
 
 
 def patched(patch: str) -> Iterator[Change]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import string
 
 LENGTH = 100
-_WORD = re.compile(r"[!-~]+\Z")
-_RUN = re.compile(r"[\w+~%-]+\Z", re.ASCII)
+_IN_WORDS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
+_IN_RUNS = string.ascii_letters + string.digits + "_+~%-"
 
 
 def short_title(text: str | None) -> str | None:
@@ -15,7 +15,7 @@ def short_title(text: str | None) -> str | None:
         return None
     begun = text[: LENGTH * 4]
     if len(begun) < len(text):
-        begun = _WORD.sub("", begun) or begun
+        begun = begun.rstrip(_IN_WORDS) or begun
     line = " ".join(begun.split())
     if len(line) <= LENGTH:
         return line or None
@@ -27,4 +27,4 @@ def _without_half_a_word(line: str) -> str:
     cut = line[: LENGTH - 1]
     if line[LENGTH - 1] in " …" or not line[LENGTH - 1].isascii():
         return cut
-    return _WORD.sub("", cut).rstrip() or _RUN.sub("", cut)
+    return cut.rstrip(_IN_WORDS).rstrip() or cut.rstrip(_IN_RUNS)

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 
-import msgspec
-
 from clew.derive.actions import exit_code
 from clew.derive.commands import parse_command
 from clew.derive.joining import Answer, Joined, joined
@@ -95,7 +93,9 @@ def _levelled(shown: list[Part]) -> list[Part]:
     first = shown[0]
     level = min([part.level for part in shown])
     if type(first) is Section and level < first.level:
-        shown[0] = msgspec.structs.replace(first, level=level)
+        shown[0] = Section(
+            first.index, first.who, first.time, first.marks, first.voice, level, first.branch, first.is_left
+        )
     return shown
 
 
@@ -183,7 +183,8 @@ class _Outline:
         if speaker == "boundary":
             self.reply = None
             return [Divider(message["index"], clock(message.get("timestamp")), level)]
-        return [self._section(message, speaker, level), *shown]
+        shown.insert(0, self._section(message, speaker, level))
+        return shown
 
     def _section(self, message: dict[str, JSON], speaker: Voice, level: int) -> Part:
         metadata = message.get("metadata") or {}
@@ -260,12 +261,13 @@ class _Outline:
 
     def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
         output = block.get("output")
-        is_error = block.get("is_error") is True
         pieces: tuple[Piece, ...]
-        if isinstance(output, str) and output:
-            pieces = (Output(self._printed(output)),)  # as nearly always
+        if type(output) is str and output:
+            # As nearly always.
+            pieces = (Output(output if self.reminders else self._printed(output)),)
         else:
             pieces = tuple(self._output(output))
+        is_error = block.get("is_error") is True
         return Result(index, block.get("tool_name") or "tool", is_error, pieces, exit_code(output), call, level)
 
     def _output(self, output: JSON) -> Iterator[Piece]:

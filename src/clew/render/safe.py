@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 # One character class, because the search for it runs at full speed through plain text.
 _UNSAFE = re.compile(
@@ -17,14 +16,12 @@ _EMOJI_OR_JOINED = (
 )
 _IDEOGRAPH = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 _JOINERS = "\u200c\u200d"
-# How unsafe characters begin in UTF-8. What is left of a text when plain ASCII is deleted is next to nothing, so that
-# looking there first is many times quicker than to look at every character.
+# How controls are spelled, whatever stands around them.
+_CONTROLS = {chr(code): chr(0x2400 + code).encode() for code in range(0x20)} | {"\x7f": "␡".encode()}
+WITH_HALVES = "utf-8", "surrogatepass"
+# What is left of a text when plain ASCII is deleted is next to nothing, so that looking there is many times quicker
+# than to look at every character.
 _PLAIN = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
-_MAYBE_UNSAFE = re.compile(
-    rb"[\x00-\x7f\xed\xf3]|\xc2[\x80-\x9f\xad]|\xcd\x8f|\xd8\x9c|\xe1(?:\x85|\x9e[\xb4\xb5]|\xa0)|\xe3\x85\xa4"
-    rb"|\xe2(?:\x80[\x8b-\x8f\xa8-\xae]|\x81[\xa0-\xaf])|\xef(?:\xb8[\x80-\x8d]|\xbb\xbf|\xbe\xa0|\xbf[\xb0-\xbb])"
-    rb"|\xf0(?:\x9b\xb2|\x9d\x85)"
-)
 
 
 def visible(text: str) -> str:
@@ -32,24 +29,32 @@ def visible(text: str) -> str:
     return text if is_plain(text) else _spelled(text)
 
 
-def visible_bytes(texts: Iterable[str]) -> bytes:
-    """The same of many texts together, in UTF-8; a text with wide characters does not make the others wide."""
-    pieces = list(texts)
+def visible_bytes(text: bytes) -> bytes:
+    """The same of a text in UTF-8 that `encoded` made."""
+    left = text.translate(None, _PLAIN)
+    unsafe = set(_UNSAFE.findall(left.decode(*WITH_HALVES))) if left else None
+    if not unsafe:
+        return text
+    if not unsafe <= _CONTROLS.keys():
+        return _spelled(text.decode(*WITH_HALVES)).encode()
+    text = text.replace(b"\r\n", b"\n")
+    for control in unsafe:
+        text = text.replace(control.encode(), _CONTROLS[control])
+    return text
+
+
+def encoded(text: str) -> bytes:
+    """A text in UTF-8; halves of characters, which no UTF-8 has, go over as they are."""
     try:
-        encoded = b"".join([piece.encode() for piece in pieces])
+        return text.encode()
     except UnicodeEncodeError:
-        return _spelled("".join(pieces)).encode()
-    left = encoded.translate(None, _PLAIN)
-    return encoded if not left or _MAYBE_UNSAFE.search(left) is None else _spelled("".join(pieces)).encode()
+        return text.encode(*WITH_HALVES)
 
 
 def is_plain(text: str) -> bool:
-    """True where a quick look shows that nothing in the text need be spelled out; False leaves it open."""
-    try:
-        left = text.encode().translate(None, _PLAIN)
-    except UnicodeEncodeError:
-        return False
-    return not left or _MAYBE_UNSAFE.search(left) is None
+    """True where nothing in the text need be spelled out."""
+    left = encoded(text).translate(None, _PLAIN)
+    return not left or _UNSAFE.search(left.decode(*WITH_HALVES)) is None
 
 
 def one_line(text: str) -> str:

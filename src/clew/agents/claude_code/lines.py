@@ -52,8 +52,8 @@ class Usage(msgspec.Struct, gc=False):
 
 
 class Message(msgspec.Struct, gc=False):
-    id: str | None = None
     model: str | None = None
+    id: str | None = None
     content: str | list[Block] | None = None
     usage: Usage | None = None
 
@@ -77,29 +77,29 @@ class Progress(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False):
-    type: str | None = None
-    uuid: str | None = None
+    """In the order of most records: a key is looked for behind the one before it first."""
+
     parentUuid: str | None = None
-    logicalParentUuid: str | None = None
-    timestamp: str | int | float | None = None
-    sessionId: str | None = None
-    agentId: str | None = None
     isSidechain: bool | None = None
-    isMeta: bool | None = None
-    isCompactSummary: bool | None = None
     cwd: str | None = None
-    gitBranch: str | None = None
+    sessionId: str | None = None
     version: str | None = None
+    gitBranch: str | None = None
     slug: str | None = None
-    requestId: str | None = None
+    agentId: str | None = None
+    type: str | None = None
     message: Message | None = None
-    usage: Usage | None = None
     toolUseResult: Result | str | list[msgspec.Raw] | None = None
+    uuid: str | None = None
+    timestamp: str | int | float | None = None
+    isMeta: bool | None = None
+    logicalParentUuid: str | None = None
+    isCompactSummary: bool | None = None
+    usage: Usage | None = None
     origin: Origin | None = None
     attachment: Attachment | None = None
     data: Progress | None = None
     parentToolUseID: str | None = None
-    subtype: str | None = None
     summary: str | None = None
     aiTitle: str | None = None
     customTitle: str | None = None

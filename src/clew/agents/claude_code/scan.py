@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
@@ -139,6 +140,9 @@ class Scanner:
 
     def see_mixed(self, lines: list[Told | bytes]) -> None:
         """See records of which some are still text."""
+        if bytes not in set(map(type, lines)):
+            self.see_all(cast(list[Told], lines[:]))
+            return
         rows: list[Told] = []
         for line in lines:
             if isinstance(line, tuple):
@@ -157,13 +161,14 @@ class Scanner:
         self.facts.records += len(rows)
         if self.is_unclaimed:
             self.claim(row[_SESSION] for row in rows)
-        others = [row[0] for row in rows if row[1] not in _LINKED]
-        if others:
-            for line in others:
-                self.bookkeeping(line)
+        kinds = {row[1] for row in rows}
+        if not _LINKED.issuperset(kinds):
+            for row in rows:
+                if row[1] not in _LINKED:
+                    self.bookkeeping(row[0])
             rows = [row for row in rows if row[1] in _LINKED]
         if rows:
-            self.context([row for row in rows if row[1] != _PROGRESS])
+            self.context([row for row in rows if row[1] != _PROGRESS] if _PROGRESS in kinds else rows)
             self.link(rows)
 
     def claim(self, sessions: Iterable[str | None]) -> None:
@@ -176,17 +181,17 @@ class Scanner:
 
     def context(self, rows: list[Told]) -> None:
         """Take what every chain record tells."""
+        if not rows:
+            return
         sessions = [row[_SESSION] for row in rows]
-        if sessions.count(self.session) == len(sessions):
-            self.of_session += len(sessions)
+        if sessions.count(sessions[0]) == len(sessions):
+            self.count_session(sessions[0], len(sessions))
         else:
             for session in sessions:
                 self.count_session(session)
-        self.facts.version = next(filter(None, [row[_VERSION] for row in reversed(rows)]), self.facts.version)
-        for row in rows if self.unsettled else ():
-            self.settle(row[0])
-            if not self.unsettled:
-                break
+        self.facts.version = next((row[_VERSION] for row in reversed(rows) if row[_VERSION]), self.facts.version)
+        if self.unsettled:
+            self.settle([row[0] for row in rows])
         self.times += filter(None, [row[_TIME] for row in rows])
         if len(self.times) >= TIMES:
             self.widen()
@@ -207,33 +212,42 @@ class Scanner:
                 self.first = min(self.first or time, time)
                 self.last = max(self.last, time)
 
-    def count_session(self, session: str | None) -> None:
+    def count_session(self, session: str | None, records: int = 1) -> None:
         """Count the records of each session; those of one stand together."""
         if session == self.session:
-            self.of_session += 1
+            self.of_session += records
             return
         if self.of_first is None and session is not None:
             self.of_first = session
             self.learned += session != self.facts.extra.get("claimed")
         if self.session:
             self.facts.sessions[self.session] += self.of_session
-        self.session, self.of_session = session, 1
+        self.session, self.of_session = session, records
 
-    def settle(self, line: Line) -> None:
-        """What the first record that says it says for all."""
+    def settle(self, lines: list[Line]) -> None:
+        """What the first record that says it says for all; whoever says where it was is waited for."""
+        early = lines[: self.unsettled]
+        is_placed = self.learn(early)
+        self.unsettled -= len(early)
+        if not (self.unsettled or is_placed or any(self.learn([line]) for line in lines[len(early) :])):
+            self.unsettled = 1
+
+    def learn(self, lines: list[Line]) -> bool:
+        """Take what is not known yet from the first of some records that says it; True once it is known where."""
         facts, extra = self.facts, self.facts.extra
-        if facts.cwd is None and line.cwd and not line.isSidechain:
-            facts.cwd = line.cwd
-        if "cwd" not in extra and line.cwd:
-            extra["cwd"] = line.cwd
-        facts.git_branch = facts.git_branch or line.gitBranch
-        if line.slug and not facts.slug:
-            facts.slug = line.slug
+        if facts.cwd is None:
+            facts.cwd = next((line.cwd for line in lines if line.cwd and not line.isSidechain), None)
+        if "cwd" not in extra and (cwd := next((line.cwd for line in lines if line.cwd), None)):
+            extra["cwd"] = cwd
+        if not facts.git_branch:
+            facts.git_branch = next((line.gitBranch for line in lines if line.gitBranch), lines[-1].gitBranch)
+        if not facts.slug and (slug := next((line.slug for line in lines if line.slug), None)):
+            facts.slug = slug
             self.learned += 1
-        if line.agentId and "agent_id" not in extra:
-            extra["agent_id"] = line.agentId
+        if "agent_id" not in extra and (agent := next((line.agentId for line in lines if line.agentId), None)):
+            extra["agent_id"] = agent
             self.learned += 1
-        self.unsettled -= self.unsettled > 1 or facts.cwd is not None
+        return facts.cwd is not None
 
     def link(self, rows: list[Told]) -> None:
         """Who follows whom, and what was said; or no more than that there are such records, as it is wanted."""

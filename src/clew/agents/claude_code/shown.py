@@ -42,16 +42,17 @@ class _Block(msgspec.Struct, gc=False):
     tool_name: JSON | UnsetType = UNSET
 
 
-class _Said(msgspec.Struct, gc=False):
-    content: str | list[_Block]
-    id: str | UnsetType = UNSET
+class _Said(msgspec.Struct, kw_only=True, gc=False):
     model: str | None | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    content: str | list[_Block]
 
 
 class _Line(Line, gc=False):
     message: _Said | None = None  # type: ignore[assignment]
     parentUuid: str | None | UnsetType = UNSET  # type: ignore[assignment]
     logicalParentUuid: str | None | UnsetType = UNSET  # type: ignore[assignment]
+    content: str | UnsetType = UNSET
 
 
 _decode = msgspec.json.Decoder(_Line).decode
@@ -92,15 +93,18 @@ def _messages(reading: ClaudeReading, note: Callable[[Told | bytes], None] | Non
     with open_main(reading.source) as stream:
         for text, whole in read_texts(stream):
             # What is skipped may be no UTF-8: it changes nothing in what is shown.
-            line = _line(text) if whole else None
+            try:
+                line = _decode(text) if whole else None
+            except _ERRORS:
+                line = None
             if note is not None:
                 note(_told(line) if line is not None else text)
             if line is not None:
-                if line.type in RECORDS:
-                    continue
                 message = _quick(reading, line)
                 if message is not None:
                     yield message
+                    continue
+                if line.type in RECORDS:
                     continue
             for record in read_line(text, 0, 0, whole):
                 unit = reading.unit(record)
@@ -109,27 +113,21 @@ def _messages(reading: ClaudeReading, note: Callable[[Told | bytes], None] | Non
                     yield unit.value
 
 
-def _line(text: bytes) -> _Line | None:
-    try:
-        return _decode(text)
-    except _ERRORS:
-        return None
-
-
 def _told(line: _Line) -> Told:
     """What the first pass wants of a line, which knows no difference between none and nothing."""
-    said = line.message
+    said, parent, logical = line.message, line.parentUuid, line.logicalParentUuid
+    reply = said.id if said is not None else None
     return (
         line,
         line.type,
         line.uuid,
-        line.parentUuid if line.parentUuid is not UNSET else None,
-        line.logicalParentUuid if line.logicalParentUuid is not UNSET else None,
+        None if parent is UNSET else parent,
+        None if logical is UNSET else logical,
         line.timestamp,
         line.sessionId,
         line.version,
         line.isSidechain,
-        said.id if said is not None and said.id is not UNSET else None,
+        None if reply is UNSET else reply,
         said.content if said is not None else None,
         line.toolUseResult,
     )
@@ -137,17 +135,20 @@ def _told(line: _Line) -> Told:
 
 def _quick(reading: ClaudeReading, line: _Line) -> dict[str, JSON] | None:
     """The message of a regular line; None for any other."""
-    role, time, said = line.type, line.timestamp, line.message
-    if said is None or not (role == "assistant" or role == "user") or line.uuid is None:
+    kind, time, said = line.type, line.timestamp, line.message
+    if line.uuid is None or type(time) is not str or len(time) != _USUAL_TIME or time[-1] != "Z" or time[10] != "T":
         return None
-    if type(time) is not str or len(time) != _USUAL_TIME or time[-1] != "Z" or time[10] != "T":
+    if said is None:
+        role, blocks = "system", _noted(line)
+    elif kind == "assistant" or kind == "user":
+        role, content = kind, said.content
+        blocks = _blocks(content, reading.calls) if type(content) is list else [{"type": "text", "text": content}]
+    else:
         return None
-    content = said.content
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _blocks(content, reading.calls)
     if blocks is None:
         return None
-    reading.index += 1
-    message: dict[str, JSON] = {"index": reading.index, "role": role}
+    reading.index = index = reading.index + 1
+    message: dict[str, JSON] = {"index": index, "role": role}
     if line.parentUuid is not UNSET:
         message["parent_uuid"] = line.parentUuid
     message["uuid"] = line.uuid
@@ -157,23 +158,33 @@ def _quick(reading: ClaudeReading, line: _Line) -> dict[str, JSON] | None:
     return message
 
 
-def _metadata(line: _Line, said: _Said) -> dict[str, JSON]:
-    metadata: dict[str, JSON] = {}
-    if line.isSidechain is not None:
-        metadata["is_sidechain"] = line.isSidechain
+def _noted(line: _Line) -> list[dict[str, JSON]] | None:
+    """What a note of the agent shows, and a file or a setting that it noted; None for what is neither."""
+    if line.type == "system":
+        return [{"type": "text", "text": line.content}] if line.content is not UNSET else []
+    attached = line.attachment
+    if line.type != "attachment" or attached is None or attached.type == "queued_command":
+        return None
+    return []
+
+
+def _metadata(line: _Line, said: _Said | None) -> dict[str, JSON]:
+    side, logical = line.isSidechain, line.logicalParentUuid
+    metadata: dict[str, JSON] = {"is_sidechain": side} if side is not None else {}
     if line.isMeta is not None:
         metadata["is_meta"] = line.isMeta
-    if said.id is not UNSET:
-        metadata["message_id"] = said.id
-    if said.model is not UNSET:
-        metadata["model"] = {"name": said.model}
+    if said is not None:
+        if said.id is not UNSET:
+            metadata["message_id"] = said.id
+        if said.model is not UNSET:
+            metadata["model"] = {"name": said.model}
     if line.type == "user":
         if line.isCompactSummary is not None:
             metadata["is_compact_summary"] = line.isCompactSummary
         if line.origin is not None and line.origin.kind is not None:
             metadata["origin"] = line.origin.kind
-    if line.logicalParentUuid is not UNSET:
-        metadata["logical_parent_uuid"] = line.logicalParentUuid
+    if logical is not UNSET:
+        metadata["logical_parent_uuid"] = logical
     return metadata
 
 

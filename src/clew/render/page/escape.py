@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clew.render.safe import one_line, visible
+from clew.render.safe import encoded, one_line, visible
 
+_AMPERSAND, _LESS, _MORE = b"&<>"
 SHORT = 40
 """Names and times are no longer, and come again and again."""
 
@@ -42,3 +43,13 @@ def escaped(value: str) -> str:
         value = value.replace("<", "&lt;")
     # A look costs a fraction of a copy.
     return value.replace(">", "&gt;") if ">" in value else value
+
+
+def escaped_bytes(value: str) -> bytes:
+    """The same in UTF-8, for long texts: bytes are searched many times quicker."""
+    text = encoded(value)
+    if _AMPERSAND in text:
+        text = text.replace(b"&", b"&amp;")
+    if _LESS in text:
+        text = text.replace(b"<", b"&lt;")
+    return text.replace(b">", b"&gt;") if _MORE in text else text

@@ -48,17 +48,27 @@ def _digest(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def head(title: str, kind: str) -> str:
+def head(title: str, kind: str) -> bytes:
     """Everything before the first words of the page; `kind` is a class for the style."""
+    before, behind = _around_title(kind)
+    return b"".join((before, line(title).encode(), behind))
+
+
+@lru_cache(4)
+def _around_title(kind: str) -> tuple[bytes, bytes]:
+    """The head of every page of a kind."""
     style, _, policy = assets()
-    return (
+    before = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n<meta name="generator" content="clew">\n'
-        f"<title>{line(title)}</title>\n<style>{style}</style>\n</head>\n"
+        '<meta name="referrer" content="no-referrer">\n<meta name="generator" content="clew">\n<title>'
+    )
+    behind = (
+        f"</title>\n<style>{style}</style>\n</head>\n"
         f'<body class="{kind}">\n<a class="skip" href="#talk">To the text</a>\n'
     )
+    return before.encode(), behind.encode()
 
 
 def banner(title: str, facts: Sequence[tuple[str, str]], notes: Iterable[str] = ()) -> str:
@@ -67,14 +77,15 @@ def banner(title: str, facts: Sequence[tuple[str, str]], notes: Iterable[str] = 
     return f'<header class="top"><h1>{line(title)}</h1>\n<dl class="facts">{rows}</dl>\n{"".join(notes)}</header>\n'
 
 
-def toolbar(deepest: Detail) -> str:
+@lru_cache(4)
+def toolbar(deepest: Detail) -> bytes:
     """Search, level of detail, kind of diff, colours: all but the search work without a script."""
     return (
         '<div class="bar" role="region" aria-label="View"><div class="find" role="search">'
         '<input id="q" type="search" placeholder="Search this session" aria-label="Search this session" hidden>'
         '<output id="hits" aria-live="polite"></output></div>'
         f'{views(deepest)}{theme()}<button id="fold" type="button" hidden>Open all</button></div>\n'
-    )
+    ).encode()
 
 
 def views(deepest: Detail) -> str:
@@ -136,8 +147,14 @@ def branches(forks: Sequence[tuple[int | None, Fork]], labels: Mapping[int, str]
     return f'<h2>Branches</h2><ul class="tree">{"".join(pieces)}</ul>' if pieces else ""
 
 
-def tail(about: str) -> str:
+def tail(about: str) -> bytes:
     """The end of a page."""
+    return b"".join((b"<footer>", line(about).encode(), _behind_footer()))
+
+
+@lru_cache(1)
+def _behind_footer() -> bytes:
+    """The end of every page."""
     help_ = (
         '<dialog id="keys" aria-label="Keys"><h2>Keys</h2><dl><div><dt>j k</dt><dd>next, previous message</dd></div>'
         "<div><dt>J K</dt><dd>next, previous prompt</dd></div><div><dt>/</dt><dd>search; Enter, Shift Enter go on</dd>"
@@ -145,4 +162,4 @@ def tail(about: str) -> str:
         "<div><dt>t</dt><dd>colours</dd></div><div><dt>o</dt><dd>open or close all</dd></div></dl>"
         '<form method="dialog"><button>Close</button></form></dialog>\n'
     )
-    return f"<footer>{line(about)}</footer>\n{help_}<script>{assets().script}</script>\n</body>\n</html>\n"
+    return f"</footer>\n{help_}<script>{assets().script}</script>\n</body>\n</html>\n".encode()

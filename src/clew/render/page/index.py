@@ -25,12 +25,17 @@ class Entry(msgspec.Struct, frozen=True):
     parent: str | None = None
 
 
-def index(entries: Sequence[Entry]) -> Iterator[str]:
+def index(entries: Sequence[Entry]) -> Iterator[bytes]:
     """The index, in pieces."""
+    yield head("Sessions", "index")
+    yield from map(str.encode, _listed(entries))
+    yield tail(f"{count(len(entries), 'session')}. Written by clew.")
+
+
+def _listed(entries: Sequence[Entry]) -> Iterator[str]:
     projects: dict[str, list[tuple[Entry, list[Entry]]]] = {}
     for top, below in _families(entries):
         projects.setdefault(top.project or "unknown project", []).append((top, below))
-    yield head("Sessions", "index")
     agents = ", ".join(sorted({entry.agent for entry in entries}))
     yield banner("Sessions", [("Sessions", str(len(entries))), ("Projects", str(len(projects))), ("Agents", agents)])
     yield (
@@ -46,7 +51,7 @@ def index(entries: Sequence[Entry]) -> Iterator[str]:
         for top, below in members:
             yield _item(top, below)
         yield "</ul></section>\n"
-    yield "</main>\n" + tail(f"{count(len(entries), 'session')}. Written by clew.")
+    yield "</main>\n"
 
 
 def _families(entries: Sequence[Entry]) -> list[tuple[Entry, list[Entry]]]:

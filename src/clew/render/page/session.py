@@ -39,9 +39,9 @@ def page(
     programs. `remark` is asked at the end for what else there is to say; `table` is filled on the way.
     """
     title = session_title(session)
-    yield head(title, "session").encode()
+    yield head(title, "session")
     yield banner(title, _facts(session, agent), _notes(session, links or {}, index)).encode()
-    yield toolbar(detail).encode()
+    yield toolbar(detail)
     yield b'<main id="talk" tabindex="-1">\n'
     table = table or Contents()
     fragments = Fragments(links=links, nested=nested, more=elsewhere(session["id"]))
@@ -54,7 +54,7 @@ def page(
     yield b"</main>\n" + contents(table.prompts, branches(table.forks, table.labels)).encode()
     yield from carried
     counts = f"{count(table.messages, 'message')}, {count(len(table.prompts), 'prompt')}."
-    yield tail(" ".join(filter(None, (counts, remark(), "Written by clew.")))).encode()
+    yield tail(" ".join(filter(None, (counts, remark(), "Written by clew."))))
 
 
 def inside(
