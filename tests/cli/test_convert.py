@@ -168,9 +168,11 @@ def test_a_registry_that_cannot_be_read_is_not_replaced(demo: Path, tmp_path: Pa
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [registry]
 
 
-def test_a_chosen_branch_loses_nothing(demo: Path, tmp_path: Path) -> None:
-    done = clew("--home", demo, "convert", FORKED, "--to", "codex", "--home", tmp_path, "--branch", "3")
-    assert done.code == 0
+def test_a_chosen_branch_goes_over_and_the_others_are_named(demo: Path, tmp_path: Path) -> None:
+    words = ("--home", demo, "convert", FORKED, "--to", "codex", "--home", tmp_path, "--branch", "3", "--json")
+    refused, done = clew(*words), clew(*words, "--allow-loss")
+    assert (refused.code, done.code) == (6, 0)
+    assert [loss["what"] for loss in done.json["losses"]] == ["4 messages on other branches"]
 
 
 def test_nothing_said_is_nothing_to_convert(tmp_path: Path) -> None:

@@ -76,6 +76,16 @@ def test_converting_back_gives_the_original_bytes(demo: Path, tmp_path: Path, or
         assert back.losses == []
 
 
+@pytest.mark.parametrize("way", [("sage-agent", "codex"), ("sage-emacs", "gemini"), ("codex", "sage-agent")])
+def test_a_session_comes_back_all_the_way_it_went(demo: Path, tmp_path: Path, way: tuple[str, str]) -> None:
+    source = found(demo, "claude-code")[0]
+    there = only(source.path)
+    for number, target in enumerate([*way, way[0], "claude-code"]):
+        written = prepare(there.agent, there.source, target).write(tmp_path / str(number), allow_loss=True)
+        there = only(Path(written.files[0]))
+    assert there.source.path.read_bytes() == source.path.read_bytes()
+
+
 @pytest.mark.parametrize("target", ["claude-code", "codex", "gemini"])
 def test_sub_agents_go_with_their_session_and_come_back(demo: Path, tmp_path: Path, target: str) -> None:
     shelf = Library(Host.at(demo))
@@ -146,6 +156,19 @@ def test_another_branch_can_be_chosen(demo: Path, tmp_path: Path) -> None:
         prepare(agent, source, "sage-agent", "999")
 
 
+def test_what_cannot_be_registered_leaves_nothing(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: Path, _content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    shelf = Library(Host.at(demo))
+    session = shelf.get(WITH_AGENTS)
+    prepared = prepare(session.agent, session.source, "gemini", find=shelf.subagents(session))
+    monkeypatch.setattr("clew.convert.writing.write_atomic", fail)
+    with pytest.raises(OSError, match="space"):
+        prepared.write(tmp_path, allow_loss=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_what_is_there_is_not_replaced(demo: Path, tmp_path: Path) -> None:
     agent = registry.get("claude-code")
     source = found(demo, "claude-code")[0]
@@ -207,18 +230,6 @@ class TestOrigin:
         assert kept is not None
         return kept
 
-    def test_a_damaged_original_is_refused(self, demo: Path, tmp_path: Path) -> None:
-        kept = self.kept(demo, tmp_path)
-        lines = kept.path.read_bytes().splitlines(keepends=True)
-        value = json.loads(lines[-1])
-        value["data"] = value["data"][:-40]
-        kept.path.write_bytes(b"".join(lines[:-1]) + json.dumps(value, separators=(",", ":")).encode() + b"\n")
-        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
-        prepared = prepare(there.agent, there.source, "sage-agent")
-        with pytest.raises(InvalidDocument, match="original"):
-            prepared.write(tmp_path / "back")
-        assert not [path for path in (tmp_path / "back").rglob("*") if path.is_file()]
-
     def test_W05_an_original_cannot_lead_out_of_the_home(self, demo: Path, tmp_path: Path) -> None:
         kept = self.kept(demo, tmp_path)
         text = kept.path.read_text().replace('"target":".sage', '"target":"../../.sage')
@@ -248,15 +259,6 @@ class TestOrigin:
         there = only(path)
         back = prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back", allow_loss=True)
         assert b"fog" not in Path(back.files[0]).read_bytes()
-
-    @pytest.mark.parametrize("broken", ['"data":"?', '"data":"%%%%'])
-    def test_an_original_that_is_no_base64_is_refused(self, demo: Path, tmp_path: Path, broken: str) -> None:
-        kept = self.kept(demo, tmp_path)
-        head, *rest = kept.path.read_text().splitlines(keepends=True)
-        kept.path.write_text(head + "".join(line.replace('"data":"', broken, 1) for line in rest))
-        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
-        with pytest.raises(InvalidDocument, match="damaged"):
-            prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
 
     def test_without_its_original_a_session_is_converted_anew(self, demo: Path, tmp_path: Path) -> None:
         kept = self.kept(demo, tmp_path)

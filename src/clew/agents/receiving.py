@@ -63,6 +63,10 @@ def _always(_path: Path, _parts: Sequence[str]) -> bool:
     return True
 
 
+def _nothing_beyond(_session: Mapping[str, JSON]) -> Sequence[str]:
+    return ()
+
+
 def _unnamed(_workspace: str, _read: Read) -> str:
     return ""
 
@@ -91,6 +95,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """The id of a sub-agent's session, made from one that no other session has."""
     keeps_children: bool = False
     """Sub-agents lie within their parent's folder, so their ids may occur elsewhere too."""
+    beyond: Callable[[Mapping[str, JSON]], Sequence[str]] = _nothing_beyond
+    """What a session of the agent refers to and does not hold, in words."""
     filed_under: Callable[[str, Read], str] = _unnamed
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
     register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing

@@ -99,11 +99,16 @@ def load_all() -> list[Agent]:
 
 def claimant(path: Path) -> Agent | None:
     """The agent a file belongs to, from its place and its first bytes."""
+    return best_claim(path)[1]
+
+
+def best_claim(path: Path) -> tuple[Claim, Agent | None]:
+    """The agent a file belongs to, and how sure that is."""
     with open_source(path) as stream:
         head = stream.read(_HEAD)
     claims = [(agent.claims(path, head), agent) for agent in load_all()]
     best = max(claims, key=lambda claim: claim[0], default=None)
-    return best[1] if best is not None and best[0] > Claim.NO else None
+    return best if best is not None and best[0] > Claim.NO else (Claim.NO, None)
 
 
 def required_claimant(path: Path) -> Agent:

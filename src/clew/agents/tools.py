@@ -88,12 +88,18 @@ def command_text(arguments: Arguments) -> Arguments:
 
 def todos_from(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
     """Put the entries of an agent's todo list into the common words: content, status, active_form."""
-    return _each_todo(lambda entry: _renamed(entry, words))
+    return _each_todo(lambda entry: _without_echo(_renamed(entry, words)))
+
+
+def _without_echo(entry: Arguments) -> Arguments:
+    """An entry without a form for what is under way that says the same as its content: one agent demands some form."""
+    is_echo = "active_form" in entry and entry["active_form"] == entry.get("content")
+    return {name: value for name, value in entry.items() if name != "active_form" or not is_echo}
 
 
 def todos_into(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
-    """Put the entries of a todo list into an agent's own words; it has no others."""
-    return _each_todo(lambda entry: {own: entry[word] for word, own in words.items() if word in entry})
+    """Put the entries of a todo list into an agent's own words; what it has no word for keeps the common one."""
+    return _each_todo(lambda entry: _renamed(entry, words))
 
 
 def _each_todo(reshape: Callable[[Arguments], Arguments]) -> Callable[[Arguments], Arguments]:

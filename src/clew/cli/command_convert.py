@@ -12,7 +12,7 @@ from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, redacting, redaction
 from clew.convert.choosing import prepare
-from clew.convert.writing import Converted
+from clew.convert.writing import Converted, counted
 from clew.errors import UnknownReference, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -88,13 +88,9 @@ def _report(outcome: Converted, refused: bool) -> None:
     if len(outcome.losses) > _SHOWN:
         say(f"  and {len(outcome.losses) - _SHOWN} more; --json lists them all")
     if refused:
-        say(f"clew: {count(outcome)} would be lost, so nothing was written; --allow-loss converts all the same")
+        lost = counted(outcome.losses)
+        say(f"clew: {lost} would be lost, so nothing was written; --allow-loss converts all the same")
         return
     for file in outcome.files:
         click.echo(file)
     say(f"go on with: {shlex.join(outcome.resume)}")
-
-
-def count(outcome: Converted) -> str:
-    """How many things would be lost, in words."""
-    return "1 thing" if len(outcome.losses) == 1 else f"{len(outcome.losses)} things"

@@ -11,13 +11,15 @@ import click
 
 from clew.agents import registry
 from clew.agents.base import Receives
-from clew.cli.command_convert import count
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.convert.choosing import Prepared, prepare
+from clew.convert.writing import counted
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.library import StoredSession
+
+_SHOWN = 10
 
 
 @click.command("resume")
@@ -82,9 +84,11 @@ def _is_at_home(session: StoredSession, host: Host) -> bool:
 def _converted(prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
     described = prepared.describe(home)
     if described.losses and not allow_loss:
-        for loss in described.losses[:10]:
+        for loss in described.losses[:_SHOWN]:
             say(f"  {loss.what}: {loss.why}")
-        raise WouldLose(f"{count(described)} would be lost; --allow-loss goes on all the same")
+        if len(described.losses) > _SHOWN:
+            say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
+        raise WouldLose(f"{counted(described.losses)} would be lost; --allow-loss goes on all the same")
     if Path(described.files[0]).exists():
         return described.resume
     written = prepared.write(home, allow_loss=allow_loss)

@@ -9,6 +9,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
 from clew.agents.folding import derived_id
 from clew.convert import origin
+from clew.convert.conversation import Loss
 from clew.convert.writing import Conversion, Converted, Find, Return
 
 
@@ -39,11 +40,18 @@ def prepare(
     for byte: so it goes where the original must not.
     """
     receiver = registry.get(target)
-    kept = origin.find(source) if branch is None and with_original else None
+    lost: list[Loss] = []
+    kept = None
+    try:
+        kept = origin.find(source) if branch is None and with_original else None
+    except origin.DamagedOriginal as error:
+        lost.append(Loss(None, "the original that travels along", f"it is damaged: {error.why}"))
     if kept is not None and kept.is_current and kept.origin.agent == receiver.id and agent.id != receiver.id:
         return Return(kept, receiver)
     # The same session gives the same id as long as it does not grow.
     identity = derived_id(agent.id, agent.session_id(source), source.path.stat().st_size, target, branch)
     if not with_original:
         identity = derived_id(identity, "without the original")
-    return Conversion(agent, source, receiver, new_id=identity, branch=branch, find=find, with_original=with_original)
+    return Conversion(
+        agent, source, receiver, new_id=identity, branch=branch, find=find, with_original=with_original, lost=lost
+    )

@@ -12,7 +12,7 @@ import msgspec
 from clew.agents.base import Unit
 from clew.agents.folding import derived_id
 from clew.agents.jsonl import RecentCalls
-from clew.agents.receiving import Capacity
+from clew.agents.receiving import Capacity, Receiver
 from clew.agents.tools import TODOS, Translator
 from clew.convert.path import Chosen
 from clew.io.codec import dumps
@@ -39,21 +39,26 @@ class Conversation:
         path: Chosen,
         capacity: Capacity,
         translator: Translator,
-        injected: tuple[str, ...],
+        own: Receiver | None,
         *,
         new_id: str,
         title: str,
     ) -> None:
         self._path, self._capacity, self._translator, self._title = path, capacity, translator, title
-        self._injected = injected
+        self._injected = own.injected if own else ()
+        # Where an agent reads from its results whether a call failed, they tell it wherever they go.
+        self._keeps_failures = capacity.failures or (own is not None and not own.capacity.failures)
         self._new_id = new_id
         self._calls = RecentCalls()
         self._listed: JSON = None
         self._waiting: tuple[int, JSON] | None = None
         self._calls_todos = False
+        self._failures = 0
         self._last: str | None = None
         self.losses: list[Loss] = []
         self.messages = 0
+        self.said = 0
+        """How many messages hold more than thoughts."""
 
     def of(self, units: Iterable[Unit]) -> Iterator[tuple[bool, dict[str, JSON]]]:
         """The messages that go over, numbered anew."""
@@ -64,6 +69,9 @@ class Conversation:
             message = self._message(value)
             if message is not None:
                 yield True, message
+        if self._failures and not self._keeps_failures:
+            what = "a call" if self._failures == 1 else f"{self._failures} calls"
+            self._lose(None, f"that {what} failed", f"{self._title} keeps results without a mark for it")
         # A list that a call set went over with the call.
         if self._waiting is not None and not self._calls_todos:
             self._lose(self._waiting[0], "the todo list", f"{self._title} has no place for one")
@@ -83,6 +91,7 @@ class Conversation:
         if not content:
             return None
         self.messages += 1
+        self.said += any(block["type"] != "thinking" for block in content)
         uuid = derived_id(self._new_id, self.messages)
         message = {"index": self.messages, "uuid": uuid, "parent_uuid": self._last, "role": value["role"]}
         self._last = uuid
@@ -112,7 +121,7 @@ class Conversation:
             case "tool_use":
                 return [self._call(block)]
             case "tool_result":
-                return [self._result(block, index)]
+                return self._result(block, index)
             case "image":
                 return self._attachment(block, index, self._capacity.images, "a picture")
             case "document":
@@ -138,18 +147,29 @@ class Conversation:
         arguments = self._translator.arguments(name, block["input"])
         return {"type": "tool_use", "tool_id": identity, "tool_name": self._calls[identity], "input": arguments}
 
-    def _result(self, block: dict[str, JSON], index: int) -> dict[str, JSON]:
+    def _result(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
         identity = safe_id(block["tool_id"])
-        output = self._output(block.get("output"), index)
         if identity not in self._calls:
-            # A result without its call is refused by the models; its text is still part of the conversation.
-            return {"type": "text", "text": output if isinstance(output, str) else text_of(output)}
+            return self._stray(block, index)
+        output = self._output(block.get("output"), index, self._capacity.pictured_results)
         result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
-        if block.get("is_error") and self._capacity.failures:
+        if block.get("is_error"):
             result["is_error"] = True
-        return result
+            self._failures += 1
+        return [result]
 
-    def _output(self, output: JSON, index: int) -> JSON:
+    def _stray(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
+        """A result without its call is refused by the models; what it says is still part of the conversation."""
+        if block.get("is_error"):
+            self._lose(index, "that a call failed", "the call is not there")
+        output = self._output(block.get("output"), index, self._capacity.images)
+        blocks = output if isinstance(output, list) else [{"type": "text", "text": as_text(output)}]
+        kept = [block for block in blocks if block["type"] != "text" or block["text"]]
+        if not kept:
+            self._lose(index, "an empty result", "the call it answers is not there")
+        return kept
+
+    def _output(self, output: JSON, index: int, pictures: bool) -> JSON:
         if not isinstance(output, list):
             return "" if output is None else output
         kept: list[JSON] = []
@@ -158,7 +178,7 @@ class Conversation:
             if kind == "text":
                 kept.append({"type": "text", "text": block["text"]})
             elif kind == "image":
-                kept += self._attachment(block, index, self._capacity.pictured_results, "a picture in a tool's result")
+                kept += self._attachment(block, index, pictures, "a picture in a tool's result")
             else:
                 # What a tool gave back in a form of its agent's own can still be read as text.
                 kept.append({"type": "text", "text": dumps(block.get("value", block) if kind else block).decode()})
@@ -173,6 +193,11 @@ class Conversation:
 
     def _lose(self, index: int | None, what: str, why: str) -> None:
         self.losses.append(Loss(index, what, why))
+
+
+def as_text(value: JSON) -> str:
+    """A value as text: what is none is spelled as JSON."""
+    return value if isinstance(value, str) else dumps(value).decode()
 
 
 def text_of(blocks: Iterable[JSON]) -> str:

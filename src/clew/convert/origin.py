@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated, NamedTuple, cast
@@ -19,11 +20,20 @@ from clew.agents.receiving import BESIDE as BESIDE
 from clew.agents.receiving import ORIGIN
 from clew.errors import InvalidDocument
 from clew.io.codec import dumps
+from clew.io.compress import MAX_UNPACKED, open_source
 
 TYPE = ORIGIN
 MARK = b'{"type":"clew-origin",'
 """How every such line begins: as we spell it, so that no line need be decoded to tell."""
 _PIECE = 512 << 10
+
+
+class DamagedOriginal(InvalidDocument):
+    """What should be the original of a converted session gives no files."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the original that travels along is damaged: {why}")
+        self.why = why
 
 
 class OriginalFile(msgspec.Struct, frozen=True):
@@ -92,8 +102,10 @@ def _line(packed: bytes) -> bytes:
 
 
 def names(source: SourceFile) -> list[str]:
-    """The files of a session: "" is the main one."""
-    return ["", *source.parts, *source.sides]
+    """The files of a session: "" is the main one. One that was converted itself keeps its own original beside it."""
+    beside = source.path.name + BESIDE
+    is_there = (source.path.parent / beside).is_file()
+    return ["", *source.parts, *source.sides, *([beside] if is_there else ())]
 
 
 def describe(source: SourceFile) -> list[OriginalFile]:
@@ -123,27 +135,44 @@ class Kept(NamedTuple):
 
 
 def find(source: SourceFile) -> Kept | None:
-    """The original that a converted session was made from."""
+    """The original that a converted session was made from; raises where it is there and gives no files."""
     beside = source.path.with_name(source.path.name + BESIDE)
     path = beside if beside.is_file() else source.path
     found = _last(path)
-    return Kept(found, path, _content(source.path) == found.converted and not source.parts) if found else None
+    if found is None:
+        if path == beside:
+            raise DamagedOriginal(f"{beside.name} does not hold it")
+        return None
+    with open_source(path) as stream:
+        unpack(stream, found, [_NOWHERE] * sum(len(each.files) for each in found.family()))
+    return Kept(found, path, _content(source.path) == found.converted and not source.parts)
 
 
 def _last(path: Path) -> Origin | None:
     """The last description in a file."""
-    found = None
-    with path.open("rb") as stream:
+    found, is_there = None, False
+    with open_source(path) as stream:
         for line in stream:
             if line.startswith(MARK):
+                is_there = True
                 found = _read(line).origin or found
+    if is_there and found is None:
+        raise DamagedOriginal("nothing says what it is")
     return found
+
+
+class _Nowhere(io.RawIOBase):
+    def write(self, piece: object) -> int:
+        return 0
+
+
+_NOWHERE = cast(IO[bytes], _Nowhere())
 
 
 def _content(path: Path) -> str:
     """The hash of a file without the lines of an original."""
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
+    with open_source(path) as stream:
         for line in stream:
             if not line.startswith(MARK):
                 digest.update(line)
@@ -153,8 +182,8 @@ def _content(path: Path) -> str:
 def _read(line: bytes) -> _Line:
     try:
         return msgspec.json.decode(line, type=_Line)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise InvalidDocument(f"the original inside the session is damaged: {error}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedOriginal(str(error)) from error
 
 
 def unpack(stream: IO[bytes], origin: Origin, outs: Sequence[IO[bytes]]) -> None:
@@ -162,10 +191,12 @@ def unpack(stream: IO[bytes], origin: Origin, outs: Sequence[IO[bytes]]) -> None
     reader = zstandard.ZstdDecompressor().stream_reader(cast(IO[bytes], _Packed(stream, origin)))
     try:
         files = [file for each in origin.family() for file in each.files]
+        if sum(file.size for file in files) > MAX_UNPACKED:
+            raise DamagedOriginal("it claims to be larger than any session")
         for file, out in zip(files, outs, strict=True):
             _unpack(reader, file, out)
     except zstandard.ZstdError as error:
-        raise InvalidDocument(f"the original inside the session is damaged: {error}") from error
+        raise DamagedOriginal(str(error)) from error
 
 
 def _unpack(reader: IO[bytes], file: OriginalFile, out: IO[bytes]) -> None:
@@ -173,12 +204,12 @@ def _unpack(reader: IO[bytes], file: OriginalFile, out: IO[bytes]) -> None:
     while missing:
         piece = reader.read(min(missing, _PIECE))
         if not piece:
-            raise InvalidDocument("the original inside the session is incomplete")
+            raise DamagedOriginal("its end is missing")
         digest.update(piece)
         out.write(piece)
         missing -= len(piece)
     if digest.hexdigest() != file.sha256:
-        raise InvalidDocument(f"the original inside the session is damaged: {file.name or 'its main file'}")
+        raise DamagedOriginal(f"{file.name or 'its main file'} is not what it was")
 
 
 class _Packed:
@@ -207,4 +238,4 @@ def _pieces(stream: IO[bytes], origin: Origin) -> Iterator[bytes]:
             try:
                 yield base64.b64decode(read.data, validate=True)
             except ValueError as error:
-                raise InvalidDocument(f"the original inside the session is damaged: {error}") from error
+                raise DamagedOriginal(str(error)) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Container, Iterator
 
 from clew.derive.facts import Facts
 from clew.errors import UsageError
@@ -16,20 +17,48 @@ class Chosen:
 
     def __init__(self, facts: Facts, branch: str | None) -> None:
         links = facts.tree.links
+        follow_nameless(links)
         self.bridges = bridge(links)
         """For a message whose parent is missing the uuid it follows instead, by its index."""
-        leaf = facts.tree.leaf if branch is None else _end(links, _named(links, branch))
+        leaf = _leaf(facts) if branch is None else _end(links, _named(links, branch))
         path = find_path(links, leaf)
         self._chosen = bytearray(facts.messages + 1)
         for node in path:
             self._chosen[links.messages[node]] = 1
-        lane = links.flags[leaf] & SIDECHAIN if leaf != NONE else 0
-        self.left_out = _said(links, range(len(links)), lane) - _said(links, path, lane)
+        is_aside = leaf != NONE and bool(links.flags[leaf] & SIDECHAIN)
+        self.left_out = 0
         """How many things that were said stand on other branches."""
+        self.aside: Counter[str | None] = Counter()
+        """How many sub-agents said beside the conversation, by the uuid of the message they begin with."""
+        firsts = _firsts(links)
+        for node in _said(links, set(path)):
+            if is_aside or not links.flags[node] & SIDECHAIN:
+                self.left_out += 1
+            else:
+                self.aside[links.uuid(firsts[node])] += 1
 
     def holds(self, index: int) -> bool:
         """True for a message on the path."""
         return index < len(self._chosen) and self._chosen[index] == 1
+
+
+def follow_nameless(links: Links) -> None:
+    """Let messages follow each other in the order of the file where they have no names to name a parent by.
+
+    A message that names no parent is a beginning, unless it or the one before it has no uuid, or no message of the
+    session has its parent there at all.
+    """
+    are_unlinked = all(parent == NONE for parent in links.parents) and not links.cycles
+    before = {0: NONE, SIDECHAIN: NONE}
+    lost = set(links.missing)
+    for node, flags in enumerate(links.flags):
+        if not flags & MESSAGE:
+            continue
+        last = before[flags & SIDECHAIN]
+        is_beginning = links.parents[node] == NONE and last != NONE and node not in lost
+        if is_beginning and (are_unlinked or links.uuid(node) is None or links.uuid(last) is None):
+            links.parents[node] = last
+        before[flags & SIDECHAIN] = node
 
 
 def bridge(links: Links) -> dict[int, str]:
@@ -40,15 +69,46 @@ def bridge(links: Links) -> dict[int, str]:
     for node, flags in enumerate(links.flags):
         if node in lost and not flags & SIDECHAIN and links.parents[node] == NONE and before != NONE:
             links.parents[node] = before
-            bridges[links.messages[node]] = links.uuid(before) or ""
+            uuid = links.uuid(before)
+            if uuid is not None:
+                bridges[links.messages[node]] = uuid
         if flags & MESSAGE and not flags & SIDECHAIN:
             before = node
     return bridges
 
 
-def _said(links: Links, nodes: Iterable[int], lane: int) -> int:
-    """How many of the nodes were said on the main chain, or on the chain of a sub-agent."""
-    return sum(1 for node in nodes if links.flags[node] & (SAID | SIDECHAIN) == SAID | lane)
+def _leaf(facts: Facts) -> int:
+    """Where the conversation stands; what follows there without a name still belongs to it."""
+    links, leaf = facts.tree.links, facts.tree.leaf
+    if leaf == NONE and facts.leaf_uuid == "":
+        return NONE
+    for skip in (SIDECHAIN, 0):
+        said = [node for node, flags in enumerate(links.flags) if flags & SAID and not flags & skip]
+        if said:
+            last = said[-1]
+            return last if leaf == NONE or _is_nameless_end(links, last, leaf) else leaf
+    return leaf
+
+
+def _is_nameless_end(links: Links, node: int, leaf: int) -> bool:
+    """True where nothing but messages without a name lead from the leaf to a node."""
+    while node > leaf and links.uuid(node) is None:
+        node = links.parents[node]
+    return node == leaf
+
+
+def _said(links: Links, path: Container[int]) -> Iterator[int]:
+    """What was said and is not on the path."""
+    return (node for node, flags in enumerate(links.flags) if flags & SAID and node not in path)
+
+
+def _firsts(links: Links) -> array[int]:
+    """For each message of a sub-agent the one it begins with."""
+    firsts = array("i", range(len(links)))
+    for node, parent in enumerate(links.parents):
+        if NONE < parent < node and links.flags[node] & links.flags[parent] & SIDECHAIN:
+            firsts[node] = firsts[parent]
+    return firsts
 
 
 def _named(links: Links, branch: str) -> int:

@@ -19,7 +19,8 @@ class SameAgent:
     def __init__(self, path: Chosen, agent: str, whole: bool) -> None:
         self._path, self._agent, self._whole = path, agent, whole
         self.losses: list[Loss] = []
-        self.messages = 0
+        self.said = 0
+        """How many messages go over."""
 
     def of(self, units: Iterable[Unit]) -> Iterator[tuple[bool, dict[str, JSON]]]:
         """Everything but fragments; of the messages only those on the path, unless the whole is wanted."""
@@ -28,7 +29,7 @@ class SameAgent:
             if unit.is_message:
                 if not self._whole and not self._path.holds(value["index"]):
                     continue
-                self.messages += 1
+                self.said += 1
                 self._relink(value)
             elif value["kind"] == "fragment":
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -20,15 +20,18 @@ from clew.convert.conversation import Conversation, Loss
 from clew.convert.origin import BESIDE, Origin
 from clew.convert.path import Chosen
 from clew.convert.same import SameAgent
-from clew.errors import InvalidDocument, UsageError, WouldLose
+from clew.errors import InvalidDocument, SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.io.atomic import replacing, write_atomic
+from clew.io.compress import open_source
 from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
 
 _KEPT = ("workspace", "started_at", "ended_at", "source", "title")
 _PACKED = (".gz", ".zst")
+_LONG = 32
+"""An id of so many characters is no word that could stand for anything else."""
 
 
 class Converted(msgspec.Struct, frozen=True):
@@ -40,11 +43,20 @@ class Converted(msgspec.Struct, frozen=True):
     losses: list[Loss]
 
 
+def counted(losses: Sequence[Loss]) -> str:
+    """How many things would be lost, in words."""
+    return "1 thing" if len(losses) == 1 else f"{len(losses)} things"
+
+
 class Parent(NamedTuple):
     """The session that started the one at hand: its id before and after the conversion."""
 
     old_id: str
     new_id: str
+
+
+class NothingSaid(UsageError):
+    """A session without words, calls or results."""
 
 
 Find = Callable[[str], SourceFile | None]
@@ -65,30 +77,30 @@ class Conversion:
         parent: Parent | None = None,
         find: Find | None = None,
         with_original: bool = True,
+        lost: Iterable[Loss] = (),
     ) -> None:
         if not isinstance(target, Receives):
             raise UsageError(f"{target.title} does not go on with sessions that were written for it")
-        self._agent, self._source, self._target, self._new_id = agent, freeze(source), target, new_id
+        self._agent, self._source, self._target = agent, freeze(source), target
         self._receiver = target.receiver()
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
         self._branch, self._parent, self._find, self._with_original = branch, parent, find, with_original
         self._facts = skim(agent, self._source, tree=True, counts=False)
         self._original = agent.session(self._source, self._facts)
+        # A sub-agent by itself is called as its agent calls sub-agents.
+        is_child = self._is_same and parent is None and self._original["is_agent_session"]
+        self._new_id = self._receiver.child_id(new_id) if is_child else new_id
         self._path = Chosen(self._facts, branch)
         self.session = self._session()
         self._children: list[Conversion] = []
-        self.losses = list(self._survey())
+        self.losses = [*lost, *self._survey()]
 
     def _session(self) -> dict[str, JSON]:
         if self._is_same:
             parent = {"parent_session_id": self._parent.new_id} if self._parent else {}
-            path = self._original["source"]["path"].replace(self._original["id"], self._new_id)
-            return {
-                **self._original,
-                "id": self._new_id,
-                **parent,
-                "source": {**self._original["source"], "path": path},
-            }
+            # It does not go back to where the original lies, but to where its agent keeps new sessions.
+            source = {**self._original["source"], "path": ""}
+            return {**self._original, "id": self._new_id, **parent, "source": source}
         kept = {name: self._original[name] for name in _KEPT if name in self._original}
         place: dict[str, JSON] = {"is_agent_session": False, "parent_session_id": None, "agent_id": None}
         if self._parent is not None:
@@ -106,7 +118,7 @@ class Conversion:
             self._path,
             self._receiver.capacity,
             translator,
-            own.injected if own else (),
+            own,
             new_id=self._new_id,
             title=self._target.title,
         )
@@ -121,24 +133,46 @@ class Conversion:
         yield from conversation.losses
         if not self._is_same and self._facts.titles and not self._receiver.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
-        if not conversation.messages:
-            raise UsageError("nothing was said in this session, so there is nothing to convert")
-        if self._path.left_out and not self._is_same and self._branch is None:
-            what = "1 message" if self._path.left_out == 1 else f"{self._path.left_out} messages"
-            yield Loss(None, f"{what} on other branches", "one path goes over; --branch chooses another")
+        if not conversation.said:
+            raise NothingSaid("nothing was said in this session, so there is nothing to convert")
+        if isinstance(self._agent, Receives) and not self._is_same:
+            for what in self._agent.receiver().beyond(self._original):
+                yield Loss(None, what, "the session only refers to it")
+        if not (self._is_same and self._branch is None):
+            yield from self._left_out()
         for link in self._original.get("subagents") or ():
             yield from self._survey_child(link)
 
+    def _left_out(self) -> Iterator[Loss]:
+        """What stands in the session's file and not on the path."""
+        if self._path.left_out:
+            what = _messages(self._path.left_out)
+            yield Loss(None, f"{what} on other branches", "one path goes over; --branch chooses another")
+        named = {link.get("root_uuid") for link in self._original.get("subagents") or ()} - {None}
+        unnamed = sum(count for root, count in self._path.aside.items() if root not in named)
+        if unnamed:
+            yield Loss(None, f"{_messages(unnamed)} of sub-agents", "they lie within the session's own file")
+
     def _survey_child(self, link: Mapping[str, JSON]) -> Iterator[Loss]:
         name = link.get("agent_id") or link.get("session_id") or link.get("root_uuid")
-        if self._is_same and not link.get("session_id"):
-            return  # it lies in this very file
+        is_inside = not link.get("session_id")
+        if is_inside and ((self._is_same and self._branch is None) or link.get("root_uuid") not in self._path.aside):
+            return  # it goes along, or is named with the other branches
+        if not is_inside and link["session_id"] in {child._original["id"] for child in self._children}:
+            return
         source = self._find(link["session_id"]) if self._find and link.get("session_id") else None
         if source is None or not self._receiver.capacity.subagents:
-            why = "it is not here" if self._receiver.capacity.subagents else f"{self._target.title} has no sub-agents"
+            why = f"{self._target.title} has no sub-agents"
+            if self._receiver.capacity.subagents:
+                why = "it is not here" if self._parent is None else "a sub-agent of a sub-agent stays behind"
+                why = "it lies within the session's own file" if is_inside else why
             yield Loss(None, f"the sub-agent {name}", f"{why}; what it answered goes over with the call")
             return
-        child = self._child(source, str(link["session_id"]))
+        try:
+            child = self._child(source, str(link["session_id"]))
+        except (NothingSaid, SourceUnreadable) as error:
+            yield Loss(None, f"the sub-agent {name}", str(error))
+            return
         self._children.append(child)
         for loss in child.losses:
             yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why)
@@ -167,25 +201,28 @@ class Conversion:
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
         if self.losses and not allow_loss:
-            raise WouldLose(f"{len(self.losses)} losses; --allow-loss converts all the same")
+            raise WouldLose(f"{counted(self.losses)} would be lost; --allow-loss converts all the same")
         # What cannot be registered is refused before anything is written.
         registered = self._registered(home)
         # Agents take the file written last for the session to go on with, so sub-agents come first.
         with ExitStack() as undo:
             below: list[Path] = []
+            agents = {old: child._new_id for child in self._children if len(old := child._original["id"]) >= _LONG}
             for child in self._children:
-                for path in child._write_files(home):
+                for path in child._write_files(home, agents):
                     undo.callback(path.unlink, missing_ok=True)
                     below.append(path)
-            files = self._write_files(home)
+            files = self._write_files(home, agents)
+            for path in files:
+                undo.callback(path.unlink, missing_ok=True)
+            for path, content in registered.items():
+                write_atomic(path, content)
             undo.pop_all()
-        for path, content in registered.items():
-            write_atomic(path, content)
         return self._converted([*files, *registered, *below])
 
-    def _write_files(self, home: Path) -> list[Path]:
+    def _write_files(self, home: Path, agents: Mapping[str, str]) -> list[Path]:
         header = self._header(home)
-        pieces = self._renamed(self._target.write(header, self._units()))
+        pieces = self._renamed(self._target.write(header, self._units()), agents)
         with _Files(home / self._target.target(header)) as files:
             for name, piece in chain([("", b"")], pieces):
                 files.write(name, piece)
@@ -196,8 +233,8 @@ class Conversion:
     def _units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
         return self._conversation().of(self._agent.read(self._source, self._facts))
 
-    def _renamed(self, pieces: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-        """The pieces with the new id where an agent's own records name the old one."""
+    def _renamed(self, pieces: Iterable[tuple[str, bytes]], agents: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+        """The pieces with the new id where an agent's own records name the old one; `agents`: those of sub-agents."""
         if not self._is_same:
             yield from pieces
             return
@@ -211,6 +248,9 @@ class Conversion:
             for old, new in renames:
                 for spelling in spellings if old in piece else ():
                     piece = piece.replace(spelling + old + b'"', spelling + new + b'"')
+            for agent, instead in agents.items():
+                # The model calls a sub-agent by its id, so that it stands in arguments and results too.
+                piece = piece.replace(agent.encode(), instead.encode())
             yield name, piece
 
     def _write_origin(self, files: _Files) -> None:
@@ -242,6 +282,10 @@ class Conversion:
             if path.exists() and not path.is_file():
                 raise WouldLose(f"{path} is in the way")
         return files
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count} messages"
 
 
 def _reader(home: Path) -> Read:
@@ -311,7 +355,7 @@ class Return:
         for path in paths:
             if path.exists():
                 raise WouldLose(f"{path} exists already")
-        with ExitStack() as stack, self._kept.path.open("rb") as stream:
+        with ExitStack() as stack, open_source(self._kept.path) as stream:
             outs = [stack.enter_context(replacing(path)) for path in paths]
             origin.unpack(stream, self._kept.origin, outs)
         return self.describe(home)

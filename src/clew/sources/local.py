@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, Claim, SourceFile
 from clew.errors import SourceUnreadable
 from clew.host import Host
 
@@ -46,7 +46,8 @@ def is_folder(path: Path) -> bool:
 
 def at_path(path: Path, hosts: Iterable[Host] = ()) -> Iterator[Found]:
     """The session in a file, or every session below a folder; one of the hosts may be where they come from."""
-    for found in _at_path(path):
+    hosts = list(hosts)
+    for found in _at_path(path, hosts):
         place = found.source.path.absolute()
         foreign = (host for host in hosts if host.kind != "local" or host.base is not None)
         host = next((host for host in foreign if host.holds(place)), None)
@@ -60,16 +61,17 @@ def _labelled(source: SourceFile, host: Host) -> SourceFile:
     return msgspec.structs.replace(source, origin=host.origin(source.path.absolute()))
 
 
-def _at_path(path: Path) -> Iterator[Found]:
+def _at_path(path: Path, hosts: Iterable[Host]) -> Iterator[Found]:
     if not path.exists():
         raise SourceUnreadable(f"{path}: no such file or folder")
+    places = _Places(hosts)
     if not path.is_dir():
-        agent = registry.required_claimant(path)
+        agent = _owner(path, places) or registry.required_claimant(path)
         yield Found(agent, agent.locate(path))
         return
     seen: set[Path] = set()
     for file in _files_below(path):
-        found = _claimed(file)
+        found = _claimed(file, places)
         if found is not None and found.source.path not in seen:
             seen.add(found.source.path)
             yield found
@@ -82,9 +84,39 @@ def _files_below(folder: Path) -> Iterator[Path]:
             yield Path(below) / name
 
 
-def _claimed(path: Path) -> Found | None:
+def _claimed(path: Path, places: _Places) -> Found | None:
     try:
-        agent = registry.claimant(path)
+        agent = _owner(path, places)
     except SourceUnreadable:
         return None
     return Found(agent, agent.locate(path)) if agent is not None else None
+
+
+def _owner(path: Path, places: _Places) -> Agent | None:
+    """The agent whose words a file holds; where that is not certain, the one that lists it."""
+    claim, agent = registry.best_claim(path)
+    return agent if claim == Claim.YES else places.owner(path) or agent
+
+
+class _Places:
+    """What agents find in their own folders: theirs even where nothing in a file tells whose it is."""
+
+    def __init__(self, hosts: Iterable[Host]) -> None:
+        self._hosts = hosts
+        self._found: dict[tuple[str, Path], frozenset[Path]] = {}
+
+    def owner(self, path: Path) -> Agent | None:
+        """The agent that finds the file when it looks for its sessions, in a home above it or in one of the hosts."""
+        path = path.absolute()
+        for host in (*self._hosts, *map(Host.at, path.parents)):
+            for agent in registry.load_all():
+                for root in agent.roots(host):
+                    if path.is_relative_to(root) and path in self._sessions(agent, root):
+                        return agent
+        return None
+
+    def _sessions(self, agent: Agent, root: Path) -> frozenset[Path]:
+        if (agent.id, root) not in self._found:
+            listed = agent.discover(root) if is_folder(root) else ()
+            self._found[agent.id, root] = frozenset(source.path for source in listed)
+        return self._found[agent.id, root]

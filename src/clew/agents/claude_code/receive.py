@@ -43,7 +43,7 @@ def _write_todos(arguments: Arguments) -> Arguments:
     return arguments
 
 
-_into = todos_into({"content": "content", "status": "status", "active_form": "activeForm"})
+_into = todos_into({"active_form": "activeForm"})
 _PATH = {"path": "file_path"}
 TOOLS = (
     Tool(SHELL, "Bash"),

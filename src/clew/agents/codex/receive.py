@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from clew.agents.codex import locate
 from clew.agents.codex.names import INDEX
 from clew.agents.receiving import Capacity, Header, Read, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
+from clew.model.json import JSON
 
 _HEAD = 200
 
@@ -25,7 +27,7 @@ TOOLS = (
         "update_plan",
         {"todos": "plan"},
         read=todos_from({"step": "content"}),
-        write=todos_into({"content": "step", "status": "status"}),
+        write=todos_into({"content": "step"}),
     ),
 )
 
@@ -42,9 +44,23 @@ def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
 
 
 def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
-    """True for a rollout that begins with its head: Codex has forgotten the older forms."""
+    """True for a rollout that begins with its head and stands for its thread.
+
+    Codex has forgotten the older forms, and finds what replaces another rollout only beside that one.
+    """
+    named = locate.parse_name(path)
+    if named is not None and named.rollout is not None:
+        return False
     with open_source(path) as stream:
         return b'"session_meta"' in stream.read(_HEAD)
+
+
+def _beyond(session: Mapping[str, JSON]) -> Sequence[str]:
+    """The history before a fork or a revert, where the rollout names the thread that holds it."""
+    own = (session.get("extensions") or {}).get(locate.AGENT) or {}
+    base = own.get("history_base")
+    thread = base.get("thread_id") if isinstance(base, dict) else None
+    return [] if base is None else [f"the history before it, in the thread {thread}"]
 
 
 RECEIVER = Receiver(
@@ -53,5 +69,6 @@ RECEIVER = Receiver(
     ("id", "session_id", "thread_id", "threadId", "parent_thread_id", "forked_from_id"),
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
+    beyond=_beyond,
     register=_register,
 )

@@ -23,7 +23,8 @@ def target(header: Header) -> str:
     """Where the session's file lives below a home folder."""
     session = header.session
     own = header.extensions.get(AGENT) or {}
-    if own.get("session") == session["id"] and _is_usual(own.get("file")):
+    is_placed = bool((session.get("source") or {}).get("path"))
+    if is_placed and own.get("session") == session["id"] and _is_usual(own.get("file")):
         return "/".join([".gemini/tmp", folder_of(session), *map(safe_relative, own["file"].split("/"))])
     folder = f".gemini/tmp/{folder_of(session)}/chats"
     parent = session.get("parent_session_id")

@@ -42,7 +42,7 @@ TOOLS = (
         TODOS,
         "write_todos",
         read=todos_from({"description": "content"}),
-        write=todos_into({"content": "description", "status": "status"}),
+        write=todos_into({"content": "description"}),
     ),
 )
 

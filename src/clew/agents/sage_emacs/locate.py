@@ -104,7 +104,7 @@ def archive_time(path: Path) -> str | None:
 
 def session_id(source: SourceFile) -> str:
     """The id the first record claims, else one made from the place of the file."""
-    return _first_claim(source.path) or place_id(source.path)
+    return claimed_id(source.path) or place_id(source.path)
 
 
 def place_id(path: Path) -> str:
@@ -126,7 +126,8 @@ def scope(path: Path) -> str:
     return re.sub(r"[/.]", "-", project_folder(path).name).rstrip("-")
 
 
-def _first_claim(path: Path) -> str | None:
+def claimed_id(path: Path) -> str | None:
+    """The session id that the first record claims."""
     with open_source(path) as stream:
         for record in read_records(stream):
             if record.value is not None:

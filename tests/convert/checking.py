@@ -1,0 +1,223 @@
+"""Whether a converted session holds what its original held, and names what it does not: found by reading both."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clew.agents.base import Receives, Unit
+from clew.convert import origin
+from clew.convert.choosing import prepare
+from clew.convert.conversation import Loss, safe_id
+from clew.convert.writing import Converted, Find, NothingSaid
+from clew.export.verify import verify
+from clew.host import Host
+from clew.io.codec import dumps
+from clew.library import StoredSession
+from clew.sources.local import in_homes
+
+_BRANCHES = re.compile(r"(\d+) messages? on other branches")
+_UNANSWERED = "no result was recorded"
+"""What Gemini CLI is told of a call that nothing answers."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FAILED = re.compile(r"that (\d+|a) calls? failed")
+_SHELL = ("bash", "/bin/bash", "sh", "zsh", "-lc", "-c")
+"""Words around a command that another agent's shell does not need."""
+_ATTACHED = {"image": "a picture", "document": "an attached document", "thinking": "thinking"}
+
+
+class Held(NamedTuple):
+    """What messages hold, each thing with how often it occurs."""
+
+    lines: Counter[str]
+    """Of texts and results alike: a result without its call goes over as text, and some agents join texts."""
+    calls: Counter[str]
+    attached: Counter[str]
+    """How many pictures, documents, thoughts and failures."""
+
+
+def faults(session: StoredSession, target: str, home: Path, find: Find | None = None) -> list[str]:
+    """Convert a session below a fresh home and look at what came of it; what is wrong with it, in words."""
+    try:
+        written = prepare(session.agent, session.source, target, find=find).write(home, allow_loss=True)
+    except NothingSaid:
+        return ["there are words in it"] if any(_is_said(held(each)) for each in spoken(session)) else []
+    listed = [each for each in in_homes([Host.at(home)]) if str(each.source.path) == written.files[0]]
+    if len(listed) != 1:
+        return [f"listed {len(listed)} times"]
+    copy = StoredSession(*listed[0])
+    losses = [loss for loss in written.losses if ", in the sub-agent " not in loss.what]
+    found = [*_of_the_copy(copy, target, written), *unnamed(session, copy, losses)]
+    return found + (_of_the_way_back(session, copy, home / "back") if session.agent.id != target else [])
+
+
+def _of_the_copy(copy: StoredSession, target: str, written: Converted) -> Iterator[str]:
+    if copy.agent.id != target:
+        yield f"listed as {copy.agent.id}"
+    if copy.id != written.session_id:
+        yield f"listed under the id {copy.id}"
+    if not verify(copy.agent, copy.source).holds:
+        yield "does not come back byte for byte"
+    if not any(True for _ in copy.messages):
+        yield "nothing in it"
+
+
+def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> Iterator[str]:
+    """What is in the original and neither in the copy nor among the losses, or the other way round."""
+    before, after = spoken(session), held(*spoken(copy))
+    after.lines.pop(_UNANSWERED, None)
+    # What is on the path stands behind what was left for it, should both say the same.
+    absent = [message for message in reversed(before) if _is_said(held(message)) and not _take(held(message), after)]
+    silent = sum(not _is_said(held(message)) for message in before)
+    told = sum(int(found[1]) for loss in losses if (found := _BRANCHES.match(loss.what)))
+    if not len(absent) <= told <= len(absent) + silent:
+        yield f"{len(absent)} messages are absent, {told} are named: #{[each['index'] for each in absent][:5]}"
+    added = +after.lines + +after.calls
+    if added:
+        yield f"nobody said {next(iter(added))[:60]!r}"
+    if _has_sidechains(session) and not _has_sidechains(copy) and not any("sub-agent" in loss.what for loss in losses):
+        yield "the sub-agents in the file are not named"
+    gone = held(*before).attached - held(*absent).attached - held(*spoken(copy)).attached
+    gone["thinking"] -= sum(map(_is_thought, copy.units())) + told - len(absent)
+    for kind, name in _ATTACHED.items():
+        named = sum(loss.what.startswith(name) for loss in losses)
+        if gone[kind] > named:
+            yield f"{gone[kind]} of the kind {kind} are missing, {named} are named"
+    failures = sum(int(found[1].replace("a", "1")) for loss in losses if (found := _FAILED.match(loss.what)))
+    if max(gone["failure"], 0) != failures:
+        yield f"of {gone['failure']} calls it is not told that they failed, {failures} are named"
+    everything = iter([line for message in before for line in _in_order(message, ("text", "tool_result"))])
+    if not all(line in everything for message in spoken(copy) for line in _in_order(message, ("text",))):
+        yield "what was said stands in another order"
+    if lost := _arguments_lost(before, spoken(copy)):
+        yield f"of the arguments is missing {lost!r}"
+
+
+def _arguments_lost(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str | None:
+    """Something that is said in a call and not in the same call of the copy, whatever it is called there."""
+    there = {identity: " ".join(_read(leaf) for leaf in _leaves(given)) for identity, given in _calls(after)}
+    for identity, given in _calls(before):
+        for leaf in _leaves(given):
+            if leaf not in there.get(identity, leaf) and leaf not in _SHELL:
+                return leaf
+    return None
+
+
+def _read(leaf: str) -> str:
+    """A text, and the words a shell makes of it: a command may have been a list of words."""
+    try:
+        return " ".join([leaf, *shlex.split(leaf)])
+    except ValueError:
+        return leaf
+
+
+def _calls(messages: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+    blocks = [block for message in messages for block in message["content"] if block["type"] == "tool_use"]
+    names = Counter(block["tool_id"] for block in blocks)
+    return ((safe_id(block["tool_id"]), block["input"]) for block in blocks if names[block["tool_id"]] == 1)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(each)
+    elif value is not None:
+        yield str(value)
+
+
+def _of_the_way_back(session: StoredSession, copy: StoredSession, home: Path) -> list[str]:
+    back = prepare(copy.agent, copy.source, session.agent.id).write(home)
+    before = [origin.place(session.source, name).read_bytes() for name in origin.names(session.source)]
+    after = [Path(name).read_bytes() for name in back.files[: len(before)]]
+    return [] if after == before and not back.losses else ["does not come back as it was"]
+
+
+def _is_said(one: Held) -> bool:
+    return bool(one.lines or one.calls)
+
+
+def _take(wanted: Held, after: Held) -> bool:
+    """True where all words and calls of a message are there; they are taken away."""
+    if wanted.lines - after.lines or wanted.calls - after.calls:
+        return False
+    after.lines.subtract(wanted.lines)
+    after.calls.subtract(wanted.calls)
+    return True
+
+
+def spoken(session: StoredSession) -> list[dict[str, Any]]:
+    """What was said in a session itself: no notes of its agent, nothing of a sub-agent that lies in the same file."""
+    receiver = session.agent.receiver() if isinstance(session.agent, Receives) else None
+    notes = receiver.injected if receiver else ()
+    messages = [unit.value for unit in session.units() if unit.is_message and unit.value["role"] != "system"]
+    lanes = {_is_sidechain(message) for message in messages}
+    wanted = session.is_subagent or lanes == {True}
+    return [each for each in messages if _is_sidechain(each) in (wanted, False) and not _is_note(each, notes)]
+
+
+def _is_sidechain(message: dict[str, Any]) -> bool:
+    return (message.get("metadata") or {}).get("is_sidechain") is True
+
+
+def _is_note(message: dict[str, Any], notes: tuple[str, ...]) -> bool:
+    text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
+    is_meta = (message.get("metadata") or {}).get("is_meta")
+    return bool(notes) and bool(is_meta) and text.lstrip().startswith(notes)
+
+
+def _has_sidechains(session: StoredSession) -> bool:
+    said = (unit.value for unit in session.units() if unit.is_message and unit.value["role"] != "system")
+    return len({_is_sidechain(message) for message in said}) == 2
+
+
+def _is_thought(unit: Unit) -> bool:
+    """True for an event in which Codex shows what another model thought."""
+    own = (unit.value.get("extensions") or {}).get("codex") or {}
+    payload = (own.get("rest") or {}).get("payload")
+    return not unit.is_message and isinstance(payload, dict) and payload.get("type") == "agent_reasoning"
+
+
+def held(*messages: dict[str, Any]) -> Held:
+    """What messages hold."""
+    found = Held(Counter(), Counter(), Counter())
+    for block in (block for message in messages for block in message["content"]):
+        kind = block["type"]
+        if kind == "text":
+            found.lines.update(_lines(block["text"]))
+        elif kind == "tool_result":
+            found.lines.update(line for text in _texts(block.get("output")) for line in _lines(text))
+            found.attached["failure"] += block.get("is_error") is True and block.get("output") != _UNANSWERED
+        elif kind == "tool_use":
+            found.calls.update([safe_id(block["tool_id"])])
+        elif kind in _ATTACHED and block.get(kind):
+            found.attached[kind] += 1
+    return found
+
+
+def _in_order(message: dict[str, Any], kinds: tuple[str, ...]) -> Iterator[str]:
+    for block in message["content"]:
+        if block["type"] in kinds:
+            texts = [block["text"]] if block["type"] == "text" else _texts(block.get("output"))
+            yield from (line for text in texts for line in _lines(text))
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that are not empty; a sub-agent may be called by another id."""
+    return [_UUID.sub("uuid", line.strip()) for line in text.splitlines() if line.strip()]
+
+
+def _texts(output: Any) -> Iterator[str]:
+    """The texts of a result; what has a form of its agent's own is read as JSON."""
+    if isinstance(output, list):
+        for block in output:
+            kind = block.get("type") if isinstance(block, dict) else None
+            if kind == "text":
+                yield block["text"]
+            elif kind not in ("image", "document"):
+                yield dumps(block.get("value", block) if kind else block).decode()
+    elif output is not None:
+        yield output if isinstance(output, str) else dumps(output).decode()

@@ -1,0 +1,138 @@
+"""An original that travels along and was damaged stops no conversion; it is a loss like any other."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from clew.agents import registry
+from clew.convert import origin
+from clew.convert.choosing import prepare
+from clew.demo import write_demo
+from clew.errors import WouldLose
+from clew.host import Host
+from clew.sources.local import Found, in_homes
+from tests.convert.said import only, said
+
+LOSS = "the original that travels along"
+PLACES = ["codex", "gemini", "claude-code"]
+"""In two of them it lies inside the session's file, in the third beside it."""
+Damage = Callable[[list[bytes]], list[bytes]]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("demo") / "home"
+    write_demo(home)
+    return home
+
+
+def there(demo: Path, target: str, home: Path) -> Found:
+    """A session of Sage Agent that was converted."""
+    source = next(each.source for each in in_homes([Host.at(demo)], ["sage-agent"]))
+    written = prepare(registry.get("sage-agent"), source, target).write(home, allow_loss=True)
+    return only(Path(written.files[0]))
+
+
+def kept_in(found: Found) -> Path:
+    beside = found.source.path.with_name(found.source.path.name + origin.BESIDE)
+    return beside if beside.exists() else found.source.path
+
+
+def change(path: Path, damage: Damage) -> None:
+    """Damage the lines of an original and nothing else."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    first = next(at for at, line in enumerate(lines) if line.startswith(origin.MARK))
+    path.write_bytes(b"".join([*lines[:first], *damage(lines[first:])]))
+
+
+def respelled(line: bytes, data: str) -> bytes:
+    return json.dumps({**json.loads(line), "data": data}, separators=(",", ":")).encode() + b"\n"
+
+
+def not_json(lines: list[bytes]) -> list[bytes]:
+    return [origin.MARK + b"garbage\n", *lines[1:]]
+
+
+def torn(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:-1], lines[-1][:-40]]
+
+
+def headless(lines: list[bytes]) -> list[bytes]:
+    return lines[1:]
+
+
+def without_end(lines: list[bytes]) -> list[bytes]:
+    return lines[:1]
+
+
+def no_base64(lines: list[bytes]) -> list[bytes]:
+    return [lines[0], *(respelled(line, "%%%%" + json.loads(line)["data"]) for line in lines[1:])]
+
+
+def shorter(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:-1], respelled(lines[-1], json.loads(lines[-1])["data"][:-40])]
+
+
+def other_bytes(lines: list[bytes]) -> list[bytes]:
+    packed = zstandard.ZstdCompressor().compress(b"x" * 1_000_000)
+    return [lines[0], respelled(lines[1], base64.b64encode(packed).decode())]
+
+
+def no_text(lines: list[bytes]) -> list[bytes]:
+    return [lines[0], origin.MARK + b'"data":"\xff\xfe"}\n']
+
+
+def boundless(lines: list[bytes]) -> list[bytes]:
+    value = json.loads(lines[0])
+    value["origin"]["files"][0]["size"] = 1 << 50
+    return [json.dumps(value, separators=(",", ":")).encode() + b"\n", *lines[1:]]
+
+
+@pytest.mark.parametrize(
+    "damage", [not_json, torn, headless, without_end, no_base64, shorter, other_bytes, no_text, boundless]
+)
+@pytest.mark.parametrize("target", ["sage-agent", "sage-emacs"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_damaged_original_is_a_loss(demo: Path, tmp_path: Path, place: str, target: str, damage: Damage) -> None:
+    converted = there(demo, place, tmp_path)
+    change(kept_in(converted), damage)
+    prepared = prepare(converted.agent, only(converted.source.path).source, target)
+    assert LOSS in [loss.what for loss in prepared.describe(tmp_path).losses]
+    with pytest.raises(WouldLose):
+        prepared.write(tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+    copy = only(Path(prepared.write(tmp_path / "back", allow_loss=True).files[0]))
+    assert said(copy.agent, copy.source) == said(converted.agent, converted.source)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xffgarbage", b'{"type":"other"}\n'])
+def test_a_file_beside_that_holds_no_original_is_a_loss(demo: Path, tmp_path: Path, content: bytes) -> None:
+    converted = there(demo, "claude-code", tmp_path)
+    kept_in(converted).write_bytes(content)
+    for target in ("sage-agent", "codex"):
+        losses = prepare(converted.agent, converted.source, target).describe(tmp_path).losses
+        assert [loss.what for loss in losses if loss.message is None] == [LOSS]
+
+
+def test_a_session_that_never_was_converted_has_no_such_loss(demo: Path, tmp_path: Path) -> None:
+    for found in in_homes([Host.at(demo)], ["sage-agent", "codex"]):
+        losses = prepare(found.agent, found.source, "claude-code").describe(tmp_path).losses
+        assert LOSS not in [loss.what for loss in losses]
+
+
+def test_a_session_that_was_packed_since_comes_back(demo: Path, tmp_path: Path) -> None:
+    converted = there(demo, "codex", tmp_path)
+    plain = converted.source.path
+    packed = plain.with_name(plain.name + ".zst")
+    packed.write_bytes(zstandard.ZstdCompressor().compress(plain.read_bytes()))
+    plain.unlink()
+    found = only(packed)
+    back = prepare(found.agent, found.source, "sage-agent").write(tmp_path / "back")
+    source = next(each.source for each in in_homes([Host.at(demo)], ["sage-agent"]))
+    assert Path(back.files[0]).read_bytes() == source.path.read_bytes()
