@@ -45,6 +45,9 @@ def _decoder(kind: type[_M]) -> msgspec.json.Decoder[_M]:
 class StoredSession:
     """A session on disk. Nothing is read before it is asked for, and reading it reads no other."""
 
+    _usage: tuple[object, Usage] | None = None
+    """What was read for it, and what it came to."""
+
     def __init__(self, agent: Agent, source: SourceFile, host: Host | None = None) -> None:
         self.agent = agent
         self.source = source
@@ -139,13 +142,17 @@ class StoredSession:
 
     @property
     def usage(self) -> Usage:
-        """Tokens, each API call counted once."""
+        """Tokens, each API call counted once; counted again only where the source is not as it was."""
         if not self.__dict__.keys() & {"facts", "outline"} and isinstance(self.agent, Tallies):
-            ledger = UsageLedger()
-            for call, (model, _, _, counts) in self.agent.tally(self.source).by_key.items():
-                ledger.note(call, model, counts)
-            return ledger.total()
-        return self.outline.ledger.total()
+            agent, read = self.agent, _looks(self.path)
+            return self._counted(read, lambda: _tallied(agent, self.source))
+        return self._counted(self.outline, lambda: self.outline.ledger.total())
+
+    def _counted(self, read: object, count: Callable[[], Usage]) -> Usage:
+        """What was counted from this; kept for when it is asked for again."""
+        if self._usage is None or read is None or self._usage[0] != read:
+            self._usage = read, count()
+        return self._usage[1]
 
     def document(self) -> Document:
         """The whole session in memory."""
@@ -163,6 +170,21 @@ class StoredSession:
         from clew.validate.session import check_source
 
         return check_source(self.agent, self.source)
+
+
+def _tallied(agent: Tallies, source: SourceFile) -> Usage:
+    ledger = UsageLedger()
+    for call, (model, _, _, counts) in agent.tally(source).by_key.items():
+        ledger.note(call, model, counts)
+    return ledger.total()
+
+
+def _looks(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 class Library:

@@ -47,10 +47,10 @@ def test_files_lists_what_each_message_did(world: World) -> None:
     done = world.run("files", SESSION)
     assert done.code == 0
     assert [line.split() for line in done.out.splitlines()] == [
-        ["message", "action", "known", "file"],
-        ["#2", "create", "exact", "bell.py"],
-        ["#5", "change", "exact", "bell.py"],
-        ["#7", "create", "exact", "horn.py"],
+        ["message", "action", "known", "by", "file"],
+        ["#2", "create", "exact", "record", "bell.py"],
+        ["#5", "change", "exact", "edits", "bell.py"],
+        ["#7", "create", "exact", "record", "horn.py"],
     ]
 
 

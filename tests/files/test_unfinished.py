@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,10 +19,14 @@ from clew.store import Store
 from clew.store.system import SYSTEM
 from tests.cli.running import clew
 from tests.files import test_within
+from tests.killing import killed_at
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 
-_CALLS = ("rename", "unlink", "link", "mkdir", "fsync", "fchmod")
+_CALLS = [
+    *((os, name) for name in ("rename", "unlink", "link", "mkdir", "fsync", "fchmod")),
+    *((SYSTEM, name) for name in ("open", "replace", "unlink", "sync", "mkdir")),
+]
 
 
 @pytest.fixture
@@ -72,32 +73,7 @@ def folders(work: Path) -> set[str]:
 
 def killed(work: Path, at: int) -> bool:
     """Restore in a process that is killed at its n-th call that matters; False if there is no such call."""
-    child = os.fork()
-    if child == 0:
-        count = 0
-
-        def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*words: Any, **more: Any) -> Any:
-                nonlocal count
-                count += 1
-                if count == at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return real(*words, **more)
-
-            return call
-
-        try:
-            for name in _CALLS:
-                setattr(os, name, deadly(getattr(os, name)))
-            for name in ("open", "replace", "unlink", "sync", "mkdir"):
-                setattr(SYSTEM, name, deadly(getattr(SYSTEM, name)))
-            restore(work)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert ended in (0, -signal.SIGKILL)
-    return ended != 0
+    return killed_at(at, lambda: restore(work), _CALLS)
 
 
 @pytest.mark.parametrize("how", ["settle", "restore"])

@@ -25,6 +25,7 @@ from clew.store.layout import Durability
 from clew.store.lock import locked
 from clew.store.log import Log
 from clew.store.system import SYSTEM, System
+from tests import children
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
 
 pytestmark = pytest.mark.skipif(not CAN_KEEP, reason="locks are not kept on this system")
@@ -328,11 +329,12 @@ def test_S08_another_handle_is_let_in(tmp_path: Path, level: Durability) -> None
     one, other = in_burst(tmp_path, level), Store(tmp_path, durability=level).session("s")
     assert other.user("from the other").seq == 3
     assert one.user("again").seq == 4
-    thread = threading.Thread(target=lambda: other.user("in a thread"))
+    thread = threading.Thread(target=lambda: other.user("in a thread"), daemon=True)
     thread.start()
-    thread.join()
+    thread.join(60)
     program = "import sys; from clew.store import Store; print(Store(sys.argv[1]).session('s').user('process').seq)"
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert int(done.stdout) == 6
     assert one.user("and on").seq == 7
     one.close()
@@ -349,7 +351,7 @@ def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path, level: Durabi
         while not stop.is_set():
             session.user("one of many")
 
-    thread = threading.Thread(target=append)
+    thread = threading.Thread(target=append, daemon=True)
     thread.start()
     try:
         deadline = time.monotonic() + 10
@@ -362,7 +364,7 @@ def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path, level: Durabi
                 assert log_of(tmp_path).stat().st_size == size
     finally:
         stop.set()
-        thread.join()
+        thread.join(60)
     session.close()
     assert len(lines(log_of(tmp_path))) == session.metadata["messageCount"]
 
@@ -385,11 +387,11 @@ def test_S07_threads_share_a_handle(tmp_path: Path, level: Durability) -> None:
         for step in range(400):
             given[number].append(session.user(f"{number}.{step}").seq)
 
-    threads = [threading.Thread(target=append, args=(number,)) for number in range(4)]
+    threads = [threading.Thread(target=append, args=(number,), daemon=True) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     session.close()
     assert sorted(chain(*given)) == list(range(1, 1601))
     assert all(numbers == sorted(numbers) for numbers in given)
@@ -420,15 +422,12 @@ for number in range(int(sys.argv[4])):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_has_no_part_in_it(tmp_path: Path, level: Durability) -> None:
     session = in_burst(tmp_path, level)
-    child = os.fork()
-    if not child:
-        try:
-            session.user("child")
-            session.user("child again")
-        finally:
-            os._exit(0)
-    session.user("parent")
-    os.waitpid(child, 0)
+    child = children.begun(lambda: [session.user("child"), session.user("child again")])
+    try:
+        session.user("parent")
+    finally:
+        code = children.ended(child)
+    assert code == 0
     session.user("parent again")
     session.close()
     records = lines(log_of(tmp_path))

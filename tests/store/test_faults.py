@@ -160,7 +160,8 @@ try:
 except OSError as error:
     print(count, error.errno)
 """
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     count, number = map(int, done.stdout.split())
     assert number == errno.EFBIG
     assert count == len(lines(log_of(tmp_path))) > 5
@@ -199,7 +200,8 @@ print(count)
     )
     command = ["unshare", "-rm", "sh", "-c", script]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PROGRAM": program})
+        environment = {**os.environ, "PROGRAM": program}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     except FileNotFoundError:
         pytest.skip("there is no unshare here")
     if "unshare" in done.stderr or "mount" in done.stderr:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,14 @@ from clew.io.within import Within
 from clew.store import CannotLock, Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
 from clew.store.erase import erase_record, erase_session
+from clew.store.layout import Durability
 from clew.store.lock import Lock
 from clew.store.metadata import from_log
 from clew.store.system import System
 from clew.store.wire import FileBackup
+from tests import children
 from tests.cli.running import state
-from tests.store.support import Quick, assert_whole, in_memory, lines, log_of
+from tests.store.support import Faulty, Quick, assert_whole, in_memory, lines, log_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes and signals are those of POSIX")
 
@@ -116,6 +119,7 @@ HOLD = """
 import sys, time
 from clew.store.lock import locked
 from clew.store.system import SYSTEM
+from contextlib import suppress
 from pathlib import Path
 with locked(SYSTEM, Path(sys.argv[1])):
     print("held", flush=True)
@@ -140,7 +144,7 @@ def test_S08_a_live_holder_is_named_and_a_dead_one_does_not_block(tmp_path: Path
         assert finding.problem.code == "lock-held"
     finally:
         holder.send_signal(signal.SIGKILL)
-        holder.wait()
+        holder.wait(60)
         assert holder.stdout is not None
         holder.stdout.close()
     assert Store(tmp_path, lock_wait=0.2).session("s").user("goes on").seq == 2
@@ -240,18 +244,23 @@ def _swap_while_read(folder: Path) -> None:
     session = Store(folder, system=Quick()).session("s")
     session.describe(metadata={"turn": 0})
     place = log_of(folder).with_name("metadata.json")
-    reader = os.fork()
-    if reader == 0:
+    parent = os.getpid()
+
+    def read() -> None:
         last = looks = 0
-        while last < 9_999:
+        while last < 9_999 and os.getppid() == parent:
             turn = json.loads(place.read_bytes())["metadata"]["turn"]
-            if turn < last:
-                os._exit(1)
+            assert turn >= last
             last, looks = turn, looks + 1
-        os._exit(0 if looks > 100 else 2)
-    for turn in range(10_000):
-        session.describe(metadata={"turn": turn})
-    assert os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1]) == 0
+        assert looks > 100
+
+    reader = children.begun(read)
+    try:
+        for turn in range(10_000):
+            session.describe(metadata={"turn": turn})
+    finally:
+        code = children.ended(reader, 30)
+    assert code == 0
     assert list(place.parent.glob(".*.tmp")) == []
 
 
@@ -489,6 +498,58 @@ def test_S17_an_erased_record_is_gone_and_the_rest_stands(tmp_path: Path) -> Non
         erase_record(session.folder, "secret")
 
 
+ERASES = """
+import sys
+from contextlib import suppress
+from pathlib import Path
+from clew.store.erase import erase_record
+erase_record(Path(sys.argv[1]), sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("durability", ["disk", "system"])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_S17_what_was_erased_does_not_come_back_from_an_open_handle(
+    tmp_path: Path, which: int, durability: Durability
+) -> None:
+    session = Store(tmp_path, durability=durability, system=Quick()).session("s")
+    prompts = []
+    for words in ("SECRETWORD in the first", "SECRETWORD in the middle", "SECRETWORD at last"):
+        prompts.append(session.user(words))
+        session.assistant("fine")
+    session.describe()
+    subprocess.run([sys.executable, "-c", ERASES, session.folder, prompts[which].uuid], check=True, timeout=60)
+    erased = ("first", "middle", "last")[which]
+    session.assistant("more")
+    session.describe(state="completed")
+    session.assistant("and more")
+    session.close()
+    for path in session.folder.iterdir():
+        assert f"SECRETWORD {('in the', 'in the', 'at')[which]} {erased}".encode() not in path.read_bytes(), path.name
+    known = session.metadata
+    assert known["lastPrompt"] == ("SECRETWORD at last" if which != 2 else "SECRETWORD in the middle")
+    assert known["firstPrompt"] == ("SECRETWORD in the first" if which else "SECRETWORD in the middle")
+    assert known["messageCount"] == 8
+
+
+def test_S17_erasing_that_is_cut_off_leaves_no_words_that_are_gone_from_the_log(tmp_path: Path) -> None:
+    """Wherever it stops: what the metadata say stands in the log, or the words are gone from both."""
+    for at in range(1, 60):
+        place = tmp_path / str(at)
+        session = Store(place, system=Quick()).session("s")
+        session.user("SECRETWORD", uuid="secret")
+        session.assistant("fine")
+        session.close()
+        system = Faulty(at)
+        with suppress(OSError):
+            erase_record(session.folder, "secret", system)
+        if not system.hit:
+            break
+        in_log = b"SECRETWORD" in log_of(place).read_bytes()
+        assert in_log or b"SECRETWORD" not in (session.folder / "metadata.json").read_bytes(), system.hit
+    assert at > 5
+
+
 def test_S17_the_last_record_may_be_erased(tmp_path: Path) -> None:
     session = Store(tmp_path).session("s")
     session.user("one")
@@ -552,17 +613,13 @@ def test_a_link_in_place_of_the_log_is_not_followed(tmp_path: Path) -> None:
 def test_a_forked_child_has_its_own_lock_and_ids(tmp_path: Path) -> None:
     session = Store(tmp_path).session("s")
     session.user("parent")
-    child = os.fork()
-    if not child:
-        try:
-            for _ in range(20):
-                session.user("child")
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    for _ in range(20):
-        session.user("parent")
-    assert os.waitpid(child, 0)[1] == 0
+    child = children.begun(lambda: [session.user("child") for _ in range(20)])
+    try:
+        for _ in range(20):
+            session.user("parent")
+    finally:
+        code = children.ended(child)
+    assert code == 0
     records = lines(log_of(tmp_path))
     assert len({record["uuid"] for record in records}) == len(records) == 41
     assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 42))
@@ -575,11 +632,11 @@ def test_threads_share_a_handle(tmp_path: Path) -> None:
         for number in range(100):
             session.user(f"{name}.{number}")
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     session.close()
     records = lines(log_of(tmp_path))
     assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 401))

@@ -41,7 +41,7 @@ def test_S04_a_killed_command_leaves_what_it_acknowledged(tmp_path: Path) -> Non
         writer.stdin.flush()
         said.append(json.loads(writer.stdout.readline()))
     writer.send_signal(signal.SIGKILL)
-    writer.wait()
+    writer.wait(60)
     writer.stdin.close()
     writer.stdout.close()
     records = lines(log_of(tmp_path))
@@ -76,7 +76,7 @@ def test_S07_eight_writers_and_four_readers(tmp_path: Path) -> None:
                 faults.append(session.path())
             time.sleep(0.002)
 
-    readers = [threading.Thread(target=read) for _ in range(4)]
+    readers = [threading.Thread(target=read, daemon=True) for _ in range(4)]
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITE, tmp_path, str(name), str(count)], stdout=subprocess.PIPE, text=True
@@ -85,10 +85,15 @@ def test_S07_eight_writers_and_four_readers(tmp_path: Path) -> None:
     ]
     for reader in readers:
         reader.start()
-    answers = [writer.communicate(timeout=120)[0].split() for writer in writers]
-    stop.set()
+    try:
+        answers = [writer.communicate(timeout=120)[0].split() for writer in writers]
+    finally:
+        # Whatever happens: a thread that goes on would keep the whole run from ending.
+        stop.set()
+        for writer in writers:
+            writer.kill()
     for reader in readers:
-        reader.join()
+        reader.join(60)
     assert [writer.returncode for writer in writers] == [0] * 8
     assert faults == []
     records = lines(log_of(tmp_path))

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from clew.errors import SourceUnreadable
+from clew.io.blobs import digest_of
+from clew.io.ignoring import ignoring
 from clew.store import Session, Store, scan
 from clew.store.blobs import Fresh
-from clew.store.scan import ignoring, read_cache
+from clew.store.scan import read_cache
 from clew.store.snapshots import Change, Snapshots
+from clew.store.steps import Refused
 from tests.cli.running import state
 from tests.store.support import Quick, assert_whole
 
@@ -58,6 +61,11 @@ def kinds(changes: dict[str, Change]) -> dict[str, str]:
         return "deleted" if change.after.digest is None else "modified"
 
     return {path: kind(change) for path, change in changes.items()}
+
+
+def known_digests(work: Path) -> set[str | None]:
+    """Of the files that stood there before."""
+    return {digest_of(path.read_bytes()) for path in work.rglob("*") if path.is_file() and not path.is_symlink()}
 
 
 @pytest.mark.seed("S1-40", "S1-58")
@@ -172,12 +180,18 @@ def test_a_folder_that_cannot_be_looked_into_is_not_gone(
     assert "kept/gone.txt" in session._snapshots.workspace(work).known()
 
 
-def test_links_and_pipes_are_left_alone(session: Session, work: Path, tmp_path: Path) -> None:
+def test_links_are_seen_but_not_followed_and_pipes_are_left_alone(session: Session, work: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text("x")
     script = f"ln -s {outside} link; ln -s {outside}/secret file; mkfifo pipe; echo x > plain"
-    assert kinds(watched(session, work, script)) == {"plain": "created"}
+    found = watched(session, work, script)
+    assert {path: change.after.link for path, change in found.items()} == {
+        "link": os.fsencode(outside),
+        "file": os.fsencode(outside / "secret"),
+        "plain": None,
+    }
+    assert session._snapshots.blobs.all() == {found["plain"].after.digest, *known_digests(work)}
 
 
 def test_R12_any_name_is_seen_and_comes_back(session: Session, work: Path, tmp_path: Path) -> None:
@@ -214,7 +228,7 @@ def test_a_name_that_cannot_be_put_back_says_so(session: Session, work: Path) ->
     assert {path: change.after.missing is not None for path, change in found.items()} == {"a:b": True, "aux.c": True}
 
 
-def test_what_a_command_did_that_was_cut_off_is_its_own_doing(session: Session, work: Path, tmp_path: Path) -> None:
+def test_what_a_command_did_that_was_cut_off_is_undone_apart(session: Session, work: Path, tmp_path: Path) -> None:
     session.user("go")
     cut = session.assistant("is killed").uuid
     session.watch(cut, root=work).before()
@@ -223,7 +237,9 @@ def test_what_a_command_did_that_was_cut_off_is_its_own_doing(session: Session, 
     assert kinds(watched(again, work, "echo x > later")) == {"later": "created"}
     again.undo(root=work)
     assert (work / "created").exists() and not (work / "later").exists()
-    again.undo(root=work)
+    with pytest.raises(Refused, match="cut off"):
+        again.undo(root=work)
+    again.undo(root=work, force=True)
     assert not (work / "created").exists()
 
 

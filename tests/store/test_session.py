@@ -306,8 +306,11 @@ def test_what_readers_would_report_is_refused(tmp_path: Path, options: dict[str,
 @pytest.mark.seed("S1-28")
 def test_settings_come_from_the_configuration(tmp_path: Path) -> None:
     assert Store(tmp_path).settings.durability == "disk"
-    Store(tmp_path).session("s")
     config = tmp_path / ".sage" / "config.json"
+    beginning = Store(tmp_path, system=Quick()).session("s")
+    assert not config.exists()
+    beginning.user("the first")
+    beginning.close()
     assert json.loads(config.read_bytes()) == {"clew": {"store": 1}}
     config.write_text('{"theme": "dark", "clew": {"durability": "system", "lock_wait": 2, "later": 1}}')
     store = Store(tmp_path)

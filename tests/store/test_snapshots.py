@@ -20,8 +20,8 @@ from clew.files.history import FileHistory
 from clew.io.blobs import digest_of
 from clew.store import Session, Store, ToolCall, ToolResult
 from clew.store.snapshots import FileState, taken
+from clew.store.steps import Refused
 from clew.store.system import System
-from clew.store.undo import Refused
 from tests.files.test_within import SPELLINGS
 from tests.store.support import Quick, assert_whole, lines, log_of
 
@@ -237,7 +237,7 @@ def test_S14_on_a_real_small_file_system(tmp_path: Path) -> None:
     program = """
 import os, sys
 from clew.store import Store
-from clew.store.undo import Refused
+from clew.store.steps import Refused
 work = sys.argv[2]
 os.chdir(work)
 open("large", "wb").write(os.urandom(300_000))
@@ -263,6 +263,7 @@ session.close()
             capture_output=True,
             text=True,
             env={**os.environ, "PROGRAM": program},
+            timeout=120,
         )
     except FileNotFoundError:
         pytest.skip("there is no unshare here")
@@ -315,7 +316,7 @@ def test_S10_kills_leave_no_record_without_its_copy(tmp_path: Path, work: Path) 
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(0.02 + 0.017 * (kill % 12))
         child.send_signal(signal.SIGKILL)
-        child.wait()
+        child.wait(60)
         child.stdout.close()
         session = Store(tmp_path).session("s")
         session.clear()
@@ -341,7 +342,7 @@ def test_S10_clearing_while_others_write_removes_nothing_named(tmp_path: Path, w
     finally:
         for child in children:
             child.kill()
-            child.wait()
+            child.wait(60)
             assert child.stdout is not None
             child.stdout.close()
     states = [s for one in session._snapshots.taken() for change in one.files.values() for s in change]

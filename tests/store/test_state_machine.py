@@ -15,8 +15,8 @@ from clew import Host, Library
 from clew.errors import UnknownReference
 from clew.store import Session, Store
 from clew.store.lock import locked
+from clew.store.steps import Refused
 from clew.store.system import SYSTEM
-from clew.store.undo import Refused
 from tests.store.support import Quick, assert_whole, lines, log_of
 
 HANDLES = st.integers(0, 2)
@@ -55,6 +55,10 @@ class Model:
         """The same as the last record left it."""
         self.changes: dict[str, dict[str, tuple[Content, Content]]] = {}
         """What the tools of each message changed."""
+        self.versions: dict[str, set[Content]] = {}
+        """All that records tell of each file."""
+        self.edits: list[tuple[str | None, str, bytes]] = []
+        """What somebody made of files before the tools of a message ran."""
         self.undone: list[tuple[str | None, dict[str, Content]]] = []
         """For each undo that can be taken back: where it stood, and what it replaced."""
 
@@ -91,11 +95,30 @@ class Model:
         now = self.files[name]
         return now is not None and now != target and now != self.recorded.get(name)
 
+    def note(self, name: str, before: Content, after: Content, message: str | None) -> None:
+        """A record tells of a file."""
+        known = self.versions.setdefault(name, set())
+        if name in self.recorded and before is not None and before not in known:
+            self.edits.append((message, name, before))
+        known |= {before, after}
+        self.recorded[name] = after
+
+    def passes_over(self, goal: str | None, name: str, target: Content) -> bool:
+        """Whether what somebody made of a file between two tools would be lost."""
+        undone = set(self.path(self.head)) - set(self.path(goal))
+        lost = [
+            made
+            for message, at, made in self.edits
+            if at == name and made != target and (message in undone or made == self.recorded.get(name))
+        ]
+        return self.files[name] != target and bool(lost)
+
     def move(self, goal: str | None, targets: dict[str, Content]) -> dict[str, Content]:
         """Go there; returns what was replaced."""
         replaced = {name: self.files[name] for name, target in targets.items() if self.files[name] != target}
         self.files.update({name: targets[name] for name in replaced})
-        self.recorded.update({name: targets[name] for name in replaced})
+        for name, before in replaced.items():
+            self.note(name, before, targets[name], None)
         self.head = goal
         self.records += 1
         return replaced
@@ -168,8 +191,10 @@ class Sessions(RuleBasedStateMachine):
                 put(self.work, name, content)
         changed = {name: (model.files[name], new) for name, new in contents.items() if model.files[name] != new}
         model.changes[uuid] = changed
+        for name, new in contents.items():
+            if not whole or name in changed:
+                model.note(name, model.files[name], new, uuid)
         model.files.update(contents)
-        model.recorded.update({name: new for name, new in contents.items() if not whole or name in changed})
 
     @rule(name=st.sampled_from(FILES), content=CONTENTS)
     def edit_by_hand(self, name: str, content: Content) -> None:
@@ -190,7 +215,8 @@ class Sessions(RuleBasedStateMachine):
                 return
             goal, to = model.parents[changing[-1]], None
         targets = model.targets(goal)
-        if not force and any(model.is_lost(name, target) for name, target in targets.items()):
+        lost = [name for name, new in targets.items() if model.is_lost(name, new) or model.passes_over(goal, name, new)]
+        if not force and lost:
             with pytest.raises(Refused):
                 self.handles[handle].undo(to, root=self.work)
             return

@@ -21,8 +21,10 @@ from clew.io.blobs import digest_of, name_of
 from clew.io.within import Within
 from clew.store import Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
-from clew.store.undo import PENDING, Refused, Undone
+from clew.store.steps import Refused, Undone
+from clew.store.undo import PENDING
 from clew.store.wire import FileBackup
+from tests import children
 from tests.files.test_within import SPELLINGS
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of
 
@@ -357,7 +359,7 @@ def test_R05_a_folder_that_turns_into_a_link_meanwhile(session: Session, work: P
                 with suppress(OSError):
                     change()
 
-    flipping = threading.Thread(target=flip)
+    flipping = threading.Thread(target=flip, daemon=True)
     flipping.start()
     try:
         for _ in range(40):
@@ -368,7 +370,7 @@ def test_R05_a_folder_that_turns_into_a_link_meanwhile(session: Session, work: P
                     continue
     finally:
         stop.set()
-        flipping.join()
+        flipping.join(60)
     assert list(outside.iterdir()) == []
 
 
@@ -543,6 +545,24 @@ def test_R10_five_hundred_files_or_none(session: Session, work: Path, monkeypatc
     assert len(tree(work)) == 3
 
 
+def dying(place: Path, at: int) -> None:
+    """An undo in a process that ends at one of its calls."""
+    count = 0
+
+    def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*words: Any, **more: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == at:
+                os._exit(9)
+            return real(*words, **more)
+
+        return call
+
+    os.rename, os.unlink, os.link = deadly(os.rename), deadly(os.unlink), deadly(os.link)
+    Store(place).session("s").undo(to="q")
+
+
 @pytest.mark.parametrize("at", range(1, 16))
 def test_R10_a_crash_half_way_is_taken_back_by_the_next(
     session: Session, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
@@ -550,24 +570,7 @@ def test_R10_a_crash_half_way_is_taken_back_by_the_next(
     """As after a kill: nothing of what would clean up has run."""
     before, _, behind = two_steps(session, work)
     session.close()
-    child = os.fork()
-    if child == 0:
-        count = 0
-
-        def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*words: Any, **more: Any) -> Any:
-                nonlocal count
-                count += 1
-                if count == at:
-                    os._exit(9)
-                return real(*words, **more)
-
-            return call
-
-        os.rename, os.unlink, os.link = deadly(os.rename), deadly(os.unlink), deadly(os.link)
-        Store(tmp_path).session("s").undo(to="q")
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (0, 9)
+    assert children.done(lambda: dying(tmp_path, at)) in (0, 9)
     again = Store(tmp_path, system=Quick()).session("s")
     if again.head == "q":
         again.redo()
@@ -590,13 +593,13 @@ def test_R10_what_was_cut_off_waits_for_a_workspace_that_is_away(
 ) -> None:
     _, _, behind = two_steps(session, work)
     session.close()
-    child = os.fork()
-    if child == 0:
+
+    def die() -> None:
         real = os.rename
         os.rename = lambda *words, **more: (real(*words, **more), os._exit(9))  # type: ignore[assignment]
         Store(tmp_path).session("s").undo(to="q")
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+    assert children.done(die) == 9
     work.rename(tmp_path / "away")
     [finding] = [one for one in examine(tmp_path) if one.problem.code == "undo-unfinished"]
     assert finding.mend is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -261,3 +262,24 @@ def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypa
     monkeypatch.setattr(ClaudeCode, "shown_at_once", lambda *_: pytest.fail("held whole"))
     _, messages = facts_and_messages(ClaudeCode(), ClaudeCode().locate(path))
     assert len(list(messages)) == 1
+
+
+def test_usage_is_counted_again_only_where_the_source_changed(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [path] = [one.path for one in Library(Host.at(demo)).sources() if one.id == FORKED]
+    counted: list[SourceFile] = []
+    real = ClaudeCode.tally
+
+    def noted(self: ClaudeCode, source: SourceFile) -> object:
+        counted.append(source)
+        return real(self, source)
+
+    monkeypatch.setattr(ClaudeCode, "tally", noted)
+    [found] = [one for one in Library(Host.at(demo)).sources() if one.id == FORKED]
+    first = found.usage
+    assert found.usage is first and len(counted) == 1
+    stamp = path.stat()
+    try:
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1_000_000))
+        assert found.usage == first and len(counted) == 2
+    finally:
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))

@@ -17,7 +17,10 @@ from urllib.parse import unquote
 
 from clew.agents.base import SourceFile, Unit
 
-Action = Literal["read", "create", "change", "delete", "snapshot"]
+Action = Literal["read", "create", "change", "delete", "snapshot", "undo", "redo", "outside"]
+"""What a message did, or what a copy shows. An undo or redo is no message's: it put files back between two of them.
+What came from outside is told by no record: two pieces of evidence disagree, and nothing ran between them.
+"""
 How = Literal["backup", "record", "edit", "read"]
 """A copy that the agent made; whole content in a record; an edit of content known before; what a tool read."""
 
@@ -63,6 +66,8 @@ class Touch(NamedTuple):
     """The file that was moved here: the edit is of its content."""
     digest: str | None = None
     """SHA-256 of the content after it, where the record tells no more."""
+    found: str | None = None
+    """The same of the content before it; "" where there was something, and no more is known."""
     note: str | None = None
     """Why there is less evidence than there could be."""
 
@@ -73,6 +78,8 @@ class Unrest(NamedTuple):
     key: str
     call: int
     what: str
+    spares: frozenset[str] = frozenset()
+    """Files that were watched meanwhile: whatever happened to them stands in a touch."""
 
 
 class Calm(NamedTuple):
@@ -82,7 +89,13 @@ class Calm(NamedTuple):
     done: int
 
 
-Event: TypeAlias = Touch | Unrest | Calm
+class Steady(NamedTuple):
+    """Between the message before and this one no file went elsewhere with the conversation, but as touches tell."""
+
+    message: int
+
+
+Event: TypeAlias = Touch | Unrest | Calm | Steady
 
 
 class Evidence(Protocol):

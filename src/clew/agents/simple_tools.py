@@ -44,6 +44,12 @@ class Work:
             command = given.get("command")
             yield Unrest(key, index, f"`{_short(command)}`" if isinstance(command, str) else name)
 
+    def named(self, block: dict[str, JSON], folder: str | None) -> str | None:
+        """The file that a call names; None where it names none."""
+        given = block.get("input")
+        path = _named(given) if isinstance(given, dict) else None
+        return absolute(path, folder) if path is not None else None
+
     def returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
         """A result came."""
         key = block.get("tool_id")
@@ -54,7 +60,7 @@ class Work:
         name, given, at, folder = call
         if _can_change_anything(name, given):
             yield Calm(key, index)
-        path = next((given[word] for word in _PATHS if isinstance(given.get(word), str)), None)
+        path = _named(given)
         if path is not None and block.get("is_error") is not True:
             yield from self._touches(name, given, absolute(path, folder), at, index)
 
@@ -90,6 +96,10 @@ def _replacing(given: dict[str, JSON]) -> Edit | None:
     if old is None or new is None:
         return None
     return replacing([Replacement(old, new, given.get("replace_all") is True)])
+
+
+def _named(given: dict[str, JSON]) -> str | None:
+    return _text(given, *_PATHS)
 
 
 def _text(given: dict[str, JSON], *names: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from clew.agents.evidence import absolute
+from clew.cli.filing import spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
@@ -74,7 +75,7 @@ def _blamed(shelf: Library, names: set[str], now: bytes) -> list[Line]:
 
 
 def _row(line: Line) -> dict[str, JSON]:
-    row: dict[str, JSON] = {"line": line.number, "text": line.text.rstrip("\r\n"), "session": None}
+    row: dict[str, JSON] = {"line": line.number, "text": spelled(line.text.rstrip("\r\n")), "session": None}
     if line.origin is not None:
         prompt = line.origin.prompt
         row |= {
@@ -84,6 +85,7 @@ def _row(line: Line) -> dict[str, JSON]:
             "time": line.origin.time,
             "prompt": {"message": prompt[0], "text": prompt[1]} if prompt is not None else None,
             "certainty": line.origin.certainty,
+            "how": line.origin.how,
         }
     return row
 
@@ -94,7 +96,7 @@ def _print(lines: list[Line], masking: Redaction) -> None:
     names = [_name(line) for line in lines]
     width = max(map(len, names), default=0)
     said: set[str] = set()
-    texts = masking.value([line.text.rstrip("\r\n") for line in lines])
+    texts = masking.value([spelled(line.text.rstrip("\r\n")) for line in lines])
     for line, name, text in zip(lines, names, texts, strict=True):
         click.echo(f"{name:<{width}}  {line.number:>4}  {visible(text).rstrip()}")
     for line, name in zip(lines, names, strict=True):

@@ -97,6 +97,8 @@ def _compare(session: Session, one: str, other: str, json: bool, masking: Redact
 
 def _diff(session: Session, file: FileDifference) -> str:
     """How a file at the end of one way differs from what it is at the end of the other."""
+    if file.one.link is not None or file.other.link is not None:
+        return f"{spelled(file.path)} is a link on one of them, or leads elsewhere\n"
     try:
         one, other = (_state(session.content(state)) for state in (file.one, file.other))
     except SourceUnreadable as error:

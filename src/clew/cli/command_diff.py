@@ -8,13 +8,13 @@ from typing import NamedTuple
 import click
 
 from clew.agents.evidence import State
-from clew.cli.filing import in_words, opened, range_in, row
+from clew.cli.filing import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.files.differing import unified
 from clew.files.history import FileHistory
-from clew.files.timeline import LOOKS, Answer, Mark
+from clew.files.timeline import LOOKS, PUT_BACK, Answer, Mark, goes_on
 from clew.model.json import JSON
 
 
@@ -54,7 +54,7 @@ def command(
         pairs = [pair for pair in pairs if pair.before.path in wanted]
     diffs, unknown = _compare(history, pairs, unproved)
     mask = redaction(context, DATA if wants_json(context, as_json) else TEXT).texts(session)
-    diffs = [{**one, "diff": mask(one["diff"], one["path"])} for one in diffs]
+    diffs = [{**one, "diff": spelled(mask(one["diff"], one["path"]))} for one in diffs]
     if wants_json(context, as_json):
         print_json([*diffs, *({"diff": None, **_ends(pair)} for pair in unknown)])
     else:
@@ -67,13 +67,21 @@ def _between(history: FileHistory, first: int, last: int) -> list[Pair]:
 
 
 def _by_one(history: FileHistory, message: int) -> list[Pair]:
-    """What a message did: for each file the state before the first of its doings, and after the last."""
+    """What a message did: for each file the state before the first of its doings, and after the last.
+
+    Where something else changed it between two of them, that is left out, and there are two pairs.
+    """
     history.require(message)
-    doings: dict[str, list[Mark]] = {}
+    doings: dict[str, list[list[Mark]]] = {}
     for mark in history.marks():
-        if mark.action not in LOOKS and message in (mark.call, mark.done):
-            doings.setdefault(mark.path, []).append(mark)
-    return [Pair(_end(marks[0], False), _end(marks[-1], True)) for _, marks in sorted(doings.items())]
+        if mark.action not in (*LOOKS, *PUT_BACK) and message in (mark.call, mark.done):
+            turns = doings.setdefault(mark.path, [])
+            if turns and goes_on(turns[-1][-1], mark):
+                turns[-1].append(mark)
+            else:
+                turns.append([mark])
+    chains = (marks for _, turns in sorted(doings.items()) for marks in turns)
+    return [Pair(_end(marks[0], False), _end(marks[-1], True)) for marks in chains]
 
 
 def _end(mark: Mark, is_after: bool) -> Answer:
@@ -112,7 +120,7 @@ def _diff(history: FileHistory, pair: Pair, before: State | None, after: State |
 
 
 def _ends(pair: Pair) -> dict[str, JSON]:
-    return {"path": pair.before.path, "before": row(pair.before), "after": row(pair.after)}
+    return {"path": spelled(pair.before.path), "before": row(pair.before), "after": row(pair.after)}
 
 
 def _print(diffs: list[dict[str, JSON]], unknown: list[Pair]) -> None:
@@ -122,4 +130,4 @@ def _print(diffs: list[dict[str, JSON]], unknown: list[Pair]) -> None:
         click.echo(visible(one["diff"]), nl=False)
     for pair in unknown:
         end = pair.before if pair.before.certainty in ("unknown", "unproved") else pair.after
-        say(f"{end.path}: {in_words(end)}")
+        say(f"{spelled(end.path)}: {in_words(end)}")

@@ -69,7 +69,7 @@ def _restores() -> list[Finding]:
 
 
 def _counts(finding: Finding, mended: bool) -> bool:
-    return not mended and (finding.problem.severity != "note" or finding.mend is not None)
+    return finding.is_wrong and not mended and (finding.problem.severity != "note" or finding.mend is not None)
 
 
 def _treat(finding: Finding, fix: bool) -> tuple[Finding, bool]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import click
 
-from clew.cli.filing import opened, printed
+from clew.cli.filing import opened, printed, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.files.history import FileHistory
-from clew.files.timeline import Mark
+from clew.files.timeline import PUT_BACK, Mark
 from clew.model.json import JSON
 from clew.references import message_of
+
+_BY = {"backup": "copy", "record": "record", "edit": "edits", "read": "reading"}
 
 
 @click.command("files")
@@ -27,20 +29,29 @@ def command(
     """Print which files each message of a session read, created, changed or deleted; REF#12 for one message.
 
     `known` says how well the content after it is known: exact (every byte), text (every character, but not how lines
-    end), unproved (nothing proves that it was still so), unknown. Exit code 1 where no file was touched.
+    end), unproved (nothing proves that it was still so), unknown; `by` says from what. An undo or redo stands at the
+    message it followed. `outside` is what something did that left no record, a person or another program, between two
+    messages. Exit code 1 where no file was touched.
     """
     _, history = opened(context, homes, reference)
     wanted = message_of(reference)
     if wanted is not None:
         history.require(wanted)
     hidden = [action for action, hide in (("snapshot", not copies), ("read", changes)) if hide]
-    marks = [mark for mark in history.marks() if mark.action not in hidden and wanted in (None, mark.call, mark.done)]
+    marks = [mark for mark in _all(history, wanted) if mark.action not in hidden]
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     if wants_json(context, as_json):
         print_json(masking.value([_row(mark, history) for mark in marks]))
     elif marks:
         _print(marks, history, masking)
     return 0 if marks else 1
+
+
+def _all(history: FileHistory, wanted: int | None) -> list[Mark]:
+    """What was done to files in the order of the session, or what one message did."""
+    if wanted is None:
+        return sorted([*history.marks(), *history.outside()], key=lambda mark: (mark.call, mark.number, mark.action))
+    return [mark for mark in history.marks() if wanted in (mark.call, mark.done) and mark.action not in PUT_BACK]
 
 
 def _row(mark: Mark, history: FileHistory) -> dict[str, JSON]:
@@ -50,10 +61,10 @@ def _row(mark: Mark, history: FileHistory) -> dict[str, JSON]:
     }
     return {
         "message": mark.call,
-        "result": mark.done,
+        "result": mark.done if mark.done in history.all_messages else None,
         "time": history.times.get(mark.call),
         "action": mark.action,
-        "path": mark.path,
+        "path": spelled(mark.path),
         "how": mark.how,
         **states,
         "note": mark.note,
@@ -65,13 +76,15 @@ def _print(marks: list[Mark], history: FileHistory, masking: Redaction) -> None:
     from clew.render.tables import Column
 
     base = history.workspace + "/" if history.workspace else ""
-    columns = [Column("message", right=True), Column("action"), Column("known"), Column("file", flexible=True)]
+    names = ("action", "known", "by")
+    columns = [Column("message", right=True), *map(Column, names), Column("file", flexible=True)]
     cells = [
         [
-            f"#{mark.call}",
+            f"#{mark.call}..{mark.done}" if mark.action == "outside" else f"#{mark.call}",
             mark.action,
             mark.after.certainty if mark.after is not None else "unknown",
-            one_line(mark.path.removeprefix(base)),
+            _BY[mark.how] if mark.after is not None else "",
+            one_line(spelled(mark.path.removeprefix(base))),
         ]
         for mark in marks
     ]

@@ -19,6 +19,7 @@ def command(
     /,
     reference: str,
     root: str | None,
+    moved_from: str | None,
     force: bool,
     dry_run: bool,
     allow_protected: bool,
@@ -35,7 +36,12 @@ def command(
         carry_out(
             session,
             lambda look: session.redo(
-                root=root, force=force, dry_run=look, allow_protected=allow_protected, rescue=rescue
+                root=root,
+                force=force,
+                dry_run=look,
+                allow_protected=allow_protected,
+                rescue=rescue,
+                moved_from=moved_from,
             ),
             json=wants_json(context, as_json),
             dry_run=dry_run,

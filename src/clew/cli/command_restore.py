@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from clew.agents.evidence import absolute
-from clew.cli.filing import in_words, message_in, opened, row
+from clew.cli.filing import in_words, message_in, opened, row, spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
@@ -129,14 +129,16 @@ def _refuse(steps: list[Step], force: bool) -> None:
 
 
 def _rows(steps: list[Step]) -> list[dict[str, JSON]]:
-    return [{"file": step.path, "verdict": step.verdict, "why": step.reason, **row(step.answer)} for step in steps]
+    return [
+        {"file": spelled(step.path), "verdict": step.verdict, "why": step.reason, **row(step.answer)} for step in steps
+    ]
 
 
 def _print(steps: list[Step]) -> None:
     from clew.render.tables import Column
 
     columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
-    print_table(columns, [[step.verdict, step.path, _known(step)] for step in steps])
+    print_table(columns, [[step.verdict, spelled(step.path), _known(step)] for step in steps])
 
 
 def _known(step: Step) -> str:

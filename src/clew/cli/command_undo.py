@@ -23,6 +23,7 @@ def command(
     to: str | None,
     file: str | None,
     root: str | None,
+    moved_from: str | None,
     force: bool,
     dry_run: bool,
     allow_protected: bool,
@@ -32,7 +33,8 @@ def command(
     """Go back to before the last message whose tools changed files: the files, the task list, the conversation.
 
     All files are put back or none. What was undone stays a branch; `clew redo` takes the undo back. A file that was
-    changed since is shown as a diff, and nothing is done without --force.
+    changed by somebody, since or between two tool runs, is shown as a diff, and nothing is done without --force. What a
+    tool did that was killed half-way counts as such, since nothing tells it from what somebody did behind it.
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)
@@ -40,7 +42,14 @@ def command(
         carry_out(
             session,
             lambda look: session.undo(
-                to, file=file, root=root, force=force, dry_run=look, allow_protected=allow_protected, rescue=rescue
+                to,
+                file=file,
+                root=root,
+                force=force,
+                dry_run=look,
+                allow_protected=allow_protected,
+                rescue=rescue,
+                moved_from=moved_from,
             ),
             json=wants_json(context, as_json),
             dry_run=dry_run,

@@ -7,7 +7,7 @@ import sys
 import click
 
 from clew.agents.evidence import Whole
-from clew.cli.filing import content, in_words, message_in, opened, row
+from clew.cli.filing import content, in_words, message_in, opened, row, spelled
 from clew.cli.options import wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, redaction
@@ -29,9 +29,9 @@ def show_file(
     if wants_json(context, as_json):
         print_json(masking.value({**row(answer), **content(state)}))
     elif isinstance(state, Whole):
-        say(f"{answer.path}: {in_words(answer)}")
+        say(f"{spelled(answer.path)}: {in_words(answer)}")
         sys.stdout.buffer.write(state.body)
         sys.stdout.flush()
     if not isinstance(state, Whole):
         hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
-        raise UnknownReference(f"{answer.path} at message {message}: {in_words(answer)}{hint}")
+        raise UnknownReference(f"{spelled(answer.path)} at message {message}: {in_words(answer)}{hint}")

@@ -60,10 +60,19 @@ def in_words(answer: Answer) -> str:
     return f"{known}{how}{seen}{why}"
 
 
+def spelled(text: str) -> str:
+    """A name or a text whose bytes may be no text: those are spelled out, as JSON and people need it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return text
+
+
 def row(answer: Answer) -> dict[str, JSON]:
     """An answer as JSON."""
     return {
-        "path": answer.path,
+        "path": spelled(answer.path),
         "certainty": answer.certainty,
         "how": answer.how,
         "message": answer.seen,

@@ -74,8 +74,13 @@ def _lines(row: Row) -> str:
     return f"{row['files_changed']}: +{came} -{went}"
 
 
+def _sessions(row: Row) -> str:
+    """Those that used tokens, else all there are; nothing where only the catalog knows."""
+    return _number("sessions")(row) if row.get("sessions") else _number("all_sessions")(row)
+
+
 _USED: list[tuple[str, Cell]] = [
-    ("sessions", _number("sessions")),
+    ("sessions", _sessions),
     ("input", _number("input_tokens")),
     ("output", _number("output_tokens")),
     ("cache read", _number("cache_read_tokens")),
@@ -118,7 +123,8 @@ def print_stats(found: Row, by: str, *, is_full: bool) -> None:
     if unpriced:
         click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
     if not is_full:
-        click.echo("turns, tools and files are known to the catalog: `clew sync` makes one", err=True)
+        words = "turns, tools, files, and sessions without token counts, are known to the catalog"
+        click.echo(f"{words}: `clew sync` makes one", err=True)
 
 
 def _masked(rows: Sequence[Row]) -> list[Row]:

@@ -17,14 +17,15 @@ from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.session import Session
 from clew.store.snapshots import spelled
-from clew.store.undo import Refused, Step, Undone
+from clew.store.steps import Refused, Step, Undone
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = (
     click.option("--in", "root", metavar="DIR", help="The workspace; default: the current folder."),
+    click.option("--from", "moved_from", metavar="DIR", help="Where the workspace was, if it was moved since."),
     click.option(
-        "--force", is_flag=True, help="Replace what was changed since, and keep a copy; leave what is missing."
+        "--force", is_flag=True, help="Replace what somebody changed, and keep a copy; leave what is missing."
     ),
     click.option("--dry-run", is_flag=True, help="Only print what would be done."),
     click.option(
@@ -58,7 +59,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool) -> None:
     if not json and dry_run:
         say("nothing was changed")
     elif not json and done.rescue is not None:
-        say(f"kept a copy of what was changed since below {done.rescue}")
+        say(f"kept a copy of what somebody changed below {done.rescue}")
 
 
 def settle_all(session: Session) -> None:
@@ -92,12 +93,22 @@ def _print(done: Undone, json: bool) -> None:
 
 
 def _diff(step: Step) -> str:
-    """What somebody changed."""
+    """What somebody changed: between tool runs, and since the last."""
+    between = [differing(step.path, _whole(one.left), _whole(one.made)) for one in step.between]
+    return "".join(dict.fromkeys((*between, _diff_since(step))))
+
+
+def _whole(body: bytes | None) -> State:
+    return ABSENT if body is None else Whole(body, True)
+
+
+def _diff_since(step: Step) -> str:
+    if not step.is_changed_since:
+        return ""
     recorded: State = Whole(step.recorded, True) if step.recorded is not None else ABSENT
     if step.recorded is None and step.content is not None and (step.expected is None or step.expected.digest):
         recorded = Whole(step.content, True)
-    there: State = Whole(step.there, True) if step.there is not None else ABSENT
-    return differing(step.path, recorded, there)
+    return differing(step.path, recorded, _whole(step.there))
 
 
 def differing(path: str, one: State, other: State) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from clew.agents.evidence import How
 from clew.files.content import Certainty
 from clew.files.differing import lines_of
 
@@ -19,15 +21,19 @@ class Origin(NamedTuple):
     time: str | None
     prompt: tuple[int, str] | None
     certainty: Certainty
+    how: How | None = None
+    """How that is known."""
 
 
 class Version(NamedTuple):
     """What the file was before a message, and what the message made of it. None is unknown; no file has no lines."""
 
     origin: Origin | None
-    """None where the message only looked at it."""
+    """None where the message only looked at it, or where it was put back."""
     before: bytes | None
     after: bytes | None
+    is_put_back: bool = False
+    """An undo or redo: its lines are of whoever wrote them when the file was last so."""
 
 
 class Line(NamedTuple):
@@ -42,14 +48,24 @@ def blame(now: bytes, versions: Iterable[Version]) -> list[Line]:
     """For each line the message that wrote it. Versions come in the order of time."""
     lines: list[str] = []
     origins: list[Origin | None] = []
+    known: dict[bytes, list[Origin | None]] = {}
     for version in versions:
         if version.before is not None:
             lines, origins = _carried(lines, origins, _lines(version.before), None)
+            known[_key(lines)] = origins
         if version.after is not None:
             lines, origins = _carried(lines, origins, _lines(version.after), version.origin)
+            if version.is_put_back:
+                origins = known.get(_key(lines), origins)
+            known[_key(lines)] = origins
     current = lines_of(now)
     _, origins = _carried(lines, origins, [_plain(line) for line in current], None)
     return [Line(number, text, origin) for number, (text, origin) in enumerate(zip(current, origins, strict=True), 1)]
+
+
+def _key(lines: list[str]) -> bytes:
+    """What tells one content from another, without holding it."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).digest()
 
 
 def _lines(body: bytes) -> list[str]:

@@ -11,7 +11,7 @@ from clew.agents.evidence import State, Whole, absolute
 from clew.errors import SourceUnreadable
 from clew.files.blame import Origin, Version
 from clew.files.history import FileHistory
-from clew.files.timeline import LOOKS, Mark
+from clew.files.timeline import LOOKS, PUT_BACK, Mark
 from clew.io.compress import open_source
 
 _CHUNK = 1 << 20
@@ -49,9 +49,16 @@ def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tu
     contents = history.contents_of(keys) if marks else {}
     for mark in marks:
         before, after = (_body(contents.get((mark.number, is_after))) for is_after in (False, True))
-        origin = None if mark.action in LOOKS else _origin(history, session, mark)
         time = history.times.get(mark.done) or history.times.get(mark.call) or ""
-        yield time, Version(origin, after if origin is None else before, None if origin is None else after)
+        if mark.how == "backup" and after is None:
+            continue  # when it ended is not known either, so others may have come before
+        if mark.action in LOOKS or (mark.how == "backup" and before is None):
+            # What was seen behind a tool is not all of its writing, where nobody knows what it found.
+            yield time, Version(None, after, None)
+        elif mark.action in PUT_BACK:
+            yield time, Version(None, before, after, is_put_back=True)
+        else:
+            yield time, Version(_origin(history, session, mark), before, after)
 
 
 def _body(state: State | None) -> bytes | None:
@@ -61,7 +68,7 @@ def _body(state: State | None) -> bytes | None:
 def _origin(history: FileHistory, session: str, mark: Mark) -> Origin:
     certainty = mark.after.certainty if mark.after is not None else "unknown"
     time = history.times.get(mark.call)
-    return Origin(session, history.agent.id, mark.call, time, history.prompt(mark.call), certainty)
+    return Origin(session, history.agent.id, mark.call, time, history.prompt(mark.call), certainty, mark.how)
 
 
 def spellings(path: Path) -> set[str]:

@@ -60,6 +60,10 @@ class FileHistory:
         found = [mark for timeline in self.timelines.values() for mark in (*timeline.marks, *timeline.notes)]
         return sorted(found, key=lambda mark: (mark.call, mark.number))
 
+    def outside(self) -> list[Mark]:
+        """What something did to files that left no record, as far as evidence shows it."""
+        return [mark for timeline in self.timelines.values() for mark in timeline.outside()]
+
     def at(self, message: int, path: str) -> Answer:
         """A file as it was when the message was written."""
         self.require(message)

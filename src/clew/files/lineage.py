@@ -1,8 +1,13 @@
-"""Which messages lead to which, in a conversation that may have forked: what another branch did is no proof."""
+"""Which messages lead to which, in a conversation that may have forked: what another branch did is no proof.
+
+Unless the records tell what became of files when the conversation went elsewhere: then they go on from message to
+message in the order of time, whatever branch each is on.
+"""
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 
 from clew.graph.links import NONE, RESULT, SIGNIFICANT, Links
 from clew.graph.tree import Tree
@@ -20,6 +25,27 @@ class Lineage:
         self._above: dict[int, frozenset[int]] = {}
         self.jumps = sorted((links.messages[node], _message_above(links, node)) for node in begins)
         """Where a stretch begins, and the message that it follows: files may have been put back there, too."""
+        self._steady: list[list[int]] = []
+        """First and last message of each run that files went through in the order of time."""
+
+    def hold(self, message: int) -> None:
+        """Note that files went on from the message before to this one, as far as nothing else is told."""
+        if self._steady and self._steady[-1][1] >= message - 1:
+            self._steady[-1][1] = max(message, self._steady[-1][1])
+        else:
+            self._steady.append([message - 1, message])
+
+    def is_held(self, message: int) -> bool:
+        """True where that is noted of a message."""
+        return self._carries(message - 1, message)
+
+    def carries(self, earlier: int, later: int) -> bool:
+        """True where what a file was at one message has a bearing on what it was at the other."""
+        return self.leads(earlier, later) or self._carries(*sorted((earlier, later)))
+
+    def _carries(self, earlier: int, later: int) -> bool:
+        at = bisect_right(self._steady, earlier, key=lambda run: run[0]) - 1
+        return at >= 0 and later <= self._steady[at][1]
 
     def leads(self, earlier: int, later: int) -> bool:
         """True where message `earlier` stands on the way to message `later`, or beside it as a tool's result."""

@@ -7,7 +7,7 @@ from bisect import bisect_right, insort_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from clew.agents.evidence import Calm, Edit, Event, State, Touch, Unrest, Whole
+from clew.agents.evidence import Calm, Edit, Event, State, Steady, Touch, Unrest, Whole
 from clew.files.content import RANK, Print, agree, print_of, weakened
 from clew.files.lineage import Lineage
 from clew.files.timeline import LOOKS, NEVER, Mark, Span, Timeline, led
@@ -36,7 +36,7 @@ class Replay:
         self._open: dict[str, int] = {}
         """By key: the number of a span that is not over."""
         self._over: list[tuple[int, int]] = []
-        """End and beginning of those that are, by end."""
+        """End and number of those that are, by end."""
         self._held: dict[str, tuple[Mark, State]] = {}
         self._number = 0
 
@@ -57,12 +57,14 @@ class Replay:
         """Take up one piece of evidence."""
         if isinstance(event, Unrest):
             self._open[event.key] = len(self.spans)
-            self.spans.append(Span(event.call, NEVER, event.what))
+            self.spans.append(Span(event.call, NEVER, event.what, event.spares))
         elif isinstance(event, Calm):
             at = self._open.pop(event.key, None)
             if at is not None:
                 self.spans[at] = self.spans[at]._replace(done=event.done)
-                insort_right(self._over, (event.done, self.spans[at].call))
+                insort_right(self._over, (event.done, at))
+        elif isinstance(event, Steady):
+            self._lineage.hold(event.message)
         else:
             self._touch(event)
 
@@ -84,7 +86,7 @@ class Replay:
         """What the tool found: what the record says, spelled exactly where what is held is the same."""
         held = self._known(touch.path, touch.call)
         if touch.before is None:
-            return held
+            return held if held is not None and _fits(held.state, touch.found) else None
         said = Found(touch.before, print_of(touch.before))
         return held if held is not None and _is_better(held, said) else said
 
@@ -102,12 +104,15 @@ class Replay:
     def _is_calm(self, mark: Mark, call: int) -> bool:
         if not led(self._lineage, mark, call):
             return False
-        if any(self.spans[at].call < call for at in self._open.values()):
+        if any(self._disturbs(at, mark, call) for at in self._open.values()):
             return False
         if self._lineage.jumps and self._timeline(mark.path).went_back(mark.call, call):
             return False
         since = bisect_right(self._over, mark.call, key=lambda span: span[0])
-        return all(begun >= call for _, begun in self._over[since:])
+        return not any(self._disturbs(at, mark, call) for _, at in self._over[since:])
+
+    def _disturbs(self, at: int, mark: Mark, call: int) -> bool:
+        return self.spans[at].call < call and mark.path not in self.spans[at].spares
 
     def _after(self, touch: Touch, before: Found | None) -> tuple[Found | None, str | None]:
         """What the tool left, and why that is not for sure."""
@@ -170,6 +175,13 @@ def _is_look(touch: Touch) -> bool:
 def _is_better(one: Found, other: Found) -> bool:
     """True where both are the same, and the first is known more exactly."""
     return agree(one.print, other.print) and RANK[one.print.certainty] > RANK[other.print.certainty]
+
+
+def _fits(state: State, found: str | None) -> bool:
+    """True where content can be what a record says of it."""
+    if found is None:
+        return True
+    return isinstance(state, Whole) and found in ("", hashlib.sha256(state.body).hexdigest())
 
 
 def _hashed(digest: str | None, found: Found | None) -> tuple[Found | None, str | None]:

@@ -8,6 +8,7 @@ something that left no record changed it, and nothing is proved in between.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from clew.agents.evidence import Action, How
@@ -16,6 +17,8 @@ from clew.files.lineage import Lineage
 
 LOOKS = ("read", "snapshot")
 """Evidence that changes nothing."""
+PUT_BACK = ("undo", "redo")
+"""Changes that are no message's doing."""
 NEVER = 1 << 62
 """The end of what was never seen to end."""
 
@@ -41,6 +44,8 @@ class Span(NamedTuple):
     call: int
     done: int
     what: str
+    spares: frozenset[str] = frozenset()
+    """Files that were watched meanwhile."""
 
 
 class Answer(NamedTuple):
@@ -85,14 +90,23 @@ class Timeline:
         if changing is not None:
             return self._unknown(f"message {changing.call} was changing it")
         first, cause = self._forward(message)
-        last = self._backward(message)
+        last, meanwhile = self._backward(message)
         if first is not None and first.print is not None and last is not None and cause is None:
             return self._both(first, last)
         if cause is None and first is not None and last is None:
             return first
         if last is not None:
             return last
-        return self._unproved(first, cause)
+        return self._unproved(first, cause or meanwhile)
+
+    def outside(self) -> Iterator[Mark]:
+        """What something did that left no record, a person or another program, between two pieces of evidence."""
+        for one, other in pairwise(self.marks):
+            if goes_on(one, other) or not _is_sure(one.after) or not _is_sure(other.before):
+                continue
+            if led(self._lineage, one, other.call) and self._cause(other.call, one.call, other.done) is None:
+                about = (self.path, "outside", other.how, one.call, other.done)
+                yield Mark(other.number, *about, one.after, other.before)  # type: ignore[arg-type]
 
     def _forward(self, message: int) -> tuple[Answer | None, str | None]:
         """What the file was after the last evidence, and what could have changed it since."""
@@ -110,20 +124,21 @@ class Timeline:
                 break
         return best, None
 
-    def _backward(self, message: int) -> Answer | None:
-        """What the file was before the next evidence, if nothing could have changed it until then."""
+    def _backward(self, message: int) -> tuple[Answer | None, str | None]:
+        """What the file was before the next evidence, if nothing could have changed it until then; else what could."""
         best: Answer | None = None
         for mark in self.marks:
             if not self._is_later(mark, message):
                 continue
-            if self._cause(message, message, mark.done) is not None:
-                break
+            cause = self._cause(message, message, mark.done)
+            if cause is not None:
+                return best, cause
             found = self._known(mark, False)
             if found.print is not None and (best is None or _is_better(found, best)):
                 best = found
             if mark.action not in LOOKS:
                 break
-        return best
+        return best, None
 
     def _both(self, first: Answer, last: Answer) -> Answer:
         assert first.print is not None and last.print is not None and first.mark is not None and last.mark is not None
@@ -143,11 +158,12 @@ class Timeline:
     def _unproved(self, last: Answer | None, cause: str | None) -> Answer:
         """Nothing proves it; what was known last may be of use."""
         if last is None or last.print is None:
-            return self._unknown((last.reason if last is not None else None) or cause or self._noted())
+            reason = last.reason if last is not None else None
+            return self._unknown(reason or self._noted() or cause or "no record tells")
         return last._replace(certainty="unproved", reason=cause)
 
-    def _noted(self) -> str:
-        return next((note.note for note in reversed(self.notes) if note.note), "no record tells")
+    def _noted(self) -> str | None:
+        return next((note.note for note in reversed(self.notes) if note.note), None)
 
     def _unknown(self, reason: str) -> Answer:
         return Answer(self.path, "unknown", None, reason=reason)
@@ -158,12 +174,12 @@ class Timeline:
     def _is_later(self, mark: Mark, message: int) -> bool:
         if mark.call == mark.done == message:
             return True
-        return mark.call >= message and mark.done > message and self._lineage.leads(message, mark.call)
+        return mark.call >= message and mark.done > message and self._lineage.carries(message, mark.call)
 
     def _cause(self, message: int, begin: int, end: int) -> str | None:
         """What could have changed the file between two messages."""
         for span in self._spans:
-            if span.done > begin and span.call < end:
+            if self._is_within(span, begin, end):
                 return f"{span.what} ran after message {span.call}"
         for mark in self.marks:
             if mark.done > begin and mark.call < end and mark.action not in LOOKS and self._is_elsewhere(mark, message):
@@ -173,29 +189,41 @@ class Timeline:
     def went_back(self, begin: int, end: int) -> str | None:
         """Where between two messages the conversation went back behind a change; files may have gone back with it."""
         for start, parent in self._lineage.jumps:
-            if begin < start <= end and self._could_differ(parent, start):
+            if begin < start <= end and not self._lineage.is_held(start) and self._could_differ(parent, start):
                 return f"the conversation went back to message {parent}"
         return None
 
     def _could_differ(self, begin: int, end: int) -> bool:
         if any(mark.done > begin and mark.call < end and mark.action not in LOOKS for mark in self.marks):
             return True
-        return any(span.done > begin and span.call < end for span in self._spans)
+        return any(self._is_within(span, begin, end) for span in self._spans)
+
+    def _is_within(self, span: Span, begin: int, end: int) -> bool:
+        return span.done > begin and span.call < end and self.path not in span.spares
 
     def _is_elsewhere(self, mark: Mark, message: int) -> bool:
         if led(self._lineage, mark, message):
             return False
-        return mark.call < message or not self._lineage.leads(message, mark.call)
+        return mark.call < message or not self._lineage.carries(message, mark.call)
 
     def _is_changing(self, mark: Mark, message: int) -> bool:
         if not mark.call < message < mark.done or mark.action in LOOKS:
             return False
-        return self._lineage.leads(mark.call, message)
+        return self._lineage.carries(mark.call, message)
 
 
 def led(lineage: Lineage, mark: Mark, message: int) -> bool:
     """True where what was done stands on the way to a message: the call, and its result."""
-    return lineage.leads(mark.call, message) and lineage.leads(mark.done, message)
+    return lineage.carries(mark.call, message) and lineage.carries(mark.done, message)
+
+
+def goes_on(one: Mark, following: Mark) -> bool:
+    """False where a file is known to have been changed between two doings of messages, by something else."""
+    return one.after is None or following.before is None or agree(one.after, following.before)
+
+
+def _is_sure(found: Print | None) -> bool:
+    return found is not None and found.certainty in ("exact", "text")
 
 
 def _is_better(one: Answer, other: Answer) -> bool:

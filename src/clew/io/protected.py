@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 _PROTECTED_FOLDERS = frozenset({".git", ".hg", ".svn", ".ssh", ".gnupg", ".husky", ".aws", ".kube", ".docker"})
@@ -23,3 +24,13 @@ def is_protected(path: str) -> bool:
     if folders & _PROTECTED_FOLDERS or folders & _SETTINGS_FOLDERS:
         return True
     return _PROTECTED_NAMES.fullmatch(parts[-1]) is not None
+
+
+def leads_out(path: str, target: bytes | None) -> bool:
+    """True for a link at a path below a folder that leads out of it, or to what programs trust; None is no link."""
+    if target is None:
+        return False
+    if target.startswith(b"/"):
+        return True
+    inner = os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(target)))  # noqa: PTH118, PTH120
+    return inner.split("/")[0] == ".." or is_protected(inner)

@@ -30,7 +30,7 @@ _RESERVED = re.compile(
 _MEANT = re.compile(r"~|\$|%[^%]+%")
 """How a name begins that some program would take for a folder elsewhere."""
 _LONGEST = 255
-_TEMPORARY = re.compile(r"\.clew-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}\.(?:tmp|old)")
+_TEMPORARY = re.compile(r"\.clew-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}\.(?:tmp|old|é)")
 """Files that are there for a moment: the machine and the process that they belong to."""
 _HERE = f"{zlib.crc32(platform.node().encode()):08x}"
 _DAY = 86_400
@@ -42,6 +42,10 @@ _FOLDER = 0o755
 Parts = tuple[str, ...]
 
 
+class TwinRefused(PathRefused):
+    """Two names that are one file on some systems."""
+
+
 class Change(NamedTuple):
     """A file to write, or to remove where there is no body."""
 
@@ -51,6 +55,15 @@ class Change(NamedTuple):
     """None: as the file that is there, else as new ones are."""
     mtime_ns: int | None = None
     """When it was last written; None: now."""
+    link: bytes | None = None
+    """Where it leads, if it is to be a link and no file."""
+    over: bytes | None = None
+    """Where the link leads that it takes the place of; any other link that is there is refused."""
+
+    @property
+    def is_removal(self) -> bool:
+        """True where nothing is to be there."""
+        return self.body is None and self.link is None
 
 
 def parts_of(path: str) -> Parts:
@@ -85,7 +98,7 @@ def refuse_twins(paths: Sequence[str]) -> None:
             part = parts[:end]
             other = seen.setdefault(tuple(fold(one) for one in part), part)
             if other != part:
-                raise PathRefused(f"{'/'.join(other)!r} and {'/'.join(part)!r} are the same file on some systems")
+                raise TwinRefused(f"{'/'.join(other)!r} and {'/'.join(part)!r} are the same file on some systems")
 
 
 def fold(name: str) -> str:
@@ -103,15 +116,20 @@ class _Placed(NamedTuple):
 
 
 class Within:
-    """One folder that was chosen by a person; a context manager."""
+    """One folder that was chosen by a person; a context manager.
 
-    def __init__(self, folder: Path) -> None:
+    Names that some file systems hold for the same are refused; with `apart` only where this one does.
+    """
+
+    def __init__(self, folder: Path, *, apart: bool = False) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise UsageError("files cannot be put back safely on this system")
         self._root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._folders: dict[Parts, int] = {(): self._root}
         self._names: dict[Parts, dict[str, set[str]]] = {}
         self._made: list[tuple[int, str]] = []
+        self._lets_twins: bool | None = None if apart else False
+        """None: it has not been looked at yet."""
 
     def __enter__(self) -> Within:
         return self
@@ -132,6 +150,24 @@ class Within:
                 raise PathRefused(f"{path!r} is no regular file")
             return handle.read()
 
+    def link(self, path: str) -> bytes | None:
+        """Where a link leads; None where there is none. It is not followed."""
+        *above, name = parts_of(path)
+        folder = self._open(tuple(above), path, make=False)
+        if folder is None:
+            return None
+        self._refuse_twin(tuple(above), folder, name, path)
+        return _leads_to(folder, name)
+
+    def is_folder(self, path: str) -> bool:
+        """True where there is a folder, and no file."""
+        *above, name = parts_of(path)
+        folder = self._open(tuple(above), path, make=False)
+        try:
+            return folder is not None and stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            return False
+
     def mode(self, path: str) -> int | None:
         """The mode of a file; None where there is none."""
         found = self._look(path)
@@ -139,7 +175,11 @@ class Within:
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Make all changes. If one fails, none is made: what was there is there again."""
-        refuse_twins([change.path for change in changes])
+        try:
+            refuse_twins([change.path for change in changes])
+        except TwinRefused:
+            if not self._tells_apart():
+                raise
         placed: list[_Placed] = []
         begun: list[_Placed] = []
         try:
@@ -164,17 +204,20 @@ class Within:
     def clear(self, paths: Sequence[str]) -> None:
         """Remove what processes that died left beside these files."""
         for *above, _ in (parts_of(path) for path in paths):
-            folder = self._open(tuple(above), "/".join(above), make=False)
-            if folder is not None:
-                _clear(folder)
+            with suppress(PathRefused):  # where there is no such folder, nothing was left in it
+                folder = self._open(tuple(above), "/".join(above), make=False)
+                if folder is not None:
+                    _clear(folder)
 
     def _prepare(self, change: Change) -> _Placed:
         """Write the new file beside its place."""
         *above, name = parts_of(change.path)
-        folder = self._open(tuple(above), change.path, make=change.body is not None)
+        folder = self._open(tuple(above), change.path, make=not change.is_removal)
         if folder is None:
             raise PathRefused(f"{change.path!r} is not there")
-        known = self._check(tuple(above), folder, name, change.path)
+        known = self._check(tuple(above), folder, name, change.path, change.over)
+        if change.link is not None:
+            return _Placed(folder, name, _link(folder, change.link), None)
         if change.body is None:
             return _Placed(folder, name, None, None)
         mode = change.mode if change.mode is not None else known if known is not None else _NEW
@@ -187,12 +230,17 @@ class Within:
             return None
         return (folder, name) if self._check(tuple(above), folder, name, path) is not None else None
 
-    def _check(self, above: Parts, folder: int, name: str, path: str) -> int | None:
-        """The mode of what is in the place, which must be a regular file; None where there is nothing."""
+    def _check(self, above: Parts, folder: int, name: str, path: str, over: bytes | None = None) -> int | None:
+        """The mode of what is in the place, which must be a regular file; None where there is nothing.
+
+        The one link that may be there counts as nothing.
+        """
         self._refuse_twin(above, folder, name, path)
         try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
+            return None
+        if over is not None and stat.S_ISLNK(found.st_mode) and _leads_to(folder, name) == over:
             return None
         if not stat.S_ISREG(found.st_mode):
             raise PathRefused(f"{path!r} is no regular file")
@@ -225,8 +273,13 @@ class Within:
             for one in os.listdir(folder):
                 names.setdefault(fold(one), set()).add(one)
         there = self._names[above].get(fold(name))
-        if there and name not in there:
-            raise PathRefused(f"{path!r}: {min(there)!r} is there, which is the same file on some systems")
+        if there and name not in there and not self._tells_apart():
+            raise TwinRefused(f"{path!r}: {min(there)!r} is there, which is the same file on some systems")
+
+    def _tells_apart(self) -> bool:
+        if self._lets_twins is None:
+            self._lets_twins = _tells_apart(self._root)
+        return self._lets_twins
 
     def _roll_back(self, placed: list[_Placed], begun: list[_Placed]) -> None:
         for one in reversed(begun):
@@ -287,6 +340,34 @@ def _write(folder: int, body: bytes, mode: int, mtime_ns: int | None) -> str:
             os.unlink(name, dir_fd=folder)
         raise
     return name
+
+
+def _link(folder: int, target: bytes) -> str:
+    """A new link in the folder; returns its name."""
+    name = _temporary("tmp")
+    os.symlink(target, os.fsencode(name), dir_fd=folder)
+    return name
+
+
+def _leads_to(folder: int, name: str) -> bytes | None:
+    try:
+        return os.readlink(os.fsencode(name), dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # it is something else
+            return None
+        raise
+
+
+def _tells_apart(folder: int) -> bool:
+    """Whether names that differ only in case, or in how letters are composed, are two files here."""
+    name = _temporary("é")
+    os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder))
+    try:
+        return not any(_is_there(folder, other) for other in (name.upper(), unicodedata.normalize("NFD", name)))
+    finally:
+        os.unlink(name, dir_fd=folder)
 
 
 def _set_aside(one: _Placed) -> _Placed:

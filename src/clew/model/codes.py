@@ -104,6 +104,9 @@ CODES: dict[str, Code] = {
     # Neighbours
     "metadata-missing": Code("note", "The metadata file is missing.", "`clew migrate --metadata` writes it anew."),
     "metadata-mismatch": Code("warning", "The metadata file disagrees with the log.", "The log is the truth."),
+    "metadata-behind": Code(
+        "note", "The metadata file is behind the log.", "Nothing is lost: the next writer, or a fix, brings it up."
+    ),
     "metadata-damaged": Code("warning", "The metadata file cannot be read.", "The log is the truth."),
     "open-to-others": Code(
         "warning", "Others on this machine may look into it.", "`clew doctor --fix` makes it its owner's alone."

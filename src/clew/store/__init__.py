@@ -6,9 +6,10 @@ from clew.store.lock import CannotLock
 from clew.store.project import Project, ToolRun
 from clew.store.routes import FileDifference
 from clew.store.session import About, Session
-from clew.store.snapshots import FileState, Watch
+from clew.store.snapshots import FileState
+from clew.store.steps import Refused, Step, Undone
 from clew.store.store import Store
-from clew.store.undo import Refused, Step, Undone
+from clew.store.watching import Watch
 from clew.store.wire import (
     Context,
     FileBackup,

@@ -8,6 +8,7 @@ So those that follow are put together from parts that are spelled already. What 
 from __future__ import annotations
 
 import os
+import sys
 import time
 import weakref
 from collections.abc import Callable, Generator
@@ -18,12 +19,13 @@ from typing import NamedTuple, TypeAlias, cast
 import msgspec
 from msgspec import UNSET
 
+from clew.errors import Busy, SourceUnreadable
 from clew.io.records import MAX_LINE
 from clew.model.json import JSON
 from clew.store.context import Surroundings
 from clew.store.drafts import Draft, Receipt, State
 from clew.store.layout import OWN
-from clew.store.log import Log
+from clew.store.log import Log, under_way
 from clew.store.news import News
 from clew.store.stamps import FIRST, Times
 from clew.store.tree import MAIN
@@ -36,6 +38,8 @@ OPEN_FOR = 1000
 FEW, SELDOM = 4, 64
 """Where fewer messages went the way, only every second one opens it, then every fourth, and at last every so many."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.00002, 0.001
+_PATIENCE = 30.0
+"""Seconds until a thread that appends is given up: at the end of a program it may never run again."""
 _encode, _join = msgspec.json.Encoder().encode, b"".join
 _OPENINGS = {kind: b'{"type":"%b","uuid":"' % kind.encode() for kind in MESSAGES}
 _PARENT, _NUMBER, _CLOSE = b'","parentUuid":"', b',"isSidechain":false,"metadata":{"clew":{"seq":', b"}}}\n"
@@ -69,6 +73,9 @@ class Burst:
         self._way: _Way | None = None
         self._last = self._looked = self._opened = self._eased = -1
         self._state, self._began, self._skipped, self._skips = State(), 0, 0, 1
+        self._has_failed = False
+        self._shut: Callable[[Draft], Receipt | None] = _closed
+        """What is met where there is no quick way: nothing, or what is to be told first."""
         _BURSTS.add(self)
         self.add: Callable[[Draft], Receipt | None] = _closed
         """Append a message, if it is plain and the way is open; None, and nothing done, where not."""
@@ -110,18 +117,36 @@ class Burst:
         return Moment(milli / 1000, (milli + 1) / 1000, stamp + b'"message":', stamp + b'"toolResults":', context.cwd)
 
     def close(self) -> None:
-        """For who holds the guard of the log."""
+        """For who holds the guard of the log; waits until nothing is under way there, but not for ever."""
         if self._way is None:
             return
-        self.add, pause = _closed, _FIRST_PAUSE
-        while self._way is not None:
-            try:
+        self.add, pause, latest = self._shut, _FIRST_PAUSE, time.monotonic() + _PATIENCE
+        while not self._is_closed():
+            self.refuse_own()
+            if time.monotonic() > latest:
+                raise Busy(f"{self.log.path}: another thread has been appending for more than {_PATIENCE:g} s")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _is_closed(self) -> bool:
+        """Close the way; False where a thread is under way there."""
+        try:
+            if self._way is not None:
                 self._way.close()
-                self._way = None
-            except ValueError:  # a thread is under way there
-                time.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+        except ValueError:
+            return False
+        self._way, self.add = None, self._shut
         self._skips = min(2 * self._skips, SELDOM) if self._state.seq - self._began < FEW else 1
+        return True
+
+    def refuse_own(self) -> None:
+        """A signal handler in the thread that is under way here would wait for itself."""
+        way = self._way
+        frame = sys._getframe() if way is not None and way.gi_running else None
+        while way is not None and frame is not None:
+            if frame is way.gi_frame:
+                raise under_way(self.log.path)
+            frame = frame.f_back
 
     def part_from_parent(self) -> None:
         """In a forked child: the thread that was under way there did not come along."""
@@ -133,13 +158,25 @@ class Burst:
         if not log.guard.acquire(blocking=False):
             return False
         try:
-            if log.is_kept and log.end == self._eased:
-                self.close()
+            if log.is_kept and log.end == self._eased and self._is_closed():
                 log.finish()
-            self._eased = log.end
+            self._eased, self._has_failed = log.end, False
             return not log.is_kept
         finally:
             log.guard.release()
+
+    def fail(self, error: Exception) -> None:
+        """The lock could not be let go: the next message says so, once, and is not written."""
+        if self._has_failed:
+            return
+
+        def tell(_: Draft) -> None:
+            self.add = self._shut = _closed
+            words = f"its lock could not be let go when it was due, and is tried again: {error!r}"
+            raise SourceUnreadable(f"{self.log.path}: {words}") from error
+
+        self._has_failed = True
+        self.add = self._shut = tell
 
 
 _BURSTS: weakref.WeakSet[Burst] = weakref.WeakSet()

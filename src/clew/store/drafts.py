@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.model.json import JSON
 from clew.store.tree import MAIN
-from clew.store.wire import MessageRecord, TodoItem
+from clew.store.wire import MessageRecord, TodoItem, refuse_odd
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
@@ -45,3 +45,8 @@ class Draft(msgspec.Struct, gc=False):
     parent: str | None | UnsetType = UNSET
     sidechain: bool | None = None
     extra: dict[str, JSON] | None = None
+
+    def __post_init__(self) -> None:
+        """Refused here, and not when it is written: that must be quick."""
+        if self.extra:
+            refuse_odd(self.extra, "the metadata")

@@ -45,11 +45,13 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
         spans = [(start, line) for start, line in _lines(folder / MESSAGES) if _is(line, uuid)]
         if not spans:
             raise UnknownReference(f"session {folder.name}: no record has the uuid {uuid!r}")
-        said = [loads(line) for _, line in spans]
+        # Out of the metadata first: what is no more in the log is not found there again, were this cut off.
+        was_known = _forget(folder, [loads(line) for _, line in spans], system)
         for start, line in spans:
             _overwrite(system, log, start, tombstone(line))
         snapshots, files = _erase_snapshots(folder, uuid, system, wait)
-        _forget(folder, said, system)
+        if was_known:
+            metadata.write(system, folder, metadata.from_log(folder))
         copies = [str(folder / name) for name in (QUARANTINE, RESCUE) if (folder / name).exists()]
         return Erased(len(spans) + snapshots, files, copies)
 
@@ -183,15 +185,15 @@ def _backups(folder: Path, record: dict[str, JSON]) -> Iterator[Path]:
             yield found
 
 
-def _forget(folder: Path, said: list[dict[str, JSON]], system: System) -> None:
-    """Take the words out of the metadata too."""
+def _forget(folder: Path, said: list[dict[str, JSON]], system: System) -> bool:
+    """Take the words out of the metadata, to be made from the log when it has them no more; False: they had none."""
     words = metadata.known(folder)
     gone = {metadata.shortened(text) for record in said for text in _texts(record)}
     left = {name: text for name, text in words.items() if not (isinstance(text, str) and _short(text) in gone)}
-    if left != words:
-        # Without the words first: what the metadata know is kept when they are made from the log.
-        metadata.write(system, folder, left)
-        metadata.write(system, folder, metadata.from_log(folder))
+    if left == words:
+        return False
+    metadata.write(system, folder, left)
+    return True
 
 
 def _short(text: str) -> str:

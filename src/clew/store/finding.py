@@ -15,6 +15,8 @@ class Finding(NamedTuple):
 
     problem: Problem
     mend: Callable[[], object] | None = None
+    is_wrong: bool = True
+    """False where nothing is wrong, and it may only be made better."""
 
 
 def found(code: str, path: Path, detail: str = "", mend: Callable[[], object] | None = None) -> Finding:

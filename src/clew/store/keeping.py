@@ -31,6 +31,9 @@ class Kept(Protocol):
     def ease(self) -> bool:
         """Let go of the lock if it was not used since the last call; True when it is kept no longer."""
 
+    def fail(self, error: Exception) -> None:
+        """Remember that it could not be let go, and tell who uses it next."""
+
 
 class _Keeper:
     """The locks that this process keeps, and the thread that lets go of them."""
@@ -65,8 +68,17 @@ class _Keeper:
                 for log in list(self._kept):
                     # Out first: who keeps it again right behind the look must find it out, and put it in.
                     self._kept.discard(log)
-                    if not log.ease():
+                    if not _eased(log):
                         self._kept.add(log)
+
+
+def _eased(log: Kept) -> bool:
+    """Let go of a lock that is due. Whatever goes wrong: the thread lives on for the others, and tries again."""
+    try:
+        return log.ease()
+    except Exception as error:
+        log.fail(error)
+        return False
 
 
 _keeper = _Keeper()

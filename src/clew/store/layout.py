@@ -69,9 +69,13 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
     own = found.get(OWN, {})
     known = {name: own[name] for name in Settings.__struct_fields__ if name in own} if isinstance(own, dict) else {}
     try:
-        settings = msgspec.convert({**known, **given}, Settings)
+        settings = msgspec.convert(known, Settings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{place}: {error}") from None
+    try:
+        settings = msgspec.convert({**known, **given}, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the store cannot be opened as it was asked for: {error}") from None
     assert settings.durability in get_args(Durability)
     return settings
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from clew.errors import SourceUnreadable
+from clew.errors import Busy, SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 from clew.store.keeping import CAN_KEEP, Kept, Sign, keep
 from clew.store.lock import LONGEST_PAUSE, WAIT, Lock
-from clew.store.system import LOCK, SYSTEM, UNLOCK, System, open_log, write_all
+from clew.store.system import LOCK, SYSTEM, UNLOCK, System, open_log, telling_forbidden, write_all
 
 QUARANTINE = "quarantine.jsonl"
 """Beside the log: ends of records that were torn off, in base64, each with its place."""
@@ -45,8 +45,11 @@ class Log:
         moves: bool = False,
     ) -> None:
         self.path, self.durable = path, durable
-        self.guard = threading.Lock()
-        """For whoever shares the log among threads, held from before `begin` until behind `finish`."""
+        self.guard = threading.RLock()
+        """For whoever shares the log among threads, held from before `begin` until behind `finish`.
+
+        Nobody takes it twice, see `refuse_own`; it only knows who holds it.
+        """
         self.end = _UNKNOWN
         """Where the last whole line ends, as far as this handle knows."""
         self._system, self._moves = system, moves
@@ -59,6 +62,12 @@ class Log:
         self._unsynced = False
         self.is_kept = False
         """True while the lock stays taken between appends."""
+        _LOGS.add(self)
+
+    def refuse_own(self) -> None:
+        """Before the guard is taken: a signal handler in the thread that holds it would wait for itself."""
+        if self.guard._is_owned():  # type: ignore[attr-defined]
+            raise under_way(self.path)
 
     def begin(self) -> bool:
         """Take the lock; True where the file is not as this handle left it. Its end is whole afterwards."""
@@ -176,8 +185,8 @@ class Log:
     def _locked(self) -> int:
         while True:
             if self.descriptor < 0:
-                self.descriptor = open_log(self._system, self.path, also=self._flags)
-                _OPEN.add(self)
+                with telling_forbidden(self.path.parent):
+                    self.descriptor = open_log(self._system, self.path, also=self._flags)
             self._lock.take(self.descriptor)
             if not self._moves or self._in_place():
                 return self.descriptor
@@ -221,19 +230,37 @@ class Log:
 
     def part_from_parent(self) -> None:
         """In a forked child: what is open is the parent's, and so is its lock."""
-        self.guard = threading.Lock()
+        self.guard = threading.RLock()
         self.drop()
 
     def backward(self) -> Iterator[bytes]:
         """The lines from the last to the first, between `begin` and `finish`."""
         yield from lines_backward(self._system, self.descriptor, self.end)
 
+    def place_of(self, beginning: bytes, near: int | None = None) -> int | None:
+        """Where the last line stands that begins so; None where none does. Lines never move, so `near` is enough."""
+        if near is not None:
+            return near if self._system.read(self.descriptor, len(beginning), near) == beginning else None
+        at = self.end
+        for line in self.backward():
+            at -= len(line) + 1
+            if line.startswith(beginning):
+                return at
+        return None
 
-_OPEN: weakref.WeakSet[Log] = weakref.WeakSet()
+
+_LOGS: weakref.WeakSet[Log] = weakref.WeakSet()
+"""Also those that are not open: another thread may hold the guard of one when this process forks."""
+
+
+def under_way(path: Path) -> Busy:
+    """What a signal handler is told."""
+    words = "this very thread is appending to it just now; a signal handler has to leave that to the program"
+    return Busy(f"{path}: {words}, as by setting a flag")
 
 
 def _after_fork() -> None:
-    for log in list(_OPEN):
+    for log in list(_LOGS):
         log.part_from_parent()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import msgspec
 from msgspec import UNSET
 
 from clew.model.json import JSON
@@ -9,6 +12,7 @@ from clew.store import metadata
 from clew.store.layout import Redact
 from clew.store.wire import Context, MessageRecord
 
+_encode = msgspec.json.Encoder().encode
 _BEGINNING = ("firstPrompt", "createdAt", "workingDirectory")
 
 
@@ -26,6 +30,8 @@ class News:
         self.model: JSON = None
         self.is_told = True
         """True when the metadata say all of it."""
+        self._places: dict[str, int] = {}
+        """Where prompts that are held here stand in the log, by uuid."""
 
     def note(self, record: MessageRecord, extra: dict[str, JSON] | None) -> None:
         """Remember a message."""
@@ -37,6 +43,16 @@ class News:
             self.first_prompt = self.last_prompt
         if extra and "model" in extra:
             self.model = extra["model"]
+
+    def forget_erased(self, place_of: Callable[[bytes, int | None], int | None]) -> None:
+        """Have no words any more that were erased from the log, as by another process; its lock is held."""
+        held = {prompt.uuid: prompt for prompt in (self.first_prompt, self.last_prompt) if prompt is not None}
+        found = {uuid: place_of(_beginning(prompt), self._places.get(uuid)) for uuid, prompt in held.items()}
+        self._places = {uuid: place for uuid, place in found.items() if place is not None}
+        if self.first_prompt is not None and self.first_prompt.uuid not in self._places:
+            self.first_prompt = None
+        if self.last_prompt is not None and self.last_prompt.uuid not in self._places:
+            self.last_prompt = None
 
     def told(self, known: dict[str, JSON]) -> dict[str, JSON]:
         """The same in the words of the metadata; the beginning is as they have it."""
@@ -57,3 +73,8 @@ class News:
         if str(known.get("updatedAt", "")) > str(news["updatedAt"]):
             del news["updatedAt"]  # the clock was set back
         return {**news, **{name: known[name] for name in _BEGINNING if known.get(name)}}
+
+
+def _beginning(prompt: MessageRecord) -> bytes:
+    """How the line of a prompt begins, as long as it is one."""
+    return b'{"type":%b,"uuid":%b,' % (_encode(prompt.type), _encode(prompt.uuid))

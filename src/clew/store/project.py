@@ -25,8 +25,9 @@ from clew.store.drafts import Receipt
 from clew.store.layout import folders, read_object
 from clew.store.log import Log, record_in
 from clew.store.stamps import Times, new_uuid
-from clew.store.system import make_folder, replace_file, sync_folder
+from clew.store.system import make_folder, replace_file, sync_folder, telling_forbidden
 from clew.store.tree import whole_lines
+from clew.store.wire import refuse_odd
 from clew.store.writer import World
 
 Role = Literal["user", "assistant", "system"]
@@ -100,6 +101,7 @@ class Project:
     ) -> Receipt:
         """Append a message; it is safe and the metadata are true on return."""
         _check(role, content, bool(tool_calls), timestamp)
+        _check_numbers(estimated_tokens, usage, tool_calls)
         record = ConversationRecord(
             role=role,
             content=content,
@@ -110,7 +112,9 @@ class Project:
             tokens=UNSET if estimated_tokens is None else {"estimated": estimated_tokens},
             usage=usage or UNSET,
         )
-        make_folder(self._world.system, self.folder)
+        with telling_forbidden(self.folder):
+            self._world.begin()
+            make_folder(self._world.system, self.folder)
         with self._held():
             record.session_id = self._session
             self._log.append(self._spell(record))
@@ -123,6 +127,7 @@ class Project:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """The lock, for this thread of this process alone."""
+        self._log.refuse_own()
         with self._log.guard:
             if self._log.begin():
                 self._resume_or_finish()
@@ -206,6 +211,14 @@ def _check(role: str, content: str, has_calls: bool, timestamp: str | None) -> N
         raise UsageError("the content is empty or no text")
     if timestamp is not None and parse_time(timestamp) is None:
         raise UsageError(f"not a time in ISO 8601: {timestamp!r}")
+
+
+def _check_numbers(tokens: int | None, usage: dict[str, JSON] | None, runs: Sequence[ToolRun]) -> None:
+    if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0):
+        raise UsageError(f"estimated_tokens is {tokens!r}, not a number from 0 on")
+    refuse_odd(usage, "usage")
+    for run in runs:
+        refuse_odd(msgspec.structs.astuple(run), "a tool call")
 
 
 def _nobody() -> dict[str, JSON]:

@@ -12,11 +12,10 @@ from msgspec import UNSET, UnsetType
 
 from clew.errors import UnknownReference
 from clew.io.codec import NOT_JSON
-from clew.store.snapshots import Change, FileState, Taken
+from clew.store.edits import Edit, Edits, in_time
+from clew.store.snapshots import CUT_OFF, Change, FileState, Taken
 from clew.store.tree import NONE, SIGNIFICANT, Peek, Tree, whole_lines
 from clew.store.wire import MESSAGES
-
-_CUT_OFF = "a tool that was to change it was cut off"
 
 Changes = dict[str, Change]
 
@@ -32,6 +31,8 @@ class Route(NamedTuple):
     """Each file as the last record left it."""
     elsewhere: set[str]
     """Paths that are not below the root."""
+    edits: dict[str, list[Edit]]
+    """What somebody made of files between the tool runs that are undone, and nothing would be left of."""
 
 
 class _Told(NamedTuple):
@@ -43,12 +44,13 @@ class _Told(NamedTuple):
     """By the uuid of an undo or redo."""
     expected: dict[str, FileState]
     elsewhere: set[str]
+    edits: Edits
 
 
 def _told(tree: Tree, taken: Iterable[Taken], root: Path) -> _Told:
     marks = {mark.uuid for _, mark in tree.moves}
-    told = _Told({}, {}, {}, set())
-    for one in taken:
+    told = _Told({}, {}, {}, set(), Edits())
+    for one in in_time(taken):
         node = tree.places.get(one.message)
         if node is None and one.message not in marks:
             # An undo that was taken back: its record was never written.
@@ -56,15 +58,35 @@ def _told(tree: Tree, taken: Iterable[Taken], root: Path) -> _Told:
         files = told.by_anchor.setdefault(anchor(tree, node), {}) if node is not None else {}
         if node is None:
             files = told.by_mark.setdefault(one.message, files)
+        told.edits.begin(one, anchor(tree, node) if node is not None else NONE)
         for name, change in one.files.items():
             path = _below(one.root, name, root)
             if path is None:
                 path = name if one.root is None else posixpath.join(one.root, name)
                 told.elsewhere.add(path)
-            after = FileState("", missing=_CUT_OFF) if one.is_open else change.after
+            after = FileState("", missing=CUT_OFF) if one.is_open else change.after
+            told.edits.note(path, Change(change.before, after))
             files[path] = Change(files[path].before if path in files else change.before, after)
             told.expected[path] = after
     return told
+
+
+def moved(taken: Iterable[Taken], was: str | None, now: Path) -> list[Taken]:
+    """The snapshots as if the workspace had always been where it is now."""
+    if was is None:
+        return list(taken)
+    base = was.rstrip("/")
+
+    def at(path: str) -> str:
+        return f"{now}{path[len(base) :]}" if path == base or path.startswith(f"{base}/") else path
+
+    return [
+        one._replace(
+            root=None if one.root is None else at(one.root),
+            files={at(name): change for name, change in one.files.items()},
+        )
+        for one in taken
+    ]
 
 
 def _below(recorded: str | None, name: str, root: Path) -> str | None:
@@ -87,8 +109,13 @@ def anchor(tree: Tree, node: int) -> int:
 
 def route_to(tree: Tree, taken: Sequence[Taken], root: Path, goal: int) -> Route:
     """To any message: what was done since it is undone, what led to it from another branch is done again."""
-    told = _told(tree, taken, root)
-    return Route(root, goal, _targets(tree, told, goal), told.expected, told.elsewhere)
+    return _route(tree, _told(tree, taken, root), root, goal)
+
+
+def _route(tree: Tree, told: _Told, root: Path, goal: int) -> Route:
+    targets = _targets(tree, told, goal)
+    undone = set(tree.ancestors(tree.head)) - set(tree.ancestors(goal))
+    return Route(root, goal, targets, told.expected, told.elsewhere, told.edits.lost(undone, targets))
 
 
 def _targets(tree: Tree, told: _Told, goal: int) -> dict[str, FileState]:
@@ -139,8 +166,7 @@ def route_back(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
     told = _told(tree, taken, root)
     for node in tree.ancestors(tree.head):
         if any(_changes(told, node)):
-            goal = tree.parents[node]
-            return Route(root, goal, _targets(tree, told, goal), told.expected, told.elsewhere)
+            return _route(tree, told, root, tree.parents[node])
     raise UnknownReference("there is nothing to undo: no message up to here has a snapshot of a change")
 
 
@@ -153,14 +179,16 @@ def route_of_file(tree: Tree, taken: Sequence[Taken], root: Path, file: str, goa
     told = _told(tree, taken, root)
     path = _below(None, file, root) or file
     if goal is not None:
-        targets = _targets(tree, told, goal)
+        route = _route(tree, told, root, goal)
+        targets, edits = route.targets, route.edits
     else:
-        changes = (told.by_anchor.get(node, {}).get(path) for node in tree.ancestors(tree.head))
-        last = next((change for change in changes if change is not None and _is_change(change)), None)
-        targets = {path: last.before} if last is not None else {}
+        changes = ((node, told.by_anchor.get(node, {}).get(path)) for node in tree.ancestors(tree.head))
+        last = next(((node, one) for node, one in changes if one is not None and _is_change(one)), None)
+        targets = {path: last[1].before} if last is not None else {}
+        edits = told.edits.lost({last[0]}, targets) if last is not None else {}
     if path not in targets:
         raise UnknownReference(f"there is nothing to undo: no snapshot tells of a change of {file}")
-    return Route(root, tree.head, {path: targets[path]}, told.expected, told.elsewhere)
+    return Route(root, tree.head, {path: targets[path]}, told.expected, told.elsewhere, edits)
 
 
 def route_on(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
@@ -172,7 +200,7 @@ def route_on(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
     goal = NONE if last.from_id is None else tree.places[last.from_id]
     changes = told.by_mark.get(str(last.uuid), {})
     targets = {path: change.before for path, change in changes.items()}
-    return Route(root, goal, targets, told.expected, told.elsewhere)
+    return Route(root, goal, targets, told.expected, told.elsewhere, {})
 
 
 def last_undo(tree: Tree) -> Peek | None:

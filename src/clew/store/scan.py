@@ -1,7 +1,7 @@
 """The whole workspace at a glance: which files are there, and which are not as they were when they were kept.
 
-A file that looks the same to the system is not read again. Links, and what is no regular file, are left alone, and so
-is everything that the list of what to ignore names.
+A file that looks the same to the system is not read again. Of a link is seen where it leads, and it is not followed.
+What is neither is left alone, and so is everything that the list of what to ignore names.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from fnmatch import translate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,14 +19,13 @@ import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable
 from clew.io.blobs import LIMIT, digest_of
+from clew.io.ignoring import TEMPORARY, Ignored, ignoring
 from clew.io.within import Within
 from clew.store.blobs import Fresh
 from clew.store.system import System, replace_file
 
 IGNORED = tuple(".git .hg .svn .sage node_modules __pycache__ .venv .tox .mypy_cache .pytest_cache .ruff_cache".split())
 """Never looked at, beside what a person adds: other programs' own folders, what can be made again, our own."""
-TEMPORARY = ".clew-"
-"""How the names of files begin that are there while others are put back."""
 
 _TOGETHER = 16 << 20
 _FOLDERS = 64
@@ -53,6 +51,8 @@ class Seen(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Why its content is not kept."""
     unsure: bool = False
     """It may have changed since without looking different."""
+    link: bytes | None = None
+    """Where it leads, if it is a link; then there is no digest."""
 
     def looks_like(self, found: os.stat_result) -> bool:
         """True where it need not be read again; what could not be kept is tried again."""
@@ -90,6 +90,16 @@ class Workspace:
             return read_cache(self._cache)
         return self._held[1]
 
+    def last_seen(self) -> Callable[[Files], tuple[Files, Files]] | None:
+        """What was seen last, to be put beside what is there now; None where nothing is known of it."""
+        known, found = self.known(), read_whole_cache(self._cache)
+        if found is None:
+            return None
+        if found.links:
+            return lambda now: (known, now)
+        # An earlier version did not look at links: that one is there does not mean that it is new.
+        return lambda now: (known, {path: seen for path, seen in now.items() if seen.link is None})
+
     def _stamp(self) -> tuple[int, ...] | None:
         try:
             found = self._cache.stat()
@@ -106,7 +116,18 @@ class Workspace:
             self._held = (stamp, now) if stamp is not None else None
 
     def scan(self, keep: Keep) -> Files:
-        """Every file as it is now; the content of those that are new or changed is kept."""
+        """Every file as it is now, which is noted; the content of those that are new or changed is kept."""
+        now, is_other = self._looked(keep)
+        if is_other:
+            self._note(now)
+        return now
+
+    def look(self) -> Files:
+        """The same, and nothing is noted or kept."""
+        return self._looked(lambda contents: [None] * len(contents))[0]
+
+    def _looked(self, keep: Keep) -> tuple[Files, bool]:
+        """Every file, and whether it is not all as it was."""
         known = self.known()
         unreadable: list[str] = []
         now: Files = {}
@@ -121,12 +142,13 @@ class Workspace:
             # What cannot be looked into is not gone.
             now.update({path: seen for path, seen in known.items() if path.startswith(prefix)})
         now.update(self._read(met, keep))
-        if met or len(now) != len(known):
-            self._note(now)
-        return now
+        return now, bool(met) or len(now) != len(known)
 
     def _read(self, met: Sequence[_Met], keep: Keep) -> Iterator[tuple[str, Seen]]:
-        for group in _grouped(met):
+        links = [one for one in met if stat.S_ISLNK(one.found.st_mode)]
+        if links:
+            yield from _links(self.root, links)
+        for group in _grouped([one for one in met if not stat.S_ISLNK(one.found.st_mode)] if links else met):
             moment = time.time_ns()
             bodies = list(_bodies(self.root, group))
             pairs = list(zip(group, bodies, strict=True))
@@ -138,6 +160,20 @@ class Workspace:
                     yield one.path, _seen(one.found, "", body, moment)
                 else:
                     yield one.path, _seen(one.found, digest_of(body), next(reasons), moment)
+
+
+def _links(root: Path, links: Sequence[_Met]) -> Iterator[tuple[str, Seen]]:
+    """Where links lead; one that is gone by now is left out."""
+    for group in _grouped(links):
+        with Within(root) as within:
+            for one in group:
+                try:
+                    target = within.link(one.path)
+                except (PathRefused, OSError):
+                    continue  # a name that could not be put back either
+                if target is not None:
+                    seen = _seen(one.found, "", None, time.time_ns())
+                    yield one.path, msgspec.structs.replace(seen, link=target)
 
 
 def _digest(one: _Met) -> str | None:
@@ -189,30 +225,8 @@ def read_body(within: Within, path: str, size: int | None = None) -> bytes | str
         return error.strerror or str(error)
 
 
-class Ignored(NamedTuple):
-    """What is left out: names, and patterns of names and paths. Asked for every file, so names come first."""
-
-    names: frozenset[str]
-    pattern: Callable[[str], re.Match[str] | None] | None
-    path_pattern: Callable[[str], re.Match[str] | None] | None
-
-    def covers(self, path: str) -> bool:
-        """True where a path is left out."""
-        name = path.rpartition("/")[2]
-        if name in self.names or name.startswith(TEMPORARY):
-            return True
-        if self.pattern is not None and self.pattern(name) is not None:
-            return True
-        return self.path_pattern is not None and self.path_pattern(path) is not None
-
-    @property
-    def is_plain(self) -> bool:
-        """True where there are names only."""
-        return self.pattern is None and self.path_pattern is None
-
-
 def walk(root: Path, ignored: Ignored, unreadable: list[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Every regular file below a folder that is not ignored, with what the system says of it."""
+    """Every file and link below a folder that is not ignored, with what the system says of it."""
     folders = [""]
     base = os.fspath(root)
     names, is_plain = ignored.names, ignored.is_plain
@@ -234,7 +248,7 @@ def walk(root: Path, ignored: Ignored, unreadable: list[str]) -> Iterator[tuple[
 
 
 def _entries(folder: str) -> tuple[list[tuple[str, os.stat_result]], list[str]]:
-    """The regular files in a folder, with what the system says of them, and the folders in it."""
+    """The files and links in a folder, with what the system says of them, and the folders in it."""
     if os.scandir not in os.supports_fd:
         return _sorted_out(os.scandir(folder))
     # From an open folder the system need not find the way to each file anew.
@@ -250,7 +264,7 @@ def _sorted_out(entries: Iterator[os.DirEntry[str]]) -> tuple[list[tuple[str, os
     folders: list[str] = []
     for entry in entries:
         try:
-            if entry.is_file(follow_symlinks=False):
+            if entry.is_file(follow_symlinks=False) or entry.is_symlink():
                 files.append((entry.name, entry.stat(follow_symlinks=False)))
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
@@ -259,50 +273,43 @@ def _sorted_out(entries: Iterator[os.DirEntry[str]]) -> tuple[list[tuple[str, os
     return files, folders
 
 
-def ignoring(patterns: Iterable[str]) -> Ignored:
-    """What a list leaves out; a pattern with a slash means the whole path below the workspace."""
-    plain, names, paths = set(), [], []
-    for pattern in patterns:
-        pattern = pattern.rstrip("/")
-        if "/" in pattern:
-            paths.append(pattern.lstrip("/"))
-        elif re.search(r"[*?\[]", pattern):
-            names.append(pattern)
-        else:
-            plain.add(pattern)
-    return Ignored(frozenset(plain), _either(names), _either(paths))
+class Cache(msgspec.Struct, array_like=True):
+    """What was seen of a workspace, as it is kept in a file."""
 
-
-def _either(patterns: Sequence[str]) -> Callable[[str], re.Match[str] | None] | None:
-    return re.compile("|".join(translate(pattern) for pattern in patterns)).match if patterns else None
-
-
-class _Cache(msgspec.Struct, array_like=True):
     named: dict[str, Seen]
     odd: dict[bytes, Seen]
     """Those whose names are no text."""
+    links: bool = False
+    """False where an earlier version wrote it, which did not look at links."""
 
 
-_decoder = msgspec.msgpack.Decoder(_Cache)
+_decoder = msgspec.msgpack.Decoder(Cache)
 
 
 def read_cache(path: Path) -> Files:
     """What was seen last; nothing where that cannot be read, for it can be found anew."""
-    try:
-        found = _decoder.decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError):
+    found = read_whole_cache(path)
+    if found is None:
         return {}
     found.named.update({os.fsdecode(name): seen for name, seen in found.odd.items()})
     return found.named
 
 
+def read_whole_cache(path: Path) -> Cache | None:
+    """The file itself; None where it cannot be read."""
+    try:
+        return _decoder.decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
 def _spelled(files: Files) -> bytes:
     try:
-        return msgspec.msgpack.encode(_Cache(files, {}))
+        return msgspec.msgpack.encode(Cache(files, {}, True))
     except UnicodeEncodeError:
         odd = {name: seen for name, seen in files.items() if not name.isascii() and _is_odd(name)}
         named = {name: seen for name, seen in files.items() if name not in odd}
-        return msgspec.msgpack.encode(_Cache(named, {os.fsencode(name): seen for name, seen in odd.items()}))
+        return msgspec.msgpack.encode(Cache(named, {os.fsencode(name): seen for name, seen in odd.items()}, True))
 
 
 def _is_odd(name: str) -> bool:

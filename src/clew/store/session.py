@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack, get_args
 
 from msgspec import UNSET
 
-from clew.errors import SourceUnreadable, UsageError
+from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store import metadata
@@ -20,9 +20,11 @@ from clew.store.drafts import Draft, Receipt, State
 from clew.store.follow import follow
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE
 from clew.store.log import record_in
-from clew.store.snapshots import FileState, Snapshots, Watch, root_for
+from clew.store.snapshots import FileState, Snapshots, root_for
+from clew.store.steps import Undone
 from clew.store.tree import MAIN, Tree, is_old, whole_lines
-from clew.store.undo import Undoing, Undone, Wish, named_by_pending
+from clew.store.undo import Undoing, Wish, named_by_pending
+from clew.store.watching import Watch
 from clew.store.wire import (
     TITLE,
     BranchRecord,
@@ -43,6 +45,7 @@ from clew.store.wire import (
     Usage,
     Wire,
     encode_lines,
+    refuse_odd,
 )
 from clew.store.writer import Place, World, Writer
 
@@ -160,6 +163,7 @@ class Session:
         try:
             receipt = self._burst.add(draft)
         except (ValueError, StopIteration):
+            self._burst.refuse_own()
             receipt = None  # another thread is under way there, or came to grief
         if receipt is not None:
             return receipt
@@ -214,14 +218,17 @@ class Session:
         dry_run: bool = False,
         allow_protected: bool = False,
         rescue: Path | None = None,
+        moved_from: Path | str | None = None,
     ) -> Undone:
         """Go back to before the last message that changed files, or `to` a branch or message, with the files.
 
         With `file` that one alone goes back, and the conversation stays. Files that somebody changed since are only
         replaced by `force`; copies of them are then kept in `rescue` (default: in the session's folder). Files that
-        programs trust without asking, such as `.git/hooks`, are only touched with `allow_protected`.
+        programs trust without asking, such as `.git/hooks`, are only touched with `allow_protected`. Where the
+        workspace was moved since, `moved_from` is where it was.
         """
-        return self._go(Wish("undo", root_for(root), to, file, force, rescue, allow_protected), dry_run)
+        was = _folder_that_was(moved_from)
+        return self._go(Wish("undo", root_for(root), to, file, force, rescue, allow_protected, was), dry_run)
 
     def redo(
         self,
@@ -231,12 +238,16 @@ class Session:
         dry_run: bool = False,
         allow_protected: bool = False,
         rescue: Path | None = None,
+        moved_from: Path | str | None = None,
     ) -> Undone:
         """Take the last undo back, as long as nothing was said since."""
-        wish = Wish("redo", root_for(root), force=force, rescue=rescue, allow_protected=allow_protected)
+        was = _folder_that_was(moved_from)
+        wish = Wish("redo", root_for(root), force=force, rescue=rescue, allow_protected=allow_protected, was=was)
         return self._go(wish, dry_run)
 
     def _go(self, wish: Wish, dry_run: bool) -> Undone:
+        if not is_session(self.folder):
+            raise UnknownReference(f"session {self.id!r}: there is nothing to {wish.action}, as it holds no message")
         if dry_run:
             return self._undoing.look(self.tree(), wish)
         return self._undoing.carry_out(wish._replace(rescue=wish.rescue or self._rescue()))
@@ -276,6 +287,7 @@ class Session:
 
     def describe(self, **stated: JSON) -> None:
         """Write into the metadata, which a list shows: `state="completed"`, `name=`, `model=`, ..."""
+        refuse_odd(stated, "the metadata")
         self._writer.describe(**stated)
 
     # Branches
@@ -412,6 +424,11 @@ class Session:
             yield from whole_lines(self.folder / MESSAGES)
         except FileNotFoundError:
             return
+
+
+def _folder_that_was(place: Path | str | None) -> str | None:
+    """A folder as records name it, which need not be there any more."""
+    return None if place is None else str(Path(place).expanduser().absolute().resolve())
 
 
 def _check(record: MessageRecord) -> None:

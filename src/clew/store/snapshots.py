@@ -18,12 +18,12 @@ from msgspec import UNSET
 from clew.errors import PathRefused, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
-from clew.io.within import WIDEST, Within, parts_of
+from clew.io.within import WIDEST, Within
 from clew.store.blobs import Blobs, Fresh
 from clew.store.layout import BACKUPS, SNAPSHOTS
 from clew.store.log import Log
-from clew.store.scan import Files, Seen, Workspace, permissions, read_body, read_cache
-from clew.store.system import make_folder
+from clew.store.scan import IGNORED, Workspace, read_body, read_cache
+from clew.store.system import make_folder, telling_forbidden
 from clew.store.tree import whole_lines
 from clew.store.wire import (
     SNAPSHOT,
@@ -39,6 +39,7 @@ from clew.store.wire import (
 from clew.store.writer import World
 
 CACHES = "workspace-*.seen"
+CUT_OFF = "a tool that was to change it was cut off"
 _NOT_RECORDED = "no content from before is recorded"
 _GONE = "the copy of it is gone"
 
@@ -56,9 +57,21 @@ class FileState(msgspec.Struct, frozen=True, gc=False):
     """Its content, where the record itself holds it."""
     backup: str | None = None
     """The name of a copy that another program made."""
+    link: bytes | None = None
+    """Where it leads, if it is a link and no file."""
+    doubt: str | None = None
+    """Why it may be somebody's work, although a record has it as a tool's."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """True where there is neither a file nor a link."""
+        return self.digest is None and self.link is None
 
     def same_as(self, other: FileState) -> bool:
         """True where neither bytes nor mode differ, as far as they can be put back."""
+        if self.link is not None or other.link is not None:
+            # What a link leads to may have changed, where a reason stands why that was not looked at.
+            return self.link == other.link and self.missing is None and other.missing is None
         if self.digest != other.digest or self.digest == "":
             return False
         return self.mode is None or other.mode is None or self.mode & WIDEST == other.mode & WIDEST
@@ -73,6 +86,13 @@ class Change(NamedTuple):
     before: FileState
     after: FileState
 
+    @property
+    def is_of_links(self) -> bool:
+        """True where there was no file, neither before nor behind, but a link."""
+        if self.before.digest is not None or self.after.digest is not None:
+            return False
+        return self.before.link is not None or self.after.link is not None
+
 
 class Taken(NamedTuple):
     """One record of the snapshots."""
@@ -83,6 +103,13 @@ class Taken(NamedTuple):
     files: dict[str, Change]
     is_open: bool = False
     """Made before a tool ran; what follows tells what it did."""
+    is_late: bool = False
+    """Made long behind a tool that was cut off: what is different then may be somebody else's work."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True for a look at a whole workspace before a tool ran."""
+        return self.is_open and not self.files and self.root is not None
 
 
 class Snapshots:
@@ -91,13 +118,15 @@ class Snapshots:
     def __init__(self, folder: Path, world: World, now: Callable[[], str]) -> None:
         self.folder, self._world, self._now = folder, world, now
         self.blobs = Blobs(folder / BACKUPS, world.system)
-        self._workspaces: dict[Path, Workspace] = {}
+        self._workspaces: dict[tuple[Path, Path], Workspace] = {}
 
     @contextmanager
     def writing(self) -> Iterator[Log]:
         """The log of the snapshots, its lock held."""
         settings = self._world.settings
-        make_folder(self._world.system, self.folder)
+        with telling_forbidden(self.folder):
+            self._world.begin()
+            make_folder(self._world.system, self.folder)
         log = Log(self.folder / SNAPSHOTS, system=self._world.system, wait=settings.lock_wait)
         try:
             log.begin()
@@ -117,13 +146,18 @@ class Snapshots:
         *,
         is_update: bool = False,
         is_open: bool = False,
+        is_late: bool = False,
+        is_whole: bool = False,
     ) -> None:
         """Record what became of files, durably."""
         maps, own = FileMaps(), {}
+        ignored = [*IGNORED, *self._world.settings.ignore] if is_whole else UNSET
         for path, change in changes.items():
             name = spelled(path)
-            maps.tracked_files[name] = _tracked(change)
             own[name] = _own(path, name, change)
+            if not change.is_of_links:
+                # Those are told in the store's own part alone: elsewhere they would be taken for files.
+                maps.tracked_files[name] = _tracked(change)
             if change.before.digest and change.before.missing is None:
                 where = f"{BACKUPS}/{name_of(change.before.digest)}"
                 maps.file_backups[name] = FileBackup(backup_path=where, original_hash=change.before.digest)
@@ -132,7 +166,9 @@ class Snapshots:
             timestamp=self._now(),
             is_snapshot_update=is_update,
             snapshot=maps,
-            metadata=SnapshotMetadata(clew=OwnFiles(root=str(root), open=is_open or UNSET, files=own)),
+            metadata=SnapshotMetadata(
+                clew=OwnFiles(root=str(root), open=is_open or UNSET, late=is_late or UNSET, ignored=ignored, files=own)
+            ),
         )
         log.append(encode_lines([record]))
 
@@ -152,20 +188,21 @@ class Snapshots:
         return None
 
     def look(self, within: Within, path: str, before: str | None = None) -> FileState:
-        """A file as it is now, its content kept."""
+        """A file as it is now, its content kept. What a link leads to is not looked at, and may change."""
         body = read_body(within, path)
         if body is None:
             return NO_FILE
         if isinstance(body, str):
-            return FileState("", missing=body)
+            return FileState("", missing=body, link=_link_at(within, path))
         return FileState(digest_of(body), within.mode(path), self.keep([Fresh(body, before)])[0], len(body))
 
-    def workspace(self, root: Path) -> Workspace:
-        """The whole folder, with what was seen of it last."""
-        if root not in self._workspaces:
+    def workspace(self, root: Path, now: Path | None = None) -> Workspace:
+        """The whole folder, with what was seen of it last; `now` is where it is, if it was moved since."""
+        at = now or root
+        if (root, at) not in self._workspaces:
             cache = self.folder / CACHES.replace("*", digest_of(os.fsencode(root))[:16])
-            self._workspaces[root] = Workspace(root, cache, self._world.settings.ignore, self._world.system)
-        return self._workspaces[root]
+            self._workspaces[root, at] = Workspace(at, cache, self._world.settings.ignore, self._world.system)
+        return self._workspaces[root, at]
 
     def taken(self) -> Iterator[Taken]:
         """Every record, in order; a line that is none is passed over."""
@@ -194,108 +231,11 @@ class Snapshots:
             return gone
 
 
-class Watch:
-    """What happens to files while a tool of a message runs; a context manager.
-
-    With paths, those are looked at before and behind, and what they held is recorded before the tool runs. Without,
-    the whole workspace is.
-    """
-
-    def __init__(self, snapshots: Snapshots, message: str, root: Path, paths: Sequence[str] | None) -> None:
-        self._snapshots, self._message, self._root = snapshots, message, root
-        self._paths = None if paths is None else [_inside(root, path) for path in paths]
-        self._states: dict[str, FileState] = {}
-        self._files: Files = {}
-
-    def __enter__(self) -> Watch:
-        self.before()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # Also when the tool failed: it may have changed something before.
-        self.after()
-
-    def before(self) -> None:
-        """Look before the tool runs."""
-        snapshots = self._snapshots
-        with snapshots.writing() as log:
-            if self._paths is None:
-                self._files = self._scan_first(log)
-            else:
-                with Within(self._root) as within:
-                    self._states = {path: snapshots.look(within, path) for path in self._paths}
-            changes = {path: Change(state, state) for path, state in self._states.items()}
-            snapshots.append(log, self._message, self._root, changes, is_open=True)
-
-    def after(self) -> dict[str, Change]:
-        """Look behind it, and record what has changed; returns that."""
-        snapshots = self._snapshots
-        with snapshots.writing() as log:
-            changes = self._changed_paths() if self._paths is not None else self._changed_files()
-            snapshots.append(log, self._message, self._root, changes, is_update=True)
-        return {path: pair for path, pair in changes.items() if not pair.before.same_as(pair.after)}
-
-    def _changed_paths(self) -> dict[str, Change]:
-        with Within(self._root) as within:
-            return {
-                path: Change(before, self._snapshots.look(within, path, before.digest or None))
-                for path, before in self._states.items()
-            }
-
-    def _changed_files(self) -> dict[str, Change]:
-        before, self._files = self._files, self._scan()
-        return self._compared(before, self._files)
-
-    def _scan_first(self, log: Log) -> Files:
-        """The workspace before the tool; what a tool did that was cut off here is recorded as its doing."""
-        last = next((found for line in log.backward() if (found := taken(line)) is not None), None)
-        if last is None or not last.is_open or last.files or last.root != str(self._root):
-            return self._scan()
-        before = self._snapshots.workspace(self._root).known()
-        now = self._scan()
-        self._snapshots.append(log, last.message, self._root, self._compared(before, now), is_update=True)
-        return now
-
-    def _compared(self, before: Files, now: Files) -> dict[str, Change]:
-        """What differs; a copy that was erased meanwhile is not named."""
-        changes = compared(before, now)
-        for path, change in changes.items():
-            before_it = change.before
-            if before_it.digest and before_it.missing is None and not self._snapshots.blobs.has(before_it.digest):
-                changes[path] = change._replace(before=msgspec.structs.replace(before_it, missing=_GONE))
-        return changes
-
-    def _scan(self) -> Files:
-        return self._snapshots.workspace(self._root).scan(self._snapshots.keep)
-
-
-def compared(before: Files, now: Files) -> dict[str, Change]:
-    """The files that differ."""
-    differing = (path for path in {**before, **now} if _differ(before.get(path), now.get(path)))
-    return {path: Change(_state(before.get(path)), _state(now.get(path))) for path in sorted(differing)}
-
-
-def _differ(one: Seen | None, other: Seen | None) -> bool:
-    if one is None or other is None:
-        return one is not other
-    if one.digest and other.digest:
-        return (one.digest, one.mode) != (other.digest, other.mode)
-    return (one.size, one.changed, one.mode) != (other.size, other.changed, other.mode)
-
-
-def _state(seen: Seen | None) -> FileState:
-    return NO_FILE if seen is None else FileState(seen.digest, permissions(seen.mode), seen.missing, seen.size)
-
-
-def _inside(root: Path, path: str) -> str:
-    """A path below the workspace, relative to it; refuses any other."""
-    if Path(path).is_absolute():
-        try:
-            path = Path(path).relative_to(root).as_posix()
-        except ValueError:
-            raise PathRefused(f"{path!r} is not below {root}") from None
-    parts_of(path)
-    return path
+def _link_at(within: Within, path: str) -> bytes | None:
+    try:
+        return within.link(path)
+    except (PathRefused, OSError):
+        return None
 
 
 def spelled(path: str) -> str:
@@ -325,6 +265,8 @@ def _own(path: str, name: str, change: Change) -> OwnFile:
         mode=UNSET if after.mode is None else after.mode,
         missing=before.missing or UNSET,
         missing_after=after.missing or UNSET,
+        link_before=UNSET if before.link is None else before.link,
+        link=UNSET if after.link is None else after.link,
         raw=UNSET if name == path else base64.b64encode(os.fsencode(path)).decode(),
     )
 
@@ -369,13 +311,17 @@ def taken(line: bytes) -> Taken | None:
         return None
     own = record.metadata.clew if record.metadata is not None else None
     maps, files = record.snapshot, {}
-    for name in {**maps.tracked_files, **maps.file_backups}:
+    late = own is not None and own.late is True
+    for name in {**maps.tracked_files, **maps.file_backups, **(own.files if own is not None else {})}:
         entry, copy = maps.tracked_files.get(name, _Entry()), maps.file_backups.get(name, _Copy())
         file = own.files.get(name) if own is not None else None
-        files[_path(name, file)] = Change(_before(entry, copy, file), _after(entry, file))
+        after = _after(entry, file)
+        files[_path(name, file)] = Change(
+            _before(entry, copy, file), msgspec.structs.replace(after, doubt=CUT_OFF) if late else after
+        )
     if own is None:
         return Taken(record.message_id, None, files)
-    return Taken(record.message_id, own.root, files, own.open is True)
+    return Taken(record.message_id, own.root, files, own.open is True, late)
 
 
 def _path(name: str, file: OwnFile | None) -> str:
@@ -388,11 +334,12 @@ def _path(name: str, file: OwnFile | None) -> str:
 
 
 def _before(entry: _Entry, copy: _Copy, file: OwnFile | None) -> FileState:
+    link = file.link_before if file is not None and file.link_before is not UNSET else None
     if file is not None and not file.existed:
-        return NO_FILE
+        return NO_FILE if link is None else FileState(None, link=link)
     mode = file.mode_before if file is not None and file.mode_before is not UNSET else None
     if file is not None and file.missing is not UNSET:
-        return FileState("", mode, file.missing)
+        return FileState("", mode, file.missing, link=link)
     if entry.original_content is not None:
         return FileState(digest_of(entry.original_content.encode()), mode, text=entry.original_content)
     if copy.backup_path is None:
@@ -406,12 +353,14 @@ def _before(entry: _Entry, copy: _Copy, file: OwnFile | None) -> FileState:
 
 
 def _after(entry: _Entry, file: OwnFile | None) -> FileState:
+    missing = file.missing_after if file is not None and file.missing_after is not UNSET else None
+    if file is not None and file.link is not UNSET:
+        return FileState(None if missing is None else "", missing=missing, link=file.link)
     if entry.state == "deleted":
         return NO_FILE
-    if entry.state == "unchanged" and file is not None and not file.existed:
+    if file is not None and (not entry.state or (entry.state == "unchanged" and not file.existed)):
         return NO_FILE
     mode = file.mode if file is not None and file.mode is not UNSET else None
-    missing = file.missing_after if file is not None and file.missing_after is not UNSET else None
     return FileState((entry.content_hash or "").lower(), mode, missing)
 
 

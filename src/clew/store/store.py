@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from clew.errors import UnknownReference
+from clew.errors import UnknownReference, UsageError
 from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.store.layout import (
@@ -56,21 +56,20 @@ class Store:
     ) -> None:
         # Whole, so that it stays the same place when the process goes to another folder.
         self.root = root_of(Path(place)).absolute()
+        _refuse_file(self.root)
         given: dict[str, JSON] = {"durability": durability, "lock_wait": lock_wait, "alone": alone}
         given |= {"user_type": user_type, "redact": redact if isinstance(redact, str) else None}
         self.settings = read_settings(self.root, {name: item for name, item in given.items() if item is not None})
         function = redact if callable(redact) else _masking(self.settings.redact)
         system = going_alone(system) if self.settings.alone else system
-        self._world = World(self.settings, system, clock, version, function)
+        self._world = World(self.settings, system, clock, version, function, self._configure)
 
     def __repr__(self) -> str:
         return f"<Store {self.root}>"
 
     def session(self, session: str | None = None) -> Session:
         """The session of this id, which begins with its first message; without an id, a new one."""
-        folder = session_folder(self.root, session or new_uuid())
-        self._configure()
-        return Session(folder, self._world)
+        return Session(session_folder(self.root, session or new_uuid()), self._world)
 
     def get(self, session: str) -> Session:
         """The session of this id, which must be there."""
@@ -87,7 +86,6 @@ class Store:
 
     def project(self, workspace: Path | str) -> Project:
         """The one conversation of a project folder, in the layout of sage-emacs."""
-        self._configure()
         return Project(project_folder(self.root / PROJECTS, str(workspace)), str(workspace), self._world)
 
     def _configure(self) -> None:
@@ -95,8 +93,17 @@ class Store:
         place = self.root / CONFIG
         if not self.root.exists():
             make_folder(self._world.system, self.root)
-            if not place.exists():
-                replace_file(self._world.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
+            # Each session says it too, so that no message need wait for this.
+            with suppress(OSError):
+                if not place.exists():
+                    replace_file(self._world.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
+
+
+def _refuse_file(root: Path) -> None:
+    """A file where a folder should be is somebody's mistake, and told as such."""
+    there = next((folder for folder in (root, *root.parents) if folder.exists()), None)
+    if there is not None and not there.is_dir():
+        raise UsageError(f"{there}: is a file, and a store is a folder")
 
 
 def _masking(profile: str) -> Redact | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from clew.errors import TargetRefused
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 """What the store creates is its owner's alone."""
@@ -79,6 +83,18 @@ def sync_folder(system: System, folder: Path) -> None:
         system.sync(descriptor)
     finally:
         system.close(descriptor)
+
+
+@contextmanager
+def telling_forbidden(place: Path) -> Iterator[None]:
+    """Say in plain words where a store may not be written to."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        words = f"{error.filename or place}: {error.strerror}"
+        raise TargetRefused(f"the store in {place} may only be read, and nothing was written: {words}") from error
 
 
 def make_folder(system: System, folder: Path) -> None:

@@ -15,72 +15,33 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from clew.agents.backups import read_inside
-from clew.errors import ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
+from clew.errors import ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_of
-from clew.io.protected import is_protected
-from clew.io.within import WIDEST, Within, refuse_twins
+from clew.io.within import WIDEST, TwinRefused, Within, refuse_twins
 from clew.io.within import Change as Written
 from clew.store.blobs import Fresh
 from clew.store.branches import node_of
-from clew.store.drafts import Receipt, State
+from clew.store.drafts import State
+from clew.store.edits import Edit
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.lock import locked
-from clew.store.pending import Pending, announce, announced, grouped, put_as_it_was, remove_empty
-from clew.store.routes import Route, route_back, route_of_file, route_on, route_to, todos_at
-from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots
-from clew.store.system import FOLDER_MODE, SYSTEM, System, make_folder
+from clew.store.pending import Pending, announce, announced, put_as_it_was
+from clew.store.placing import files_below, grouped, place, remove_empty, state_among
+from clew.store.rescue import rescue
+from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
+from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken
+from clew.store.steps import Between, Step, Undone, refuse
+from clew.store.system import SYSTEM, System
 from clew.store.tree import MAIN, NONE, Tree
+from clew.store.watching import close, outcome, unclosed
 from clew.store.wire import BranchRecord, Wire
 from clew.store.writer import Place, Writer
 
 PENDING = "undo-*.pending"
 """One file for each undo that is going on, named by its record, so that nobody mistakes another's for his own."""
 
-Verdict = Literal["write", "remove", "same", "conflict", "missing", "refused"]
-"""What putting a file back comes to. A conflict is a file that is not as the last record left it."""
 
-
-class Step(msgspec.Struct, frozen=True):
-    """One file of a plan."""
-
-    path: str
-    verdict: Verdict
-    target: FileState
-    expected: FileState | None = None
-    """As the last record left it; None where none tells."""
-    now: FileState = NO_FILE
-    reason: str | None = None
-    content: bytes | None = None
-    there: bytes | None = None
-    recorded: bytes | None = None
-    """What a file in conflict held when the last record was made, where that can be had."""
-
-    @property
-    def is_changing(self) -> bool:
-        return self.verdict in ("write", "remove", "conflict")
-
-
-class Undone(msgspec.Struct, frozen=True):
-    """What an undo or redo did, or would do."""
-
-    action: Literal["undo", "redo"]
-    start: str | None
-    """The message that the conversation stood at."""
-    head: str | None
-    """The one it stands at now."""
-    steps: list[Step]
-    receipt: Receipt | None = None
-    """The record of it; None where nothing was done."""
-    rescue: Path | None = None
-    """Where copies of files lie that somebody had changed."""
-
-
-class Refused(WouldLose):
-    """Going on would lose what somebody changed, or cannot bring back everything. Holds the plan."""
-
-    def __init__(self, words: str, steps: Sequence[Step]) -> None:
-        super().__init__(words)
-        self.steps = list(steps)
+_APART = "; --force goes on where this file system tells them apart"
 
 
 class Wish(NamedTuple):
@@ -93,6 +54,8 @@ class Wish(NamedTuple):
     force: bool = False
     rescue: Path | None = None
     allow_protected: bool = False
+    was: str | None = None
+    """Where the workspace was when the snapshots were made, if it was moved since."""
 
 
 class Undoing:
@@ -122,26 +85,27 @@ class Undoing:
         done: list[Undone] = []
         self._announced = None
 
-        def make(place: Place) -> tuple[Wire, State]:
-            settle(self._snapshots, place.tree, self._system)
-            route, steps = self._plan(place.tree, wish)
+        def make(at: Place) -> tuple[Wire, State]:
+            settle(self._snapshots, at.tree, self._system)
+            route, steps = self._plan(at.tree, wish)
             refuse(steps, wish.force, wish.allow_protected)
-            rescue = self._put_back(steps, wish, place.uuid)
-            start, head = place.tree.uuid(place.tree.head), place.tree.uuid(route.goal)
-            done.append(Undone(wish.action, start, head, steps, None, rescue))
-            return self._mark(place, wish, route)
+            kept = self._put_back(steps, wish, at.uuid)
+            start, head = at.tree.uuid(at.tree.head), at.tree.uuid(route.goal)
+            done.append(Undone(wish.action, start, head, steps, None, kept))
+            return self._mark(at, wish, route)
 
         try:
             receipt = self._writer.note(make)
         except BaseException as error:
             self._take_back(error)
             raise
-        self._place(receipt.uuid).unlink(missing_ok=True)
-        tidy(wish.root, [step.path for step in done[0].steps if step.is_changing and step.content is None])
+        with suppress(OSError):  # it is done and recorded; what is told of it is cleared away by the next one
+            self._place(receipt.uuid).unlink(missing_ok=True)
+        tidy(wish.root, [step.path for step in done[0].steps if step.is_changing and step.target.is_nothing])
         return msgspec.structs.replace(done[0], receipt=receipt)
 
     def _plan(self, tree: Tree, wish: Wish) -> tuple[Route, list[Step]]:
-        taken = list(self._snapshots.taken())
+        taken = self._taken(wish)
         if wish.action == "redo":
             route = route_on(tree, taken, wish.root)
         elif wish.file is not None:
@@ -151,40 +115,75 @@ class Undoing:
             route = route_to(tree, taken, wish.root, node_of(tree, wish.to))
         else:
             route = route_back(tree, taken, wish.root)
-        steps = [step for group in grouped(route.targets) for step in self._steps(wish.root, group, route)]
+        steps = [step for group in grouped(route.targets) for step in self._steps(wish, group, route)]
         if wish.file is not None and all(step.verdict == "same" for step in steps):
             raise UnknownReference(f"{wish.file} is as it was then; there is nothing to undo")
-        return route, _without_twins(steps)
+        return route, _without_twins(_without_blocked(steps, wish.root), wish)
 
-    def _steps(self, root: Path, group: Sequence[str], route: Route) -> list[Step]:
-        with Within(root) as within:
+    def _taken(self, wish: Wish) -> list[Taken]:
+        """The snapshots, and behind them what came of a tool that was cut off: what lies there now."""
+        taken = list(self._snapshots.taken())
+        found = (outcome(self._snapshots, cut, now) for cut, now in _cut_off(taken, wish))
+        return [*moved(taken, wish.was, wish.root), *(one for one in found if one is not None)]
+
+    def _steps(self, wish: Wish, group: Sequence[str], route: Route) -> list[Step]:
+        with Within(wish.root, apart=wish.force) as within:
             return [self._step(within, path, route.targets[path], route) for path in group]
 
     def _step(self, within: Within, path: str, target: FileState, route: Route) -> Step:
         expected = route.expected.get(path)
         if path in route.elsewhere:
-            return Step(path, "refused", target, expected, reason=f"it is not below {route.root}")
+            words = f"it is not below {route.root}; if the workspace was moved there, say where it was with --from"
+            return Step(path, "refused", target, expected, reason=words)
         try:
-            there = within.read(path)
-            now = FileState(digest_of(there), within.mode(path), size=len(there)) if there is not None else NO_FILE
+            now, there = state_among(within, path, route.targets)
         except PathRefused as error:
-            return Step(path, "refused", target, expected, reason=str(error))
+            way_out = _APART if isinstance(error, TwinRefused) else ""
+            return Step(path, "refused", target, expected, reason=f"{error}{way_out}")
+        if now.link is not None and (expected is None or expected.link != now.link):
+            words = "it is a link that no tool made; put it aside first"
+            return Step(path, "refused", target, expected, now, reason=words)
         if target.same_as(now):
             return Step(path, "same", target, expected, now, None, there, there)
         try:
-            content = self.content(target)
+            content = self._wanted_content(target, now)
         except SourceUnreadable as error:
             return Step(path, "missing", target, expected, now, str(error), None, there)
         if content is not None and digest_of(content) == now.digest and target.mode is None:
             return Step(path, "same", target, expected, now, None, content, there)
-        if there is not None and (expected is None or not expected.same_as(now)):
-            recorded = self._recorded(expected)
-            return Step(path, "conflict", target, expected, now, _why(expected), content, there, recorded)
-        return Step(path, "remove" if content is None else "write", target, expected, now, None, content, there)
+        step = Step(path, "remove" if target.is_nothing else "write", target, expected, now, None, content, there)
+        return self._doubted(step, route.edits.get(path, ()))
 
-    def _recorded(self, expected: FileState | None) -> bytes | None:
+    def _wanted_content(self, target: FileState, now: FileState) -> bytes | None:
+        """What a file is to hold. A link can be put back, but not what stood behind it."""
+        if target.link is not None and target.link != now.link:
+            return None
+        return self.content(target)
+
+    def _doubted(self, step: Step, edits: Sequence[Edit]) -> Step:
+        """The step as a conflict, where somebody's work would be lost."""
+        if not edits and not step.is_changed_since:
+            return step
+        between = [Between(self._recorded(edit.left), self._made(edit.made, step)) for edit in edits]
+        reasons = [_why(step.expected)] if step.is_changed_since else []
+        reasons += [edit.why for edit in edits]
+        if any(one.made is None and edit.made.link is None for one, edit in zip(between, edits, strict=True)):
+            reasons.append("no copy of that could be kept")
+        return msgspec.structs.replace(
+            step,
+            verdict="conflict",
+            reason="; ".join(dict.fromkeys(reasons)),
+            recorded=self._recorded(step.expected),
+            between=between,
+        )
+
+    def _made(self, state: FileState, step: Step) -> bytes | None:
+        """What somebody made of a file; of what lies there now there may be no copy yet."""
+        return step.there if state.digest == step.now.digest else self._recorded(state)
+
+    def _recorded(self, state: FileState | None) -> bytes | None:
         try:
-            return self.content(expected) if expected is not None else None
+            return self.content(state) if state is not None else None
         except SourceUnreadable:
             return None
 
@@ -193,7 +192,7 @@ class Undoing:
         if state.missing is not None:
             raise SourceUnreadable(state.missing)
         if state.digest is None:
-            return None
+            return None  # no file; a link holds nothing itself
         if state.text is not None:
             return state.text.encode()
         if state.backup is None:
@@ -213,25 +212,33 @@ class Undoing:
         with snapshots.writing() as log:
             # What is there now can be had again by a redo, so it must be safe before it is replaced.
             snapshots.blobs.put(Fresh(step.there, step.target.digest) for step in changing if step.there is not None)
-            rescue = _rescue([step for step in changing if step.verdict == "conflict"], wish.rescue)
+            for cut, now in _cut_off(list(snapshots.taken()), wish):
+                close(snapshots, log, cut, now)
+            kept = rescue([step for step in changing if step.verdict == "conflict"], wish.rescue)
             self._announce(mark, wish.root, changing)
             changes = self._apply(wish.root, {step.path: step for step in changing})
             snapshots.append(log, mark, wish.root, changes)
-        return rescue
+        return kept
 
     def _apply(self, root: Path, steps: dict[str, Step]) -> dict[str, Change]:
         """Write all files; returns what each was and is."""
+        place(
+            root,
+            [
+                Written(path, step.content, step.target.mode, link=step.target.link, over=step.now.link)
+                for path, step in steps.items()
+            ],
+        )
         changes: dict[str, Change] = {}
         for group in grouped(steps):
-            with Within(root) as within:
-                within.apply([Written(path, steps[path].content, steps[path].target.mode) for path in group])
+            with Within(root, apart=True) as within:
                 changes.update({path: Change(steps[path].now, self._left(within, steps[path])) for path in group})
         return changes
 
     @staticmethod
     def _left(within: Within, step: Step) -> FileState:
         if step.content is None:
-            return NO_FILE
+            return NO_FILE if step.target.link is None else FileState(None, link=step.target.link)
         return FileState(digest_of(step.content), within.mode(step.path), size=len(step.content))
 
     def _announce(self, mark: str, root: Path, changing: Iterable[Step]) -> None:
@@ -273,56 +280,49 @@ class Undoing:
         return mark, State(0, tree.uuid(goal), branch, not tree.forks_at(goal), todos)
 
 
-def refuse(steps: Sequence[Step], force: bool, allow_protected: bool) -> None:
-    """Stop before anything is changed, if something must not be."""
-    refused = [step for step in steps if step.verdict == "refused"]
-    if refused:
-        raise PathRefused(f"nothing was changed: {refused[0].path!r}: {refused[0].reason}")
-    protected = [step for step in steps if step.is_changing and is_protected(step.path)]
-    if protected and not allow_protected:
-        words = "programs trust this file without asking; --allow-protected changes it"
-        raise PathRefused(f"nothing was changed: {protected[0].path!r}: {words}")
-    missing = [step for step in steps if step.verdict == "missing"]
-    if missing and not force:
-        words = f"nothing was changed: {missing[0].path!r} cannot be brought back: {missing[0].reason}"
-        raise Refused(f"{words}; --force leaves it as it is", steps)
-    conflicts = [step for step in steps if step.verdict == "conflict"]
-    if conflicts and not force:
-        words = f"nothing was changed: {conflicts[0].path!r} {conflicts[0].reason}"
-        raise Refused(f"{words}; --force goes on, and keeps a copy", steps)
-
-
 def _why(expected: FileState | None) -> str:
     if expected is not None and expected.missing is not None:
         return f"may hold somebody's work: {expected.missing}"
     return "was changed since"
 
 
-def _without_twins(steps: list[Step]) -> list[Step]:
+def _without_twins(steps: list[Step], wish: Wish) -> list[Step]:
+    """The steps; refused where names differ so little that some systems hold them for one, unless it is forced."""
+    if wish.force:
+        return steps  # then the file system itself is asked
     try:
         refuse_twins([step.path for step in steps if step.is_changing])
-    except PathRefused as error:
-        return [msgspec.structs.replace(step, verdict="refused", reason=str(error)) for step in steps]
+    except TwinRefused as error:
+        return [msgspec.structs.replace(step, verdict="refused", reason=f"{error}{_APART}") for step in steps]
     return steps
 
 
-def _rescue(conflicts: Sequence[Step], folder: Path | None) -> Path | None:
-    """Plain copies of what somebody changed, where a person finds them."""
-    kept = [Written(step.path, step.there, 0o600) for step in conflicts if step.there is not None]
-    if not kept or folder is None:
-        return None
-    make_folder(SYSTEM, folder)
-    with Within(folder) as copies:
-        copies.apply(kept)
-    for inner in folder.rglob("*"):
-        if inner.is_dir():
-            inner.chmod(FOLDER_MODE)
-    return folder
+def _without_blocked(steps: list[Step], root: Path) -> list[Step]:
+    """The steps; refused where a folder has taken the place of a file, and would not be empty."""
+    removed = {step.path for step in steps if step.is_changing and step.target.is_nothing}
+    return [_unless_blocked(step, root, removed) for step in steps]
+
+
+def _unless_blocked(step: Step, root: Path, removed: set[str]) -> Step:
+    if not step.is_changing or step.target.is_nothing or not step.now.is_nothing:
+        return step
+    left = next((path for path in files_below(root, step.path) if path not in removed), None)
+    if left is None:
+        return step
+    words = f"it is a folder now, with files that no tool made, such as {left!r}; put them aside first"
+    return msgspec.structs.replace(step, verdict="refused", reason=words)
+
+
+def _cut_off(taken: Sequence[Taken], wish: Wish) -> list[tuple[Taken, Path]]:
+    """The looks at whole workspaces that were the last word, each with where the workspace is now."""
+    cut = unclosed(taken)
+    pairs = zip(cut, moved(cut, wish.was, wish.root), strict=True)
+    return [(one, Path(str(there.root))) for one, there in pairs if Path(str(there.root)).is_dir()]
 
 
 def _wanted(step: Step) -> FileState:
     if step.content is None:
-        return NO_FILE
+        return NO_FILE if step.target.link is None else FileState(None, link=step.target.link)
     return FileState(digest_of(step.content), None if step.target.mode is None else step.target.mode & WIDEST)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.errors import UsageError
 from clew.model.json import JSON
 
 Level = Literal["none", "low", "medium", "high"]
@@ -15,6 +17,31 @@ MessageType = Literal["user", "assistant", "tool_result", "system", "error"]
 
 SNAPSHOT, BRANCH, TITLE, SUMMARY, ERASED = "file_history_snapshot", "branch", "custom_title", "summary", "erased"
 MESSAGES = frozenset({"user", "assistant", "tool_result", "system", "error"})
+
+
+_FLOATS, _BYTES = (float,), (bytes, bytearray, memoryview)
+
+
+def refuse_odd(value: JSON, where: str) -> None:
+    """Refuse what JSON has no place for and would be written as something else: bytes, and numbers that are none."""
+    try:
+        _refuse_odd(value, where)
+    except RecursionError:
+        raise UsageError(f"{where}: it cannot be written as JSON: it is nested too deeply") from None
+
+
+def _refuse_odd(value: JSON, where: str) -> None:
+    kind = value.__class__
+    if kind is dict:
+        for name, inner in value.items():
+            _refuse_odd(inner, f"{where}.{name}")
+    elif kind is list or kind is tuple:
+        for inner in value:
+            _refuse_odd(inner, where)
+    elif isinstance(value, _BYTES):
+        raise UsageError(f"{where}: bytes are no text; decode them, or spell them out as base64")
+    elif isinstance(value, _FLOATS) and not math.isfinite(value):
+        raise UsageError(f"{where}: {value} is no number that JSON has; leave it out where it is not known")
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):
@@ -37,6 +64,11 @@ class ToolCall(Wire, kw_only=True):
     name: str
     arguments: JSON
 
+    def __post_init__(self) -> None:
+        """Refused here, and not when it is written: that must be quick."""
+        if self.arguments:
+            refuse_odd(self.arguments, "the arguments of a tool call")
+
 
 class ToolResult(Wire, kw_only=True):
     """What became of a call."""
@@ -47,6 +79,11 @@ class ToolResult(Wire, kw_only=True):
     success: bool = True
     error: str | None = None
 
+    def __post_init__(self) -> None:
+        """As with calls."""
+        if self.content.__class__ is not str:
+            raise UsageError(f"the content of a tool result is no text: {self.content.__class__.__name__}")
+
 
 class Usage(Wire, kw_only=True):
     """Token counts of one reply; what is not known is absent, not zero."""
@@ -56,6 +93,18 @@ class Usage(Wire, kw_only=True):
     cache_read_tokens: int | UnsetType = UNSET
     cache_write_tokens: int | UnsetType = UNSET
     cost_estimate: float | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Counts that cannot be; what is not known is left out."""
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is UNSET:
+                continue
+            kinds = (int, float) if name == "cost_estimate" else (int,)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < math.inf:
+                raise UsageError(
+                    f"usage: {name} is {value!r}, not a number from 0 on; leave it out where it is not known"
+                )
 
 
 class Thinking(Wire, kw_only=True):
@@ -80,6 +129,11 @@ class Said(Wire, kw_only=True):
     role: str
     content: JSON
     tool_calls: list[ToolCall] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """As with calls."""
+        if self.content.__class__ is not str:
+            refuse_odd(self.content, "the content")
 
 
 class MessageRecord(Wire, kw_only=True):
@@ -137,6 +191,10 @@ class OwnFile(Wire, kw_only=True):
     """Why what it held before could not be kept."""
     missing_after: str | UnsetType = UNSET
     """The same of what it held behind."""
+    link_before: bytes | UnsetType = UNSET
+    """Where it led before, in base64, if it was a link."""
+    link: bytes | UnsetType = UNSET
+    """The same behind."""
     raw: str | UnsetType = UNSET
     """The path's bytes in base64, where they are no text."""
 
@@ -148,6 +206,10 @@ class OwnFiles(Wire, kw_only=True):
     """The folder that paths are relative to."""
     open: bool | UnsetType = UNSET
     """It was made before a tool ran; the next record for its message tells what the tool did."""
+    late: bool | UnsetType = UNSET
+    """It was made long behind the tool, which was cut off: others may have changed the files too."""
+    ignored: list[str] | UnsetType = UNSET
+    """What was left out, where the whole folder was looked at."""
     files: dict[str, OwnFile]
 
 

@@ -26,7 +26,7 @@ from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings
 from clew.store.log import Log
 from clew.store.news import News
 from clew.store.stamps import FIRST, Clock, Times, beginning, new_uuid
-from clew.store.system import SYSTEM, System, make_folder
+from clew.store.system import SYSTEM, System, make_folder, telling_forbidden
 from clew.store.tree import MAIN, NONE, SIGNIFICANT, Peek, Tree, number_of, peek
 from clew.store.wire import Context, MessageRecord, Wire, encode_lines
 
@@ -53,6 +53,8 @@ class World(NamedTuple):
     clock: Clock = time.time
     version: str = "0.1.0"
     redact: Redact | None = None
+    begin: Callable[[], object] = bool
+    """Called before the first folder is made, so that a store that is new says which form it has."""
 
 
 class Writer:
@@ -92,13 +94,16 @@ class Writer:
         written = max(self._world.settings.store, metadata.format_of(self.folder))
         if written > FORMAT:
             raise WouldLose(f"{self.folder}: a newer version of clew wrote this store ({written}); it is only read")
-        make_folder(self._world.system, self.folder)
+        with telling_forbidden(self.folder):
+            self._world.begin()
+            make_folder(self._world.system, self.folder)
         self._ready = True
 
     def add(self, draft: Draft) -> Receipt:
         """Append a message; it is in the log on return, or nothing is."""
         log = self.log
         # As `_held` does, without what that costs: nearly every record comes this way.
+        log.refuse_own()
         with log.guard:
             self._begin()
             try:
@@ -150,6 +155,8 @@ class Writer:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """The lock, for this thread of this process alone."""
+        self.log.refuse_own()
+        self.burst.refuse_own()
         with self.log.guard:
             self._begin()
             try:
@@ -314,6 +321,7 @@ class Writer:
         known = metadata.known(self.folder)
         if not known and not self._began:
             known = metadata.from_log(self.folder)
+        self._news.forget_erased(self.log.place_of)
         made: dict[str, JSON] = {
             **{"id": self.session, "createdAt": self.now(), "version": self._world.version, "state": "active"},
             **{"isSidechain": False, "workingDirectory": "", **known},
@@ -334,6 +342,7 @@ class Writer:
             if not self._news.is_told:
                 self.describe()
         finally:
+            self.log.refuse_own()
             with self.log.guard:
                 self.burst.close()
                 self.log.close()

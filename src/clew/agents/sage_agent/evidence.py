@@ -1,56 +1,60 @@
 """What a session of Sage Agent proves about files: its tools' calls, and its snapshots with copies and digests.
 
-A snapshot tells of each file what it was before its message, whole or by a copy, and the digest of what it was after.
-That there is no content from before does not prove that there was no file: it may have been no text.
+A snapshot of the program tells of each file what it was before its message, whole or by a copy, and the digest of what
+it was after. That there is no content from before does not prove that there was no file: it may have been no text.
+What clew's own store recorded tells more, and goes by way of `watched`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from clew.agents.backups import read_inside
 from clew.agents.base import SourceFile, Unit
-from clew.agents.evidence import ABSENT, Action, Event, State, Touch, Whole, absolute, as_bytes
-from clew.agents.sage_agent.locate import BACKUPS, SNAPSHOTS, session_id
-from clew.agents.sage_agent.tables import BRANCH
+from clew.agents.evidence import ABSENT, Calm, Event, State, Steady, Touch, Unrest, Whole, absolute, as_bytes
+from clew.agents.sage_agent.locate import BACKUPS, session_id
+from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, own_part
+from clew.agents.sage_agent.tables import BRANCH, ERASED
+from clew.agents.sage_agent.watched import Watching, runs_of, spared, touch_of
 from clew.agents.simple_tools import Work
 from clew.derive.native import metadata_of, native_rest
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
-from clew.io.compress import open_source
-from clew.io.records import read_records
 from clew.model.json import JSON
 
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
-_ACTIONS: dict[str, Action] = {"created": "create", "modified": "change", "deleted": "delete"}
-
-Entry = dict[str, JSON]
+_PUT_BACK = ("undo", "redo")
+_MOVES = (*_PUT_BACK, "switch")
+_UNREADABLE = "something whose snapshot cannot be read"
+_ERASED = "a tool of a message that was erased"
+_NOWHERE = "-"
 
 
 def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
-    with _Snapshots(source) as snapshots:
+    with Snapshots(source) as snapshots:
         reader = _Reader(source, snapshots)
+        yield from reader.unread(None)
         for unit in units:
             if unit.is_message:
                 yield from reader.message(unit.value)
             elif unit.part == 0 and unit.value.get("kind") == "snapshot":
                 yield from reader.inline(unit.value)
             elif unit.value.get("type") == BRANCH:
-                reader.moved(unit.value)
-        yield from reader.finish(reader.index + 1)
+                yield from reader.moved(unit.value)
+            elif unit.value.get("type") == ERASED:
+                yield from reader.erased(unit.value)
+        yield from reader.end()
 
 
 class _Reader:
-    def __init__(self, source: SourceFile, snapshots: _Snapshots) -> None:
+    def __init__(self, source: SourceFile, snapshots: Snapshots) -> None:
         self.index = 0
         self._work = Work(exact=True)
-        self._snapshots = snapshots
+        self._snapshots, self._watching = snapshots, Watching()
         self._folders = (source.path.parent / BACKUPS, source.path.parents[1].parent / BACKUPS / session_id(source))
         self._folder: str | None = None
         self._open: dict[str, Entry] = {}
@@ -59,33 +63,65 @@ class _Reader:
         """The message with a snapshot, and the last result of its calls."""
         self._results: list[Touch] = []
         self._uuids: dict[str, int] = {}
-        self._last: str | None = None
-        self._moved: dict[str, Entry] = {}
-        """Files that went back or on since the last message."""
+        self._last: JSON = None
+        self._goal: JSON = _NOWHERE
+        """The message that the conversation was moved to since the last one."""
+        self._until: dict[str, str | None] = {}
+        """What is going on that no record tells of: its key, and the message whose turn it ends with."""
 
     def message(self, message: dict[str, JSON]) -> Iterator[Event]:
-        is_result = any(block["type"] == "tool_result" for block in message["content"])
-        if not is_result:
+        """A message: what was over when it was written, what its results tell, and what its calls begin."""
+        blocks = message["content"]
+        results = [block for block in blocks if block["type"] == "tool_result"]
+        if not results:
+            yield from self._settled(message["index"])
             yield from self.finish(message["index"], message.get("parent_uuid") == self._last)
         self.index = message["index"]
-        for path, entry in self._moved.items():
-            yield from self._left(path, entry, self.index)
-        self._moved.clear()
+        if message.get("parent_uuid") in (self._last, self._goal):
+            yield Steady(self.index)
+        self._last, self._goal = message.get("uuid"), _NOWHERE
         self._folder = metadata_of(message).get("cwd") or self._folder
-        uuid = message.get("uuid")
-        if isinstance(uuid, str):
-            self._uuids[uuid], self._last = self.index, uuid
-            yield from self._begin(self._snapshots.of(uuid), self.index)
-        for block in message["content"]:
-            if block["type"] == "tool_use":
-                yield from self._work.called(block, self.index, self._folder)
-            elif block["type"] == "tool_result":
-                self._answered = self.index
-                for event in self._work.returned(block, self.index):
-                    if isinstance(event, Touch):
-                        self._results.append(event)
-                    else:
-                        yield event
+        yield from self._returned(results)
+        yield from self._watching.reached(self.index, message.get("timestamp"), not results)
+        yield from self._called(message.get("uuid"), [block for block in blocks if block["type"] == "tool_use"])
+
+    def _returned(self, results: list[dict[str, JSON]]) -> Iterator[Event]:
+        for block in results:
+            self._answered = self.index
+            self._watching.answered(block.get("tool_id"))
+            for event in self._work.returned(block, self.index):
+                if not isinstance(event, Touch):
+                    yield event
+                elif not self._watching.take(event):
+                    self._results.append(event)
+
+    def _called(self, uuid: JSON, calls: list[dict[str, JSON]]) -> Iterator[Event]:
+        events = [event for block in calls for event in self._work.called(block, self.index, self._folder)]
+        if not isinstance(uuid, str):
+            yield from events
+            return
+        self._uuids[uuid] = self.index
+        yield from self._begin(self._of(uuid), self.index)
+        runs = runs_of(self._snapshots.taken(uuid))
+        unrest = sum(isinstance(event, Unrest) for event in events)
+        if runs:
+            named = Counter(path for block in calls if (path := self._work.named(block, self._folder)) is not None)
+            files = spared(self._snapshots, runs, unrest, named)
+            events = [event._replace(spares=files) if isinstance(event, Unrest) else event for event in events]
+            waiting = {str(block.get("tool_id")) for block in calls}
+            yield from self._watching.begin(self.index, runs, waiting, unrest, files)
+        yield from events
+        yield from self.unread(uuid)
+
+    def _of(self, uuid: str) -> dict[str, Entry]:
+        """The files of a message's snapshots, what was before from the first and what was after from the last."""
+        files: dict[str, Entry] = {}
+        for record in self._snapshots.records(uuid):
+            for path, entry in _files(record).items() if own_part(record) is None else ():
+                first = files.get(path, {})
+                before = {name: first[name] for name in _BEFORE if name in first}
+                files[path] = {**entry, **before}
+        return files
 
     def inline(self, record: dict[str, JSON]) -> Iterator[Event]:
         """A snapshot among the messages, behind the one it belongs to."""
@@ -95,11 +131,47 @@ class _Reader:
         if isinstance(files, dict) and index is not None:
             yield from self._begin({path: entry for path, entry in files.items() if isinstance(entry, dict)}, index)
 
-    def moved(self, record: dict[str, JSON]) -> None:
+    def moved(self, record: dict[str, JSON]) -> Iterator[Event]:
         """The conversation went elsewhere, and files with it, as the snapshot of that record tells."""
-        uuid = native_rest(record).get("uuid")
-        if isinstance(uuid, str):
-            self._moved.update(self._snapshots.of(uuid))
+        rest = native_rest(record)
+        action, uuid = rest.get("action"), rest.get("uuid")
+        if action in _MOVES:
+            self._goal = record.get("message_uuid")
+        if action in _PUT_BACK and isinstance(uuid, str):
+            yield from self._watching.reached(self.index + 1, record.get("timestamp"), True)
+            for taken in self._snapshots.taken(uuid):
+                for path, told in taken.files.items():
+                    yield touch_of(path, told._replace(action=action), self.index, self.index + 1)
+            yield from self.unread(uuid)
+
+    def erased(self, record: dict[str, JSON]) -> Iterator[Event]:
+        """A message that is no more: what its tools did is not known."""
+        if record.get("parent_uuid") in (self._last, self._goal):
+            self._last, self._goal = record.get("uuid"), _NOWHERE
+        if native_rest(record).get("was") in ("assistant", "tool_result"):
+            yield from self._unsettled(f"erased {self._last}", _ERASED, None)
+
+    def unread(self, uuid: str | None) -> Iterator[Event]:
+        """Snapshots behind those of this message that cannot be read; they may tell of any file."""
+        for number, (last, following) in enumerate(self._snapshots.gaps):
+            if last == uuid:
+                yield from self._unsettled(f"unread {number}", _UNREADABLE, following or _NOWHERE)
+
+    def _unsettled(self, key: str, what: str, until: str | None) -> Iterator[Event]:
+        self._until[key] = until
+        yield Unrest(key, self.index, what)
+
+    def _settled(self, index: int) -> Iterator[Event]:
+        """A prompt or reply: the turn before it is over."""
+        for key, until in list(self._until.items()):
+            if until is None or until in self._uuids:
+                del self._until[key]
+                yield Calm(key, index)
+
+    def end(self) -> Iterator[Event]:
+        """The end of the session."""
+        yield from self._watching.finish(self.index)
+        yield from self.finish(self.index + 1)
 
     def _begin(self, files: dict[str, Entry], index: int) -> Iterator[Event]:
         """What files were before the message, from the snapshot that belongs to it."""
@@ -123,37 +195,45 @@ class _Reader:
         last = {touch.path: number for number, touch in enumerate(self._results)}
         for number, touch in enumerate(self._results):
             entry = self._open.pop(touch.path, None) if last[touch.path] == number else None
-            yield touch if entry is None else touch._replace(digest=_digest(entry.get("content_hash")))
+            yield touch if entry is None else self._checked(touch, entry)
             if entry is not None and is_seen:
                 yield from self._left(touch.path, entry, done)
         for path, entry in self._open.items():
-            action = _ACTIONS.get(str(entry.get("state")))
+            action = ACTIONS.get(str(entry.get("state")))
             if action is not None:
-                after = ABSENT if action == "delete" else None
-                digest = _digest(entry.get("content_hash"))
-                yield Touch(path, action, self._begun, done, "backup", after=after, digest=digest)
-            if is_seen and not entry.get("open"):
+                yield self._checked(Touch(path, action, self._begun, done, "backup"), entry)
+            if is_seen:
                 yield from self._left(path, entry, done)
         self._answered = 0
         self._open.clear()
         self._results.clear()
 
+    def _checked(self, touch: Touch, entry: Entry) -> Touch:
+        """What was done, with the copy of what it left, or else its digest."""
+        state, digest = self._after(entry)
+        return touch._replace(digest=digest) if state is None else touch._replace(how="backup", after=state)
+
     def _left(self, path: str, entry: Entry, done: int) -> Iterator[Touch]:
         """What the snapshot saw when all was done: whatever ran meanwhile, this is what it left."""
-        digest = _digest(entry.get("content_hash"))
-        gone = entry.get("state") == "deleted" or (entry.get("state") == "unchanged" and entry.get("existed") is False)
-        state: State | None = ABSENT if gone else None
-        if state is None and digest is not None:
-            body = _kept(self._folders[0], digest)
-            state = Whole(body, True) if body is not None else None
+        state, digest = self._after(entry)
         if state is not None or digest is not None:
-            yield Touch(path, "snapshot", done, done, "backup", state, state, digest=digest if state is None else None)
+            yield Touch(path, "snapshot", done, done, "backup", state, state, digest=digest)
+
+    def _after(self, entry: Entry) -> tuple[State | None, str | None]:
+        """What a message left, where a copy of it was kept; else its digest."""
+        digest = digest_from(entry.get("content_hash"))
+        if entry.get("state") == "deleted":
+            return ABSENT, None
+        body = _kept(self._folders[0], digest) if digest is not None else None
+        return (Whole(body, True), None) if body is not None else (None, digest)
 
     def _before(self, entry: Entry) -> tuple[State | None, str | None]:
         """The content from before a message, if it has the digest that the record names."""
-        if entry.get("existed") is False:
-            return ABSENT, None
-        text, backup, digest = entry.get("original_content"), entry.get("backup"), _digest(entry.get("original_hash"))
+        text, backup, digest = (
+            entry.get("original_content"),
+            entry.get("backup"),
+            digest_from(entry.get("original_hash")),
+        )
         state: State | None = as_bytes(text) if isinstance(text, str) else None
         if isinstance(backup, str) and state is None:
             name = re.split(r"[\\/]", backup)[-1]
@@ -179,47 +259,7 @@ def _kept(folder: Path, digest: str) -> bytes | None:
         return None
 
 
-def _digest(value: JSON) -> str | None:
-    return value.lower() if isinstance(value, str) and _DIGEST.fullmatch(value) else None
-
-
-class _Snapshots:
-    """The snapshots beside the messages: where each one is, read when its message comes."""
-
-    def __init__(self, source: SourceFile) -> None:
-        self._path: Path | None = source.path.parent / SNAPSHOTS if SNAPSHOTS in source.parts else None
-        self._places: dict[str, list[tuple[int, int]]] = {}
-        self._stream: BinaryIO | None = None
-
-    def __enter__(self) -> _Snapshots:
-        if self._path is not None:
-            with open_source(self._path) as stream:
-                for record in read_records(stream):
-                    uuid = record.value.get("messageId") if record.value is not None else None
-                    if isinstance(uuid, str):
-                        self._places.setdefault(uuid, []).append((record.start, record.stop))
-            self._stream = self._path.open("rb")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._stream is not None:
-            self._stream.close()
-
-    def of(self, uuid: str) -> dict[str, Entry]:
-        """The files of a message's snapshots, what was before from the first and what was after from the last."""
-        files: dict[str, Entry] = {}
-        for start, stop in self._places.get(uuid, ()):
-            assert self._stream is not None
-            self._stream.seek(start)
-            for record in read_records(io.BytesIO(self._stream.read(stop - start))):
-                for path, entry in _files(record.value or {}).items():
-                    first = files.get(path, {})
-                    before = {name: first[name] for name in _BEFORE if name in first}
-                    files[path] = {**entry, **before}
-        return files
-
-
-_BEFORE = ("original_content", "original_hash", "backup", "existed")
+_BEFORE = ("original_content", "original_hash", "backup")
 
 
 def _files(record: dict[str, JSON]) -> dict[str, Entry]:
@@ -232,26 +272,7 @@ def _files(record: dict[str, JSON]) -> dict[str, Entry]:
             if isinstance(entry, dict):
                 words = {word: entry[name] for name, word in names.items() if name in entry}
                 files.setdefault(path, {}).update(words)
-    return _placed(record, files)
-
-
-def _placed(record: dict[str, JSON], files: dict[str, Entry]) -> dict[str, Entry]:
-    """With what clew's own store adds: the folder that paths are relative to, and whether there was a file.
-
-    A record that is open was made before the tool ran, and tells nothing of what it left.
-    """
-    metadata = record.get("metadata")
-    own = metadata.get("clew") if isinstance(metadata, dict) else None
-    root = own.get("root") if isinstance(own, dict) else None
-    if not isinstance(own, dict) or not isinstance(root, str):
-        return files
-    facts = own.get("files")
-    for path, entry in files.items():
-        fact = facts.get(path) if isinstance(facts, dict) else None
-        if isinstance(fact, dict) and isinstance(fact.get("existed"), bool):
-            entry["existed"] = fact["existed"]
-        entry["open"] = own.get("open") is True
-    return {absolute(path, root): entry for path, entry in files.items()}
+    return files
 
 
 _MAPS = ("trackedFiles", "fileBackups")

@@ -1,0 +1,229 @@
+"""The snapshots beside the messages: where each one stands, read when its message comes.
+
+What clew's own store recorded says which folder its paths are relative to, and of each file what was there before a
+tool and behind it, with a copy of both.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from clew.agents.base import SourceFile
+from clew.agents.evidence import ABSENT, Action, State, Whole, absolute
+from clew.agents.sage_agent.locate import BACKUPS, SNAPSHOTS
+from clew.errors import SourceUnreadable
+from clew.io.blobs import digest_in, read_blob
+from clew.io.compress import open_source
+from clew.io.ignoring import ignoring
+from clew.io.records import RawRecord, read_records
+from clew.model.json import JSON
+
+ACTIONS: dict[str, Action] = {"created": "create", "modified": "change", "deleted": "delete"}
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
+_LINK = "it is a link, which is not followed"
+_OTHER_DIGEST = "the copy of it does not have the digest that the record names"
+
+Entry = dict[str, JSON]
+
+
+class Moment(NamedTuple):
+    """A file at one moment."""
+
+    state: State | None
+    """None: what it held cannot be had."""
+    digest: str | None = None
+    """The digest of that nevertheless; "" where there was something, and no more is known."""
+    note: str | None = None
+    """Why it cannot be had."""
+
+
+class Told(NamedTuple):
+    """One file before and behind a tool."""
+
+    action: Action
+    before: Moment
+    after: Moment
+
+
+class Taken(NamedTuple):
+    """One record of clew's own store."""
+
+    root: str
+    files: dict[str, Told]
+    """By absolute path."""
+    time: JSON
+    is_open: bool
+    """Made before a tool ran."""
+    is_late: bool
+    """Made long behind one that was cut off: others may have changed the files too."""
+    ignored: tuple[str, ...] | None
+    """What was left out, where the whole folder was looked at."""
+
+
+class Snapshots:
+    """The snapshots of one session."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self._path: Path | None = source.path.parent / SNAPSHOTS if SNAPSHOTS in source.parts else None
+        self._copies = source.path.parent / BACKUPS
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        self._stream: BinaryIO | None = None
+        self._seen: set[str] = set()
+        self._below: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
+        self.gaps: list[tuple[str | None, str | None]] = []
+        """Where lines cannot be read: the messages of the records before and behind."""
+
+    def __enter__(self) -> Snapshots:
+        if self._path is not None:
+            with open_source(self._path) as stream:
+                self._index(read_records(stream))
+            self._stream = self._path.open("rb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def _index(self, records: Iterator[RawRecord]) -> None:
+        last: str | None = None
+        is_damaged = False
+        for record in records:
+            uuid = record.value.get("messageId") if record.value is not None else None
+            if record.value is None or not isinstance(uuid, str):
+                # What has no line end was never acknowledged: no tool ran behind it, and none before it was over.
+                is_damaged = is_damaged or (bool(record.raw.strip()) and bool(record.end))
+                continue
+            if is_damaged:
+                self.gaps.append((last, uuid))
+            last, is_damaged = uuid, False
+            self._places.setdefault(uuid, []).append((record.start, record.stop))
+            self._seen.update(_plain_files(record.value))
+        if is_damaged:
+            self.gaps.append((last, None))
+
+    def records(self, uuid: str) -> Iterator[dict[str, JSON]]:
+        """The snapshots of a message, in their order."""
+        for start, stop in self._places.get(uuid, ()):
+            assert self._stream is not None
+            self._stream.seek(start)
+            for record in read_records(io.BytesIO(self._stream.read(stop - start))):
+                yield record.value or {}
+
+    def taken(self, uuid: str) -> Iterator[Taken]:
+        """Those of clew's own store."""
+        for record in self.records(uuid):
+            own = own_part(record)
+            if own is not None:
+                ignored = own.get("ignored")
+                yield Taken(
+                    own["root"],
+                    dict(_told(record, own, self._copies)),
+                    record.get("timestamp"),
+                    own.get("open") is True,
+                    own.get("late") is True,
+                    tuple(map(str, ignored)) if isinstance(ignored, list) else None,
+                )
+
+    def below(self, root: str, ignored: tuple[str, ...]) -> frozenset[str]:
+        """The files of a folder that a look at the whole of it sees, as far as any record tells of them."""
+        if (root, ignored) not in self._below:
+            hides, base = ignoring(ignored).hides, root.rstrip("/") + "/"
+            inside = (path for path in self._seen if path.startswith(base))
+            self._below[root, ignored] = frozenset(path for path in inside if not hides(path[len(base) :]))
+        return self._below[root, ignored]
+
+
+def own_part(record: dict[str, JSON]) -> dict[str, JSON] | None:
+    """What clew's own store adds to a snapshot; None where another program wrote it."""
+    metadata = record.get("metadata")
+    own = metadata.get("clew") if isinstance(metadata, dict) else None
+    return own if isinstance(own, dict) and isinstance(own.get("root"), str) else None
+
+
+def digest_from(value: JSON) -> str | None:
+    """A digest that a record names; None where it is none."""
+    return value.lower() if isinstance(value, str) and _DIGEST.fullmatch(value) else None
+
+
+def _maps(record: dict[str, JSON], own: dict[str, JSON]) -> tuple[Entry, Entry, Entry]:
+    snapshot = record.get("snapshot")
+    maps = (snapshot.get("trackedFiles"), snapshot.get("fileBackups")) if isinstance(snapshot, dict) else (None, None)
+    tracked, backups, facts = (one if isinstance(one, dict) else {} for one in (*maps, own.get("files")))
+    return tracked, backups, facts
+
+
+def _names(record: dict[str, JSON], own: dict[str, JSON]) -> Iterator[tuple[str, Entry, Entry, Entry]]:
+    """The files of a record: absolute path, and what each of its three maps says."""
+    maps = _maps(record, own)
+    for name in dict.fromkeys(name for one in maps for name in one):
+        entry, copy, fact = ({**found} if isinstance(found := one.get(name), dict) else {} for one in maps)
+        yield _path(own["root"], name, fact), entry, copy, fact
+
+
+def _path(root: str, name: str, fact: Entry) -> str:
+    """An absolute path, by its bytes where those are no text."""
+    raw = fact.get("raw")
+    if isinstance(raw, str):
+        with suppress(ValueError):
+            name = os.fsdecode(base64.b64decode(raw))
+    return absolute(name if name.startswith("/") else f"{root}/{name}", None)
+
+
+def _plain_files(record: dict[str, JSON]) -> Iterator[str]:
+    """The files of a record that were looked at for what they are: no links, nothing that was refused."""
+    own = own_part(record)
+    for path, _, _, fact in _names(record, own) if own is not None else ():
+        if not fact.keys() & {"missing", "missingAfter", "link", "linkBefore"}:
+            yield path
+
+
+def _told(record: dict[str, JSON], own: dict[str, JSON], copies: Path) -> Iterator[tuple[str, Told]]:
+    for path, entry, copy, fact in _names(record, own):
+        before, after = _before(entry, copy, fact, copies), _after(entry, fact, copies)
+        is_link = "link" in fact or "linkBefore" in fact
+        action = ACTIONS.get(str(entry.get("state")), "change" if is_link else "snapshot")
+        yield path, Told(action, before, after)
+
+
+def _before(entry: Entry, copy: Entry, fact: Entry, copies: Path) -> Moment:
+    if "linkBefore" in fact:
+        return Moment(None, "", _LINK)
+    if fact.get("existed") is False:
+        return Moment(ABSENT)
+    if isinstance(missing := fact.get("missing"), str):
+        return Moment(None, "", missing)
+    digest, backup = digest_from(copy.get("originalHash")), copy.get("backupPath")
+    named = digest_in(re.split(r"[\\/]", backup)[-1]) if isinstance(backup, str) else None
+    if named is None:
+        return Moment(None, digest or "", "no content from before is recorded")
+    if digest is not None and digest != named:
+        return Moment(None, digest, _OTHER_DIGEST)
+    return _kept(copies, named)
+
+
+def _after(entry: Entry, fact: Entry, copies: Path) -> Moment:
+    if "link" in fact:
+        return Moment(None, "", _LINK)
+    state = entry.get("state")
+    if state == "deleted" or (state in ("unchanged", None) and fact.get("existed") is False):
+        return Moment(ABSENT)
+    digest, missing = digest_from(entry.get("contentHash")), fact.get("missingAfter")
+    if isinstance(missing, str) or digest is None:
+        return Moment(None, digest, missing if isinstance(missing, str) else "the record does not hold it")
+    return _kept(copies, digest)
+
+
+def _kept(copies: Path, digest: str) -> Moment:
+    if copies.is_symlink():
+        return Moment(None, digest, "the copies of files lie behind a link, which is not followed")
+    try:
+        return Moment(Whole(read_blob(copies, digest), True), digest)
+    except SourceUnreadable as error:
+        return Moment(None, digest, str(error))

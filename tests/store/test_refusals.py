@@ -1,0 +1,190 @@
+"""What is refused in plain words before anything is written, and what is no reason to refuse anything."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew import Host, Library
+from clew.errors import TargetRefused, UnknownReference, UsageError
+from clew.store import Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, ToolRun, Usage
+from clew.store.doctor import examine
+from clew.store.system import System
+from tests.cli.running import clew, run, state
+from tests.store.support import Quick, lines, log_of
+
+ODD: dict[str, Callable[[Session], object]] = {
+    "negative tokens": lambda s: s.assistant("x", usage=Usage(input_tokens=-1)),
+    "a token and a half": lambda s: s.assistant("x", usage=Usage(output_tokens=1.5)),  # type: ignore[arg-type]
+    "true tokens": lambda s: s.assistant("x", usage=Usage(output_tokens=True)),
+    "a cost that is no number": lambda s: s.assistant("x", usage=Usage(cost_estimate=math.nan)),
+    "a cost without end": lambda s: s.assistant("x", usage=Usage(cost_estimate=math.inf)),
+    "a negative cost": lambda s: s.assistant("x", usage=Usage(cost_estimate=-0.1)),
+    "bytes": lambda s: s.user(b"x"),  # type: ignore[arg-type]
+    "bytes in a block": lambda s: s.user([{"type": "image", "data": b"x"}]),
+    "bytes in a call": lambda s: s.assistant("x", calls=[ToolCall(id="c", name="n", arguments={"a": [b"x"]})]),
+    "no number in a call": lambda s: s.assistant("x", calls=[ToolCall(id="c", name="n", arguments={"a": math.nan})]),
+    "bytes as a result": lambda s: s.results(ToolResult(tool_call_id="c", tool_name="n", content=b"x")),  # type: ignore[arg-type]
+    "no number beside it": lambda s: s.user("x", metadata={"heat": math.inf}),
+    "no number in a draft": lambda s: s.append(
+        Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content=[{"a": math.nan}])))
+    ),
+    "no number in the metadata": lambda s: s.describe(state=math.nan),
+    "a title of bytes": lambda s: s.title(b"x"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("go", ODD.values(), ids=ODD.keys())
+@pytest.mark.parametrize("before", [0, 30])
+def test_what_json_has_no_place_for_is_refused(tmp_path: Path, go: Callable[[Session], object], before: int) -> None:
+    """In the usual way and in the quick one alike."""
+    session = Store(tmp_path, system=Quick()).session("s")
+    for number in range(before):
+        session.user(f"{number}")
+    with pytest.raises(UsageError):
+        go(session)
+    assert session.user("goes on").seq == before + 1
+    session.close()
+    assert len(lines(log_of(tmp_path))) == before + 1
+
+
+def test_what_is_deeper_than_can_be_written_is_refused(tmp_path: Path) -> None:
+    deep: list[Any] = []
+    deep.append(deep)
+    with pytest.raises(UsageError, match="nested too deeply"):
+        ToolCall(id="c", name="n", arguments=deep)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"estimated_tokens": -1},
+        {"usage": {"cost": math.nan}},
+        {"tool_calls": [ToolRun(name="n", args={"a": b"x"}, result="", success=True)]},
+    ],
+)
+def test_the_same_in_a_project(tmp_path: Path, odd: dict[str, Any]) -> None:
+    project = Store(tmp_path, system=Quick()).project("/home/ada")
+    with pytest.raises(UsageError):
+        project.append("user", "x", **odd)
+    assert project.append("user", "x").seq == 1
+
+
+def test_zero_is_a_number_and_absent_is_none(tmp_path: Path) -> None:
+    session = Store(tmp_path, system=Quick()).session("s")
+    session.assistant("x", usage=Usage(input_tokens=0, cost_estimate=0))
+    assert lines(log_of(tmp_path))[0]["usage"] == {"inputTokens": 0, "costEstimate": 0}
+
+
+def test_undo_of_a_session_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    store = Store(tmp_path, system=Quick())
+    store.session("there").user("x")
+    before = (state(tmp_path), sorted(tmp_path.rglob("*")))
+    for go in (store.session("nosuch").undo, store.session("nosuch").redo):
+        with pytest.raises(UnknownReference, match="holds no message"):
+            go()
+    assert (state(tmp_path), sorted(tmp_path.rglob("*"))) == before
+    fresh = Store(tmp_path / "fresh", system=Quick())
+    fresh.project("/home/ada")
+    with pytest.raises(UnknownReference):
+        fresh.session("nosuch").undo()
+    assert not (tmp_path / "fresh").exists()
+
+
+def test_a_workspace_that_is_mistyped_is_refused_and_a_new_file_is_not(tmp_path: Path) -> None:
+    session = Store(tmp_path / "store", system=Quick()).session("s")
+    reply = session.assistant("I make it.")
+    with pytest.raises(UsageError, match="no such folder"):
+        session.watch(reply, root=tmp_path / "wrok")
+    with session.watch(reply, ["new/file.txt"], root=tmp_path):
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "file.txt").write_bytes(b"x")
+    session.undo(root=tmp_path)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_wrong_setting_is_blamed_on_who_gave_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"as it was asked for.*paper") as caught:
+        Store(tmp_path, durability="paper")  # type: ignore[arg-type]
+    assert "config.json" not in str(caught.value)
+    (tmp_path / ".sage").mkdir()
+    (tmp_path / ".sage" / "config.json").write_text('{"clew": {"durability": "paper"}}')
+    with pytest.raises(UsageError, match=r"config\.json.*paper"):
+        Store(tmp_path, durability="disk")
+
+
+def test_a_file_where_a_store_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="is a file, and a store is a folder"):
+            Store(place)
+    ran = run("record", "--store", tmp_path / "file", "--session", "s", input=b'{"role": "user", "content": "x"}\n')
+    assert ran.code == 2 and "is a file, and a store is a folder" in ran.err
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_store_that_may_only_be_read_says_so(tmp_path: Path, number: int) -> None:
+    class Forbidden(System):
+        @staticmethod
+        def open(path: Any, flags: int, mode: int = 0o777) -> int:
+            if flags & os.O_RDWR:
+                raise OSError(number, os.strerror(number), str(path))
+            return os.open(path, flags, mode)
+
+        @staticmethod
+        def mkdir(path: Any, *_: int) -> None:
+            raise OSError(number, os.strerror(number), str(path))
+
+    Store(tmp_path, system=Quick()).session("s").user("x")
+    store = Store(tmp_path, system=Forbidden())
+    for session in (store.session("s"), store.session("new")):
+        with pytest.raises(TargetRefused, match="may only be read, and nothing was written"):
+            session.user("y")
+    with pytest.raises(TargetRefused, match="may only be read"):
+        Store(tmp_path / "new", system=Forbidden()).session("s").user("y")
+    assert len(list(store.get("s").records())) == 1
+
+
+def test_a_session_that_was_not_closed_is_nothing_wrong(tmp_path: Path) -> None:
+    Store(tmp_path, system=Quick()).session("s").close()
+    session = Store(tmp_path, system=Quick()).session("s")
+    for number in range(3):
+        session.user(f"{number}")
+    del session  # as a process that ends without closing it
+    [finding] = examine(tmp_path)
+    assert (finding.problem.code, finding.problem.severity) == ("metadata-behind", "note")
+    ran = clew("doctor", tmp_path)
+    assert ran.code == 0 and "metadata-behind" in ran.out
+    assert clew("doctor", tmp_path, "--fix").code == 0
+    assert list(examine(tmp_path)) == []
+    place = log_of(tmp_path).with_name("metadata.json")
+    place.write_text(place.read_text().replace('"messageCount": 3', '"messageCount": 9'))
+    assert clew("doctor", tmp_path).code == 1
+
+
+def test_sessions_without_token_counts_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    home = tmp_path / "home"
+    with Store(home, system=Quick()).session("s") as session:
+        session.user("hello")
+        session.assistant("hello")
+    assert run("stats", "--home", home).out.split()[-3:] == ["in", "all", "$0.00"]
+    assert run("sync", "--home", home).code == 0
+    assert run("stats", "--home", home).out.splitlines()[-1].split()[2] == "1"
+
+
+def test_usage_is_counted_once_for_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Store(tmp_path, system=Quick()).session("s")
+    session.user("x")
+    session.assistant("y", usage=Usage(input_tokens=5))
+    [found] = Library(Host.at(tmp_path)).sources()
+    assert found.usage.input_tokens == 5 and found.usage is found.usage
+    session.assistant("z", usage=Usage(input_tokens=7))
+    found.forget()
+    assert found.usage.input_tokens == 12
