@@ -277,6 +277,26 @@ SESSIONS: dict[str, Make] = {
 SESSIONS |= redaction_sessions.SESSIONS
 
 
+def _in_records(make: Make, length: int = 5000) -> Make:
+    """A text in pieces, each in a record of its own."""
+
+    def records(chance: random.Random, size: int) -> str:
+        text = make(chance, size)
+        pieces = (text[place : place + length] for place in range(0, len(text), length))
+        return "".join(json.dumps({"text": piece}) + "\n" for piece in pieces)
+
+    return records
+
+
+SESSIONS |= {
+    f"{name}, in records": _in_records(TEXTS[name])
+    for name in (
+        "nearly_assigned", "nearly_addresses", "nearly_surrounded", "everything", "everything_apart", "keys", "encoded",
+        "escaped", "percent", "letters", "names", "surroundings",
+    )
+}  # fmt: skip
+
+
 class Speed(NamedTuple):
     """How fast one input goes by, in MB per second of processor time, and the floor beside it."""
 

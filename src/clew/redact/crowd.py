@@ -1,100 +1,90 @@
 """Records that hold so many signs that they are not looked at: every text of them that may be a secret is hidden.
 
 Ids, hashes, times, signatures and the words that a format is made of stay, and so do short names: what is left still
-parses, with as many members in the same order. All records are gone through as one text: a step in Python for each
-would cost more than the hiding.
+parses, with as many members in the same order. All records are gone through as one text, and one expression tells what
+stays: a step in Python for each text would cost more than the hiding.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from itertools import count
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from itertools import chain, count
 
-from clew.redact.leaves import is_count
-from clew.redact.untouched import is_left, is_uuid, told_by
+from clew.redact.untouched import ID, ID_ENDINGS, NAMES_SECRET, SEALED, SEALED_KEYS, TIME, TIME_ENDINGS, UUID
 
-_NAME = rb"[A-Za-z_$][A-Za-z_$-]{0,30}[0-9]{0,2}"
-_STRING = rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
-_COLON = rb"[ \t\r]*+:[ \t\r]*+"
-_LITERAL = rb"(?:true|false|null|-?[0-9]{1,11}(?:\.[0-9]++)?(?:[eE][+-]?[0-9]{1,3})?)(?![^\s{}\[\],:\"])"
-_PIECE = re.compile(
-    rb"(?=\S)(?:"
-    # A line that is no JSON.
-    rb"^([^{\[\s][^\n]*+)"
-    rb'|("' + _NAME + rb'"' + _COLON + rb")?(?:"
-    rb'("(?:[a-z][a-z_/-]{0,23}|[^"\\\n]{0,5})"(?![ \t\r]*+:))'
-    rb"|(" + _STRING + rb"(?![ \t\r]*+:)|(?!" + _LITERAL + rb")[^\s\"{}\[\],:]++)"
-    rb"|(" + _STRING + _COLON + rb')|("[^\n]*+))?)'
-    rb"((?>[ \t\r{}\[\],:]++|" + _LITERAL + rb")*+)",
-    re.MULTILINE,
+_SPACE = r"[ \t\r]*+"
+_COLON = rf"{_SPACE}:{_SPACE}"
+_NAME = r"[A-Za-z_$][A-Za-z_$-]{0,30}+[0-9]{0,2}+"
+_STRING = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+_END = r"(?=\s*+[,}\]])"
+_LITERAL = rf"(?:-?[0-9]{{1,11}}+(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]{{1,3}}+)?+|true|false|null){_END}"
+# A word of a format, or a text too short to be a secret.
+_WORD = r'"(?:[^"\\\n]{0,5}+"|[a-z][a-z_/-]{0,23}+")'
+_BARE = r'[^\s"{}\[\],:]++'
+
+
+def _either_case(words: str) -> str:
+    return re.sub("[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", words)
+
+
+def _one_of(words: Iterable[str]) -> str:
+    """Any of some expressions; those with the same first letter are tried together."""
+    behind: dict[str, list[str]] = {}
+    for word in words:
+        behind.setdefault(word[0], []).append(word[1:])
+    return "|".join(_either_case(f"{first}(?:{'|'.join(rests)})") for first, rests in behind.items())
+
+
+def _ends(endings: Iterable[str]) -> str:
+    """Behind a name that ends in one of some ways."""
+    return "(?:" + "|".join(f'(?<={ending}")' for ending in endings) + ")"
+
+
+_SECRET = rf"[A-Za-z_$-]{{0,30}}?(?:{_one_of(word.replace('$', chr(34)) for word in NAMES_SECRET)})"
+_IS_ID = _ends(f'["_a-z0-9]{ending}' for ending in ID_ENDINGS)
+_IS_TIME = _ends(TIME_ENDINGS)
+_IDS = rf'(?:"(?:{ID})"|[0-9]{{12,20}}+{_END})'
+_TIMES = rf'(?:"(?:{TIME})"|[0-9]{{13}}{_END})'
+_SEALED = rf'"{SEALED}"'
+_PROMISING = f"(?:{_WORD}|{_TIMES}|{_IDS}|{_SEALED})"
+# A member: its name, and the value too if that stays, which the name may have to say.
+_MEMBER = (
+    rf'(?={_NAME}"{_SPACE}:)(?:'
+    rf'{_NAME}"{_COLON}(?:"[^"\\\n]{{0,2}}+"|(?!{_PROMISING}))'
+    rf'|(?={_NAME}"{_COLON}{_WORD})(?!{_SECRET}){_NAME}"{_COLON}{_WORD}'
+    rf'|{_NAME}"{_COLON}(?={_WORD})'
+    rf'|(?={_NAME}"{_IS_ID})(?:{_NAME}"{_COLON}"{UUID}"|(?!{_SECRET}){_NAME}"{_COLON}{_IDS})'
+    rf'|(?={_NAME}"{_IS_TIME})(?!{_SECRET}){_NAME}"{_COLON}{_TIMES}'
+    rf'|(?:{"|".join(sorted(SEALED_KEYS))})"{_COLON}{_SEALED}'
+    rf'|{_NAME}"{_COLON})'
 )
-_MOST_NAMES = 4096
-_MILLISECONDS = 13
-
-
-class _Told(NamedTuple):
-    """What the name before a text says."""
-
-    name: str
-    hides: bool
-    """Even a short word under it is hidden."""
-    keeps: bool
-    """An id, a time or a signature under it may stay."""
-
-
-class _Names(dict[bytes, _Told]):
-    """What names say, by how they stand in a record; of more than so many, nothing good."""
-
-    def __missing__(self, opening: bytes) -> _Told:
-        name = opening[1 : opening.index(b'"', 1)].decode()
-        if len(self) >= _MOST_NAMES:
-            return _Told(name, True, False)
-        told = told_by(name)
-        keeps = told.holds_id or told.is_sealed or told.holds_time or is_count(name)
-        self[opening] = _Told(name, told.names_secret, keeps)
-        return self[opening]
+# What stays, piece by piece.
+_CALM = (
+    rf"[\[,{{]++\s*+(?:{_WORD}(?!{_SPACE}:)|{_LITERAL})?+",
+    r"[}\]: \t\r\f\v]++",
+    rf'"(?:{_MEMBER}|[^"\\\n]{{0,5}}+"{_COLON})',
+    rf"(?<!\n){_LITERAL}",
+    r"\n(?:[^\n]{1,5}+(?=\n))?+",
+)
+# What does not: a text or a key, one without an end, a line that is no JSON, and what has no quotes.
+_HIDDEN = (_STRING, r'"[^\n]*+', r"(?<=\n)[^{}\[\]\s:][^\n]*+", rf"{_BARE}(?:[ \t]++{_BARE})*+")
+_STEP = re.compile(rf"((?:{'|'.join(_CALM)})*+)(?:{'|'.join(_HIDDEN)})".encode())
+# The expression sees a line end before the first line, and something to hide behind the last.
+_FIRST, _LAST = b"\n", b"\n{\1"
 
 
 def hider(marker: bytes) -> Callable[[bytes], bytes]:
     """A function from lines of JSON text to the same with a marker for every text that may hold something."""
-    quoted, numbers, names = b'"' + marker + b'"', count(1), _Names()
+    quoted, numbers = b'"' + marker + b'"', count(1)
+    key = re.compile(re.escape(quoted) + rb"(?=[ \t\r]*+:)")
 
     def hide(lines: bytes) -> bytes:
-        pieces = _PIECE.split(lines)
-        out: list[bytes] = []
-        for between, line, opening, word, text, key, broken, calm in zip(
-            *(pieces[at:-1:8] for at in range(8)), strict=True
-        ):
-            if opening is not None:
-                between += opening
-            if text is not None:
-                told = names[opening] if opening is not None else None
-                shown = text if told is not None and told.keeps and _stays(told, text) else quoted
-            elif word is not None:
-                shown = quoted if opening is not None and len(word) > 2 and names[opening].hides else word
-            elif key is not None:  # members must differ
-                shown = b'"%b.%d":' % (marker, next(numbers))
-            else:
-                shown = marker if line is not None else quoted if broken is not None else b""
-            out += (between, shown, calm)
-        return b"".join([*out, pieces[-1]])
+        text = quoted.join(_STEP.findall(_FIRST + lines + _LAST))[len(_FIRST) : 1 - len(_LAST)]
+        first, *rest = key.split(text)
+        if not rest:
+            return text
+        names = map((b'"' + marker.replace(b"%", b"%%") + b'.%d"').__mod__, numbers)  # members must differ
+        return first + b"".join(chain.from_iterable(zip(names, rest, strict=False)))
 
     return hide
-
-
-def _stays(told: _Told, literal: bytes) -> bool:
-    """An id, a hash, a time, a signature, a count."""
-    if literal[:1] != b'"':
-        return literal.isdigit() and _is_number(told.name, literal.decode())
-    text = literal[1:-1].decode("utf-8", "replace")
-    known = told_by(told.name)
-    if known.names_secret and not known.is_sealed:
-        return known.holds_id and is_uuid(text)
-    return is_left(told.name, text)
-
-
-def _is_number(name: str, digits: str) -> bool:
-    """A count, an id, or milliseconds."""
-    return is_count(name) or is_left(name, digits) or (told_by(name).holds_time and len(digits) == _MILLISECONDS)

@@ -27,11 +27,12 @@ _WHOLE = re.compile(
     r"|pfx|p12|jks|keystore))$"
 )
 
+# Repeated without a limit: counting would need a state for every length.
 SIGNS = (
-    r"(?:\.env(?:rc|\.[\w.-]{1,40})?|\.dev\.vars|\.flaskenv|(?i:credentials|credentials?[\w.-]{0,60}\.[a-z]{2,10}"
-    r"|secrets?[\w.-]{0,60}\.[a-z]{2,10}|\.pypirc|\.npmrc|\.s3cfg|\.my\.cnf|\.boto|\.pgpass|\.htpasswd|[._]netrc|\.tfvars"
-    r"|vault[\w-]{0,40}\.ya?ml|service[_-]?account[\w.-]{0,60}\.json|(?:auth|token|oauth_creds)\.json"
-    r"|\.docker[\\/]{1,8}config\.json)|\.ssh[\\/]{1,8}(?:id_[\w-]{1,40}|identity)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?"
+    r"(?:\.env(?:rc|\.[\w.-]*)?|\.dev\.vars|\.flaskenv|(?i:credentials|credentials?[\w.-]*\.[a-z]{2,10}"
+    r"|secrets?[\w.-]*\.[a-z]{2,10}|\.pypirc|\.npmrc|\.s3cfg|\.my\.cnf|\.boto|\.pgpass|\.htpasswd|[._]netrc|\.tfvars"
+    r"|vault[\w-]*\.ya?ml|service[_-]?account[\w.-]*\.json|(?:auth|token|oauth_creds)\.json"
+    r"|\.docker[\\/]{1,8}config\.json)|\.ssh[\\/]{1,8}(?:id_[\w-]*|identity)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?"
     r"|[\w.-]\.(?:pem|key|p8|ppk|pfx|p12|jks|keystore))(?:[\s\"'<>()=,;|&\\`]|$)",
 )
 """The names of all these files, as they end in a text."""

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
-_LITERAL = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\w.+-])\d{12,19}(?![\w.+-])', re.DOTALL)
+_LITERAL = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+"|(?<![\w.+-])\d{12,19}+(?![\w.+-]))', re.DOTALL)
+_LENIENT = json.JSONDecoder(strict=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MISSING = object()
 """What `read` gives for text that is no JSON."""
@@ -38,13 +39,19 @@ def _members(pairs: list[tuple[str, JSON]]) -> JSON:
 
 def splice(text: str, changes: Mapping[str, str]) -> str:
     """The JSON text with some of its strings replaced, and numbers of the same digits."""
-
-    def replaced(match: re.Match[str]) -> str:
-        literal = match.group()
+    pieces = _LITERAL.split(text)
+    # Most literals are spelled as they are, and not replaced.
+    some = [
+        at
+        for at, literal in enumerate(pieces[1::2])
+        if literal[1:-1] in changes or "\\" in literal or literal in changes
+    ]
+    for at in some:
+        literal = pieces[2 * at + 1]
         new = changes.get(_content(literal))
-        return literal if new is None else _spell(new, literal)
-
-    return _LITERAL.sub(replaced, text)
+        if new is not None:
+            pieces[2 * at + 1] = _spell(new, literal)
+    return "".join(pieces) if some else text
 
 
 def _content(literal: str) -> str:
@@ -54,7 +61,7 @@ def _content(literal: str) -> str:
     if "\\" not in literal:
         return literal[1:-1]
     try:
-        return str(json.loads(literal, strict=False))
+        return str(_LENIENT.decode(literal))
     except ValueError:
         return literal[1:-1]
 

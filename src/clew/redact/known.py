@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from urllib.parse import quote, quote_plus
 
 from clew.redact.flat import to_bytes
+from clew.redact.further import Further, find_escape, find_hex
 from clew.redact.searching import Find, Fuel, Hit, crowd_at, each, finder
 
 # Shorter values stand in texts by chance.
@@ -18,17 +19,17 @@ SHORTEST = 8
 _PLAIN = re.compile(rb"[A-Za-z0-9_.-]+")
 
 
-# So many values are found in every spelling; further ones only as they are, where a word begins.
+# So many values are searched for in every spelling; further ones by a word of theirs, and in what holds them encoded.
 MOST_SPELLED = 500
-_ANCHOR = 6
+# So long a part of a spelling is searched for, and of one with escapes, which are all alike; so many in one search.
+_ANCHOR, _ESCAPED, _LOT = 6, 24, 500
 # What comparing a spelling costs, in bytes of text; how often that may be done; what finding its part costs.
-_PRICE, _SAVED, _USUAL = 8, 50_000, 20
+_PRICE, _SAVED, _USUAL = 8, 10_000, 20
 _HEX_LENGTH, _HEX = 2 * SHORTEST, re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _LONGEST_WORD = 256
 _BEFORE, _REST = re.compile(rb"[\s\"'\\\0]"), re.compile(rb"[^\s\"'\\\0]*")
 # Nobody escapes a longer text letter by letter.
 _LONGEST_ESCAPED = 512
-_WORD = re.compile(rb"[A-Za-z0-9_]{4,}")
 
 
 class Known:
@@ -36,8 +37,7 @@ class Known:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._layers: list[_Layer] = []
-        self._words: dict[bytes, dict[tuple[int, int], set[bytes]]] = {}
-        """By the first word: where it stands in the value, how long that is, and all values for which that is so."""
+        self._further = Further()
         self._count = 0
         self.add(values)
 
@@ -52,33 +52,32 @@ class Known:
             while self._layers and len(self._layers[-1].forms) <= 2 * len(forms):
                 forms |= self._layers.pop().forms
             self._layers.append(_Layer(forms))
-        for form in map(to_bytes, kept[free:]):
-            if word := _WORD.search(form):
-                self._words.setdefault(word[0], {}).setdefault((word.start(), len(form)), set()).add(form)
+        for value in kept[free:]:
+            self._further.add(_in_own_letters(value))
 
     def __bool__(self) -> bool:
         return self._count > 0
 
+    @property
+    def is_slow(self) -> bool:
+        """There are so many values that a text is better searched once than sifted before."""
+        return bool(self._further)
+
     def hits(self, text: bytes) -> list[Hit]:
-        """Where the values stand in some bytes."""
-        return [Hit(start, end, "known_value", 0.9) for find in self.finds for start, end in each(find, text)]
+        """Where the values stand in some bytes; crowds of what may be values count as such."""
+        return [Hit(start, end, "known_value", 0.9) for find in self._finds(True) for start, end in each(find, text)]
 
     @property
     def finds(self) -> list[Find]:
-        """Finders for all that is known."""
-        return [
-            *[part.find for layer in self._layers for part in layer.parts],
-            *([self._find_word] if self._words else []),
-        ]
+        """Finders of the places where something known may stand."""
+        return self._finds(False)
 
-    def _find_word(self, text: bytes, start: int, end: int) -> tuple[int, int]:
-        """The first place of a value that is found as it is, where a word begins; (-1, -1) if there is none."""
-        for word in _WORD.finditer(text, start, end):
-            for (before, length), forms in self._words.get(word[0], {}).items():
-                first = word.start() - before
-                if first >= 0 and text[first : first + length] in forms:
-                    return first, first + length
-        return -1, -1
+    def _finds(self, whole: bool) -> list[Find]:
+        parts = [part for layer in self._layers for part in layer.parts]
+        finds: list[Find] = [part.find if whole else part.place for part in parts]
+        if self._further:
+            finds.append(self._further.find)
+        return finds
 
 
 class _Layer:
@@ -86,35 +85,35 @@ class _Layer:
 
     def __init__(self, forms: set[bytes]) -> None:
         self.forms = forms
-        escaped = {form for form in forms if form.startswith(b"\\u00")}
+        escaped = {form for form in forms if b"\\u00" in form}
         digits = {form for form in forms - escaped if len(form) >= _HEX_LENGTH and _HEX.fullmatch(form)}
-        parts = (escaped, _has_escape), (digits, _has_hex), (forms - escaped - digits, None)
-        self.parts = [_Spelled(some, may_hold) for some, may_hold in parts if some]
+        parts = (escaped, find_escape), (digits, find_hex), (forms - escaped - digits, None)
+        self.parts = [_Spelled(lot, may_hold) for some, may_hold in parts for lot in _lots(some)]
 
 
-def _has_escape(text: bytes, start: int, end: int) -> bool:
-    return text.find(b"\\u00", start, end) >= 0
-
-
-def _has_hex(text: bytes, start: int, end: int) -> bool:
-    return _find_hex()(text, start, end)[0] >= 0
-
-
-@lru_cache(maxsize=1)
-def _find_hex() -> Find:
-    return finder([f"[0-9a-f]{{{_HEX_LENGTH}}}", f"[0-9A-F]{{{_HEX_LENGTH}}}"])
+def _lots(forms: set[bytes]) -> Iterator[dict[bytes, list[tuple[int, bytes]]]]:
+    """Spellings by the part that is searched for, in lots: an automaton for a few is built sooner than for all."""
+    around: dict[bytes, list[tuple[int, bytes]]] = {}
+    for form in forms:
+        size = min(len(form), _ESCAPED if b"\\u00" in form or b"%" in form else _ANCHOR)
+        place = _anchor(form, size)
+        around.setdefault(form[place : place + size], []).append((place, form))
+    parts = sorted(around)
+    for start in range(0, len(parts), _LOT):
+        yield {part: around[part] for part in parts[start : start + _LOT]}
 
 
 class _Spelled:
     """Spellings, found by a short part of each. Where such parts crowd, all of the crowd is taken for values."""
 
-    def __init__(self, forms: set[bytes], may_hold: Callable[[bytes, int, int], bool] | None = None) -> None:
+    def __init__(
+        self,
+        around: dict[bytes, list[tuple[int, bytes]]],
+        may_hold: Find | None = None,
+    ) -> None:
         self._may_hold = may_hold
-        self._around: dict[bytes, list[tuple[int, bytes]]] = {}
+        self._around = around
         """By the part that is searched for: where it stands in a spelling, and the spelling."""
-        for form in forms:
-            place = _anchor(form)
-            self._around.setdefault(form[place : place + _ANCHOR], []).append((place, form))
         self._fuel = Fuel(_PRICE, _SAVED)
 
     @cached_property
@@ -122,8 +121,16 @@ class _Spelled:
         return finder(map(_escape, sorted(self._around)))
 
     def find(self, text: bytes, start: int, end: int) -> tuple[int, int]:
-        """The first place of one of the spellings; (-1, -1) if there is none."""
-        if self._may_hold is not None and not self._may_hold(text, start, end):
+        """The first place of one of the spellings, or of a crowd of parts of them; (-1, -1) if there is none."""
+        first, last = self.place(text, start, end)
+        if first >= 0 and self._fuel.left <= 0:
+            begin, stop = _word_around(text, first, last, start)
+            return begin, max(stop, crowd_at(self._find, text, first, last).end)
+        return first, last
+
+    def place(self, text: bytes, start: int, end: int) -> tuple[int, int]:
+        """The first place of one of the spellings; where comparing cannot be paid for, of a part of one."""
+        if self._may_hold is not None and self._may_hold(text, start, end)[0] < 0:
             return -1, -1
         while True:
             first, last = self._find(text, start, end)
@@ -131,8 +138,7 @@ class _Spelled:
             if first < 0:
                 return -1, -1
             if self._fuel.left <= 0:
-                begin, stop = _word_around(text, first, last, start)
-                return begin, max(stop, crowd_at(self._find, text, first, last).end)
+                return first, last
             forms = self._around[text[first:last]]
             self._fuel.spend(_USUAL + len(forms))
             span = _longest(forms, text, first)
@@ -149,17 +155,18 @@ def _word_around(text: bytes, first: int, last: int, least: int) -> tuple[int, i
 
 def _longest(forms: list[tuple[int, bytes]], text: bytes, place: int) -> tuple[int, int] | None:
     """The longest of some spellings that stands around a place."""
-    spans = [(place - at, place - at + len(form)) for at, form in forms if text.startswith(form, max(0, place - at))]
+    fitting = [(at, form) for at, form in forms if at <= place and text.startswith(form, place - at)]
+    spans = [(place - at, place - at + len(form)) for at, form in fitting]
     return max(spans, key=lambda span: span[1] - span[0], default=None)
 
 
-def _anchor(form: bytes) -> int:
+def _anchor(form: bytes, size: int) -> int:
     """Where a spelling is least like a word: the part that is searched for must be rare in texts."""
-    last = len(form) - _ANCHOR
+    last = len(form) - size
     places = (last // 2, 0, last)
     rare = 0, 0
     for number, place in enumerate(places):
-        count = len(form[place : place + _ANCHOR].translate(None, _COMMON))
+        count = len(form[place : place + size].translate(None, _COMMON))
         if count >= _RARE:
             return place
         rare = max(rare, (count, -number))
@@ -174,15 +181,23 @@ _COMMON = b"abcdefghijklmnopqrstuvwxyz \\"
 def spellings_of(value: str) -> set[bytes]:
     """The forms in which a value travels: plain, in JSON of two depths, in addresses, base64, hex, \\u escapes."""
     raw = to_bytes(value)
-    is_plain = _PLAIN.fullmatch(raw) is not None
-    forms = {raw, *(_in_escapes(value) if is_plain else _in_json(value))}
-    if not is_plain and len(value) <= _LONGEST_ESCAPED and value.isprintable():
-        plain = value.encode("utf-8", "replace")
-        forms |= {quote(plain, safe="").encode(), quote_plus(plain).encode(), quote(plain).encode()}
-        forms |= {form.lower() for form in forms if b"%" in form}
+    forms = _in_own_letters(value) | _in_escapes(value)
     if len(raw) >= SHORTEST:
         forms |= {raw.hex().encode(), raw.hex().upper().encode(), *_in_base64(raw)}
     return {form for form in forms if len(form) >= SHORTEST}
+
+
+def _in_own_letters(value: str) -> set[bytes]:
+    """Those in which its letters are still seen: plain, in JSON, in addresses."""
+    raw = to_bytes(value)
+    if _PLAIN.fullmatch(raw) is not None:
+        return {raw}
+    forms = {raw, *_in_json(value)}
+    if len(value) <= _LONGEST_ESCAPED and value.isprintable():
+        plain = value.encode("utf-8", "replace")
+        forms |= {quote(plain, safe="").encode(), quote_plus(plain).encode(), quote(plain).encode()}
+        forms |= {form.lower() for form in forms if b"%" in form}
+    return forms
 
 
 def _in_json(value: str) -> set[bytes]:
@@ -190,7 +205,7 @@ def _in_json(value: str) -> set[bytes]:
     twice = json.dumps(once)[1:-1]
     kept = json.dumps(value, ensure_ascii=False)[1:-1]
     slashes = kept.replace("/", "\\/")
-    return {*map(to_bytes, (once, twice, kept, slashes)), *_in_escapes(value)}
+    return set(map(to_bytes, (once, twice, kept, slashes)))
 
 
 def _in_escapes(value: str) -> set[bytes]:

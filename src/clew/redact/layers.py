@@ -14,7 +14,8 @@ from clew.redact.values import is_printable, unbase64
 
 Look = Callable[[bytes], list[Hit]]
 
-_ESCAPE = re.compile(rb"(\\+u00[2-7][0-9A-Fa-f]|%[2-7][0-9A-Fa-f]|\\/)")
+# Each choice begins with a letter of its own, which is quick to search for; a run of backslashes is read once.
+_ESCAPE = re.compile(rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%[2-7][0-9A-Fa-f])")
 _AROUND = 1024
 SIGNS = (r"\\u00[2-7][0-9A-Fa-f]", r"\\/", r"%(?:3[DdAa]|2[Bb6]|22|40|7[Bb])")
 _WORDS = (

@@ -29,8 +29,8 @@ _EDGE = 4096
 """So much of two neighbouring blocks is looked at together."""
 _MOST_CALLS = 10_000
 _MANY, _MANY_MEMBERS = 8, 512
-# What reading a text as JSON costs, in texts that are met.
-_READ = 4
+# What reading a text as JSON costs, in texts that are met; what looking at a number costs besides.
+_READ, _NUMBER = 4, 1
 # What JSON begins with.
 _NESTED = re.compile(r'\{\s*["}]|\[\s*["\]\[{\d\-tfnNI]|"')
 
@@ -149,6 +149,7 @@ class Leaves:
         digits = str(number)
         if len(digits) <= MOST_DIGITS and not is_count(key) and not is_left(key, digits):
             self._into.found.append(Leaf(digits, f'"{key}": ' if key else ""))
+            self._tried += _NUMBER
 
     def _text(self, text: str, key: str, path: str | None) -> None:
         told = told_by(key)

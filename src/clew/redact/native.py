@@ -15,7 +15,7 @@ from clew.io.records import MAX_LINE, read_chunks
 from clew.model.json import JSON
 from clew.redact.grouping import stretches
 from clew.redact.jsontext import MISSING, read
-from clew.redact.stamping import BEGINNING, stamped
+from clew.redact.stamping import BEGINNING, stamped, stamper
 from clew.redact.tree import Redactor
 
 Open = Callable[[], BinaryIO]
@@ -67,8 +67,9 @@ def _stamped(raw: bytes, masked: bytes, stamp: dict[str, JSON], apart: bool) -> 
         return masked
     if not apart:
         return stamped(masked, stamp)
+    put = stamper(stamp)
     lines = zip_longest(BytesIO(raw), BytesIO(masked), fillvalue=b"")
-    return b"".join(new if old == new else stamped(new, stamp) for old, new in lines)
+    return b"".join([new if old == new else put(new) for old, new in lines])
 
 
 def _without_origins(text: bytes) -> bytes:

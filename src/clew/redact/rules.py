@@ -242,15 +242,21 @@ def _rests(hit: Hit, markers: list[tuple[int, int]], ends: list[int]) -> list[Hi
 
 def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
     """Sorted, and joined where they overlap; the surest names the whole."""
-    found.sort(key=lambda pair: (pair[0].start, -pair[0].end))
+    found.sort(key=lambda pair: (pair[0][0], -pair[0][1]))
     merged: list[tuple[Hit, str]] = []
-    for hit, kind in found:
-        if not merged or hit.start >= merged[-1][0].end:
-            merged.append((hit, kind))
+    stop = 0
+    for pair in found:
+        hit, kind = pair
+        if not merged or hit[0] >= stop:
+            merged.append(pair)
+            stop = hit[1]
             continue
         last, last_kind = merged[-1]
-        best, best_kind = (last, last_kind) if last.confidence >= hit.confidence else (hit, kind)
-        merged[-1] = (Hit(last.start, max(last.end, hit.end), best.rule, best.confidence), best_kind)
+        is_surer = hit[3] > last[3]
+        if is_surer or hit[1] > stop:
+            stop = max(stop, hit[1])
+            best = hit if is_surer else last
+            merged[-1] = (Hit(last.start, stop, best.rule, best.confidence), kind if is_surer else last_kind)
     return merged
 
 

@@ -50,13 +50,15 @@ class Sieve:
     @cached_property
     def _finds(self) -> list[Find]:
         groups = {
-            "secret": [self._engine.context_signs, files.SIGNS],
+            "secret": [self._engine.context_signs],
             "pii": pii.GROUPS,
         }
         found = [finder(map(_wide, group)) for kind in groups if kind in self._kinds for group in groups[kind]]
+        others = [*layers.SIGNS, *_STRUCTURE]
         if "secret" in self._kinds:
             found += self._engine.find_addresses
-        return [*found, finder([*layers.SIGNS, *_STRUCTURE]), finder(_SEAM), finder([_ORIGIN])]
+            others = [*others, *map(_wide, files.SIGNS)]
+        return [*found, finder(others), finder(_SEAM), finder([_ORIGIN])]
 
     @cached_property
     def _find_token(self) -> Find:
@@ -80,6 +82,14 @@ class Sieve:
             fuel.earn(len(text))
             signed = sorted(rest.touched(self._find_token))
             rest.held.update(self._with_token(text, signed, fuel))
+        return sorted(rest.held)
+
+    def lines_again(self, text: bytes, spans: list[Span], known: Known | None, *, cut: bool) -> list[Span]:
+        """The same where it was told before, for what has become known since."""
+        rest = _Rest(text)
+        rest.hold(spans)
+        for find in _since(known, cut):
+            rest.hold(rest.touched(find))
         return sorted(rest.held)
 
     def _is_held(self, record: bytes, fuel: Fuel, known: Known | None, cut: bool) -> bool:
@@ -107,7 +117,7 @@ class Sieve:
     def _all_finds(self, known: Known | None, cut: bool) -> list[Find]:
         if not self._kinds:
             return []
-        return [*self._finds, *(known.finds if known else []), *([_find_cut()] if cut else [])]
+        return [*self._finds, *_since(known, cut)]
 
     def _sifted(self, text: bytes, known: Known | None, cut: bool) -> _Rest:
         """Lines, those held back that show a sign of anything but tokens."""
@@ -128,6 +138,11 @@ class Sieve:
     def names_machine(self, text: bytes) -> bool:
         """True where something may name the person's machine."""
         return "path" in self._kinds and any(find(text, 0, len(text))[0] >= 0 for find in find_places())
+
+
+def _since(known: Known | None, cut: bool) -> list[Find]:
+    """Finders for what is not told by rules: known values, and titles that may hold a part of one."""
+    return [*(known.finds if known else []), *([_find_cut()] if cut else [])]
 
 
 def touched_by(finds: Iterable[Find], text: bytes) -> set[Span]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 
 from clew.errors import InvalidDocument
@@ -22,19 +23,29 @@ def stamp_of(extensions: dict[str, JSON]) -> JSON:
 
 def stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
     """The text of a document with the stamp in its extensions; any other text as it is."""
-    if not text.startswith(BEGINNING):
-        return text
-    try:
-        if b"extensions" not in text and b"\\u" not in text and type(loads(text)) is dict:
-            return _with_member(text, stamp)
-        return _stamped(text, stamp)
-    except NOT_JSON:
-        return text
-    except InvalidDocument:
-        return text
+    return stamper(stamp)(text)
 
 
-def _stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
+def stamper(stamp: dict[str, JSON]) -> Callable[[bytes], bytes]:
+    """The same for many texts."""
+    member = b',"extensions":' + dumps({OWN: {"redacted": stamp}})
+
+    def put(text: bytes) -> bytes:
+        if not text.startswith(BEGINNING):
+            return text
+        try:
+            if b"extensions" not in text and b"\\u" not in text and type(loads(text)) is dict:
+                return _with_member(text, member)
+            return _stamped(text, stamp, member)
+        except NOT_JSON:
+            return text
+        except InvalidDocument:
+            return text
+
+    return put
+
+
+def _stamped(text: bytes, stamp: dict[str, JSON], member: bytes) -> bytes:
     scanner = Scanner(BytesIO(text))
     for key in scanner.members():
         scanner.key_done()
@@ -47,9 +58,9 @@ def _stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
                 return text[:start] + dumps({**own, OWN: {**masked, "redacted": stamp}}) + text[scanner.offset :]
             return text[: start + 1] + new + (b"," if own else b"") + text[start + 1 :]
         scanner.skip()
-    return _with_member(text, stamp)
+    return _with_member(text, member)
 
 
-def _with_member(text: bytes, stamp: dict[str, JSON]) -> bytes:
+def _with_member(text: bytes, member: bytes) -> bytes:
     end = text.rindex(b"}")
-    return text[:end] + b',"extensions":' + dumps({OWN: {"redacted": stamp}}) + text[end:]
+    return text[:end] + member + text[end:]

@@ -7,31 +7,33 @@ of it, then ask for each part again. Whoever cannot (a store that is appended to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from hashlib import blake2b
+from hashlib import sha256
 from io import BytesIO
 from itertools import accumulate
 from threading import Lock
 
-from clew.io.codec import dumps
+from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file
 from clew.redact.crowd import hider
 from clew.redact.finding import Finding
 from clew.redact.grouping import batches, line_around
 from clew.redact.jsontext import MISSING, read, splice
+from clew.redact.known import MOST_SPELLED
 from clew.redact.leaves import Collected
 from clew.redact.looking import Looker, Seen, Setting, Spans
 from clew.redact.placing import Placing
 from clew.redact.rebuilding import rebuilt
 from clew.redact.rules import CROWDED
 from clew.redact.searching import Fuel
-from clew.redact.sieve import Span, call_places, names_file, touched_by
+from clew.redact.sieve import Sieve, Span, call_places, names_file, touched_by
 
 __all__ = ["Redactor", "Setting"]
-# What reading costs, in bytes of text: a record, so many of its quotes, commas and brackets, so many of its texts.
-_PRICE, _SAVED, _RECORD, _ELEMENTS, _LEAVES = 256, 2000, 3, 48, 2
+# What reading costs, in bytes of text: a record, so many of its bytes, of its quotes, commas and brackets, and of its
+# texts; each value that is found; so many looks.
+_PRICE, _SAVED, _RECORD, _BYTES, _ELEMENTS, _LEAVES, _FOUND, _LOOKS = 320, 2000, 2, 1024, 48, 4, 3, 6
 # A file that is one document may cost half a second more: to hide all of it for one secret would be worse.
 _ONE_DOCUMENT = 10_000 * _PRICE
 _STRUCTURE = b'",[{'
@@ -41,6 +43,11 @@ _LONG = 1 << 14
 _SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
 # So much of what was read is kept until it is masked.
 _MOST_SEEN = 24 << 20
+_MOST_TOLD = 100_000
+# What it costs to search for one more value than is usual, wherever it may stand.
+_VALUE = 15
+# What is found in so many texts, or in so many times so many bytes, is paid for before more records are read.
+_LOT, _LOT_BYTES = 512, 128
 
 
 class Redactor(Looker):
@@ -51,6 +58,9 @@ class Redactor(Looker):
         self._leaves.sift = self._sifted
         self._seen: dict[bytes, Seen] = {}
         self._seen_size = 0
+        self._told: dict[bytes, list[Span]] = {}
+        """Where lines must be read, in stretches that were gone through once."""
+        self._room = _MOST_TOLD
         self._refused: set[bytes] = set()
         """What would have cost too much to read."""
         self._records = Fuel(_PRICE, _SAVED)
@@ -65,16 +75,29 @@ class Redactor(Looker):
         for batch in batches(((_spelled(value), value) for value in values), lambda record: len(record[0])):
             count += len(batch)
             texts = [text for text, _ in batch]
-            collected = [self._leaves.collect(batch[number][1], path) for number in self._held(texts, path)]
-            for spans in self._look(collected):
-                self._note(spans)
+            self._records.earn_for(sum(map(len, texts)))
+            self._learn_values([batch[number] for number in self._held(texts, path)], path)
             self._note_places(texts)
         self.settle()
         return count
 
+    def _learn_values(self, batch: list[tuple[bytes, JSON]], path: str | None) -> None:
+        collected = []
+        for text, value in batch:
+            texts = self._within(text, value, path)
+            if texts is None:
+                self.is_clean = False
+                self._refused.add(_digest(text))
+            else:
+                collected.append(texts)
+        for spans in self._look(collected):
+            self._records.spend(_FOUND * _count(spans))
+            self._note(spans)
+
     def learn_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> None:
         """The same for a part of a file: lines that are records each, or, not `apart`, one text. Then `settle`."""
         path = path if path is not None and is_credential_file(path) else None
+        self._records.earn_for(len(text) + (0 if apart else _ONE_DOCUMENT))
         if self._is_crowd(text, path, apart):
             self.is_clean = False
             self._refused.add(_digest(text))
@@ -96,15 +119,32 @@ class Redactor(Looker):
 
     def _looked(self, raws: Sequence[bytes], path: str | None) -> Iterator[Seen | None]:
         """Records that are read and looked at together; None for what that would cost too much for."""
-        read = [self._read(raw, path) for raw in raws]
+        lot: list[tuple[Collected, bool] | None] = []
+        met = 0
+        for raw in raws:
+            lot.append(self._read(raw, path))
+            met += len(raw) // _LOT_BYTES + (self._leaves.cost if lot[-1] else 0)
+            if met >= _LOT:
+                yield from self._looked_at(lot)
+                lot, met = [], 0
+        yield from self._looked_at(lot)
+
+    def _looked_at(self, read: list[tuple[Collected, bool] | None]) -> Iterator[Seen | None]:
+        spent = self._fuel.spent
         looked = iter(self._look([texts for texts, _ in filter(None, read)]))
+        self._records.spend((self._fuel.spent - spent) // _LOOKS)
         for each in read:
-            yield Seen(each[0], next(looked), each[1]) if each else None
+            spans = next(looked) if each else {}
+            self._records.spend(_FOUND * _count(spans))
+            yield Seen(each[0], spans, each[1]) if each else None
 
     def _note(self, spans: Spans) -> None:
         if spans:
             self.is_clean = False
+            before = len(self._values)
             self._remember(spans)
+            if before > MOST_SPELLED:
+                self._records.spend(_VALUE * (len(self._values) - before))
 
     def _note_places(self, texts: Iterable[bytes]) -> None:
         if self.is_clean and self._sieve is not None and any(map(self._sieve.names_machine, texts)):
@@ -145,7 +185,7 @@ class Redactor(Looker):
         if sieve is None:
             yield _all_lines(text)
             return
-        spans = sieve.lines(text, self._fuel, self._known, cut=bool(self._values))
+        spans = self._sieved(sieve, text)
         met = set(spans)
         while True:
             if spans:
@@ -156,9 +196,20 @@ class Redactor(Looker):
                 return
             met.update(spans)
 
+    def _sieved(self, sieve: Sieve, text: bytes) -> list[Span]:
+        """Where the lines stand that must be read. Told once, and then only for what is known since."""
+        key = _digest(text)
+        spans = self._told.get(key)
+        if spans is not None:
+            return sieve.lines_again(text, spans, self._known, cut=bool(self._values))
+        spans = sieve.lines(text, self._fuel, self._known, cut=bool(self._values))
+        if len(spans) <= self._room:
+            self._room -= len(spans) + 1
+            self._told[key] = spans
+        return spans
+
     def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
         """True where so many of some lines hold signs that to read these would cost too much."""
-        self._records.earn_for(len(text) + (0 if apart else _ONE_DOCUMENT))
         sieve, count = self._sieve, text.count(b"\n")
         if sieve is None or path is not None or not apart or count < _SAMPLE or self._records.covers(_RECORD * count):
             return False
@@ -173,23 +224,38 @@ class Redactor(Looker):
 
         With rules of a person's own, and in credential files, any price is paid.
         """
+        if not self._pays(raw, path):
+            return None
+        value = _value(raw)
+        texts = self._collected(value, path)
+        return None if texts is None else (texts, type(value) is str)
+
+    def _within(self, raw: bytes, value: JSON, path: str | None) -> Collected | None:
+        """The same for a value at hand; one that has no JSON text is met at any price."""
+        if not raw:
+            return self._leaves.collect(value, path)
+        return self._collected(value, path) if self._pays(raw, path) else None
+
+    def _pays(self, raw: bytes, path: str | None) -> bool:
+        """Pay for reading JSON text, if there is enough left."""
         if self._sieve is None or path is not None:
-            value = _value(raw)
-            return self._leaves.collect(value, path), type(value) is str
-        records = self._records
+            return True
         is_json = raw.lstrip()[:1] in (b"{", b"[")
         elements = len(raw) - len(raw.translate(None, _STRUCTURE)) + 2 * (raw.count(b"[") + raw.count(b"{"))
-        cost = _RECORD + (elements // _ELEMENTS if is_json else 0)
-        if not records.covers(cost):
-            return None
-        records.spend(cost)
-        value = _value(raw)
+        cost = _RECORD + len(raw) // _BYTES + (elements // _ELEMENTS if is_json else 0)
+        if not self._records.covers(cost):
+            return False
+        self._records.spend(cost)
+        return True
+
+    def _collected(self, value: JSON, path: str | None) -> Collected | None:
+        """The texts of a value, which are paid for by their number; None where there are too many for that."""
+        if self._sieve is None or path is not None:
+            return self._leaves.collect(value, path)
+        records = self._records
         texts = self._leaves.collect_some(value, path, max(_FEWEST_LEAVES, records.looks * _LEAVES))
-        if texts is None:
-            records.spend(records.looks)
-            return None
-        records.spend(self._leaves.cost // _LEAVES)
-        return texts, type(value) is str
+        records.spend(records.looks if texts is None else self._leaves.cost // _LEAVES)
+        return texts
 
     def _sifted(self, items: list[JSON]) -> list[JSON]:
         """The items that may hold something; all, where one may tell that another comes from a credential file."""
@@ -202,9 +268,16 @@ class Redactor(Looker):
     def value(self, value: JSON, path: str | None = None) -> JSON:
         """The value with markers; the very same where nothing was found. Keys keep their order."""
         path = path if path is not None and is_credential_file(path) else None
-        if not any(True for _ in self.held([_spelled(value)], path)):
+        text = _spelled(value)
+        self._records.earn_for(len(text))
+        if self.setting.profile == "none" or not any(True for _ in self.held([text], path)):
             return value
-        changes = self._changes(value, path)
+        texts = None if self._refused and _digest(text) in self._refused else self._within(text, value, path)
+        if texts is None:
+            return self._hidden_value(text)
+        [spans] = self._look([texts])
+        self._records.spend(_FOUND * _count(spans))
+        changes = self._applied(spans, texts) if spans else {}
         return rebuilt(value, changes) if changes else value
 
     def text(self, text: str, path: str | None = None) -> str:
@@ -231,6 +304,8 @@ class Redactor(Looker):
     def masked_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> Iterator[tuple[bytes, bytes]]:
         """A stretch of a file in pieces, each as it is and as it is masked; a record that changed is one by itself."""
         path = path if path is not None and is_credential_file(path) else None
+        # Most of what the second pass costs was paid in the first.
+        self._records.earn_for(len(text) // 2 + (0 if apart else _ONE_DOCUMENT))
         if self.setting.profile == "none":
             yield text, text
         elif self._is_crowd(text, path, apart) or (self._refused and _digest(text) in self._refused):
@@ -261,20 +336,32 @@ class Redactor(Looker):
         seen = {raw: each for raw, each in seen.items() if not self._answers(raw)}
         touched = self._with_known([raw for raw, each in seen.items() if not each.texts.cut])
         again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut]
+        again, hidden = self._paid(again, seen)
         spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
+        self._records.spend(_FOUND * sum(_count(found) - _count(seen[raw].spans) for raw, found in spans.items()))
         fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen and _digest(raw) not in self._refused]
+        self._records.spend(2 * _RECORD * len(fresh))  # it is because of something known that they are read
         looked = dict(zip(fresh, self._looked(fresh, path), strict=True))
         masked = []
         for raw in raws:
-            each = seen.get(raw) or looked.get(raw)
+            each = None if raw in hidden else seen.get(raw) or looked.get(raw)
             masked.append(self._spliced(raw, each, spans.get(raw, each.spans)) if each else self._hidden(raw))
         return masked
+
+    def _paid(self, raws: list[bytes], seen: Mapping[bytes, Seen]) -> tuple[list[bytes], set[bytes]]:
+        """Those of some records for which another look can be paid, which is no dearer than the first; and the rest."""
+        for count, raw in enumerate(raws):
+            if self._records.left <= 0 and self._sieve is not None:
+                return raws[:count], set(raws[count:])
+            each = seen[raw].texts
+            self._records.spend(_RECORD + (len(each.found) + len(each.again)) // _LEAVES)
+        return raws, set()
 
     def _with_known(self, raws: list[bytes]) -> set[bytes]:
         """Those of some records that may hold a known value."""
         if self._known is None:
             return set()
-        if len(raws) == 1:
+        if len(raws) == 1 or self._known.is_slow:
             return set(raws)
         text = b"".join(raws)
         return {text[start:end] for start, end in touched_by(self._known.finds, text)}
@@ -284,7 +371,9 @@ class Redactor(Looker):
         if not changes:
             return raw
         text = _text(raw)
-        return _bytes(changes.get(text, text) if seen.is_text else splice(text, changes))
+        masked = _bytes(changes.get(text, text) if seen.is_text else splice(text, changes))
+        # A crowd that is hidden may reach over the end of a line that is no JSON.
+        return masked + b"\n" if raw.endswith(b"\n") and not masked.endswith(b"\n") else masked
 
     def _line_read(self, raw: bytes) -> bytes:
         """A line that must be read to tell what names the machine."""
@@ -295,6 +384,12 @@ class Redactor(Looker):
         """Lines with every text hidden that may be a secret, without being looked at."""
         self.masked[CROWDED] += text.count(b"\n") or 1
         return self._hide(text)
+
+    def _hidden_value(self, text: bytes) -> JSON:
+        try:
+            return loads(self._hidden(text))
+        except NOT_JSON:
+            return {}
 
     def once(self, value: JSON) -> JSON:
         """A value that stands alone: learned from, then masked."""
@@ -350,7 +445,11 @@ def _spelled(value: JSON) -> bytes:
 
 
 def _digest(raw: bytes) -> bytes:
-    return blake2b(raw, digest_size=16).digest()
+    return sha256(raw).digest()
+
+
+def _count(spans: Spans) -> int:
+    return sum(map(len, spans.values()))
 
 
 def _all_lines(text: bytes) -> list[Span]:

@@ -22,19 +22,25 @@ ARGUMENTS = ("input", "arguments", "args", "parameters", "action")
 COMMANDS = ("command", "cmd")
 
 _HEX = r"[0-9A-Fa-f]"
-_UUID = rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
-_WHOLE_UUID = re.compile(_UUID)
+UUID = rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_WHOLE_UUID = re.compile(UUID)
 _MADE_BY = "toolu srvtoolu msg req call fc resp rs ws item chatcmpl agent thread turn".split()
-_ID = re.compile(
-    rf"(?:\w{{1,20}}[-_])?{_UUID}|{_HEX}{{6,128}}(?:@v\d+)?|\d{{1,20}}|[a-z]\d+"
-    rf"|(?:{'|'.join(_MADE_BY)})[-_][\w-]{{2,120}}"
+ID = (
+    rf"{_HEX}{{6,128}}+(?:@v\d++)?+|\d{{1,20}}+|[a-z]\d++|(?:\w{{1,20}}[-_])?{UUID}"
+    rf"|(?:{'|'.join(_MADE_BY)})[-_][\w-]{{2,120}}+"
 )
-_ID_KEY = re.compile(
-    r"(?:^|[_a-z\d])(?:[Ii][Dd]s?|[Uu][Uu][Ii][Dd]s?|[Hh]ash|[Ss]ha\d*|[Dd]igest|[Cc]hecksum|[Cc]ommit)$"
+_ID = re.compile(ID)
+ID_ENDINGS = (
+    "[Ii][Dd] [Ii][Dd]s [Uu][Uu][Ii][Dd] [Uu][Uu][Ii][Dd]s [Hh]ash [Ss]ha [Dd]igest [Cc]hecksum [Cc]ommit".split()
 )
-_SEALED_KEYS = frozenset("signature thoughtSignature thought_signature encrypted_content encryptedContent".split())
-_SEALED = re.compile(r"[A-Za-z0-9+/_-]{100,}={0,2}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?")
+"""How the keys of ids and hashes end, behind a small letter, a digit or nothing."""
+_ID_KEY = re.compile(rf"(?:^|[_a-z\d])(?:{'|'.join(ID_ENDINGS)}|[Ss]ha\d+)$")
+SEALED_KEYS = frozenset("signature thoughtSignature thought_signature encrypted_content encryptedContent".split())
+SEALED = r"[A-Za-z0-9+/_-]{100,}={0,2}"
+_SEALED = re.compile(SEALED)
+TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
+_TIME = re.compile(TIME)
+TIME_ENDINGS = ("time", "stamp", "_at", "Time", "At", "date", "Date")
 _DATA_URL = re.compile(r"data:(?:image|audio|video|font)/[\w.+-]+;base64,[A-Za-z0-9+/=_-]*")
 _PICTURE = ("image/", "audio/", "video/", "font/", "application/pdf")
 _MEDIA_KEYS = ("media_type", "mimeType", "mime_type", "mediaType")
@@ -42,10 +48,12 @@ SPECIAL = PATH_KEYS | {*ARGUMENTS, *_MEDIA_KEYS, "value"}
 """An object without any of these keys is plain."""
 _BODIES = ("data", "image", "document", "base64")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_\s-]*")
-_NAMES_SECRET = re.compile(
-    r"(?i)pass|pwd|secret|token|key|auth|cred|cookie|bearer|private|session|signature|sas|dsn|ssn|card|iban|pin$|otp|cvv"
-    r"|cpf|bsn|pesel|aadhaa?r|dni$|nif$|nie$|sin$|tax_?id|steuer_?id"
-)
+NAMES_SECRET = (
+    "pass pwd secret token key auth cred cookie bearer private session signature sas dsn ssn card iban pin$ otp cvv"
+    " cpf bsn pesel aadhaa?r dni$ nif$ nie$ sin$ tax_?id steuer_?id"
+).split()
+"""What the names of secrets have in them, as expressions."""
+_NAMES_SECRET = re.compile("(?i)" + "|".join(NAMES_SECRET))
 
 
 class Key(NamedTuple):
@@ -63,8 +71,8 @@ class Key(NamedTuple):
 @lru_cache(maxsize=4096)
 def told_by(key: str) -> Key:
     """What a key says; asked for every text, so it is worked out once."""
-    holds_id, is_sealed = _ID_KEY.search(key) is not None, key in _SEALED_KEYS
-    holds_time = key.endswith(("time", "stamp", "_at", "Time", "At", "date", "Date"))
+    holds_id, is_sealed = _ID_KEY.search(key) is not None, key in SEALED_KEYS
+    holds_time = key.endswith(TIME_ENDINGS)
     return Key(
         holds_id,
         is_sealed,
