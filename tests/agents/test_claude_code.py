@@ -579,6 +579,23 @@ def test_the_last_prompt_names_the_active_leaf(tmp_path: Path) -> None:
     assert (found.records[0]["kind"], found.records[0]["message_uuid"]) == ("prompt", "u2")
 
 
+def test_what_follows_the_last_prompt_goes_on_from_it(tmp_path: Path) -> None:
+    """The record tells where the conversation stood when it was written; what was left before stays left."""
+    found = read_lines(
+        tmp_path,
+        claude_line("user", "u1", None),
+        claude_line("assistant", "a1", "u1"),
+        claude_line("user", "u2", "a1", "left"),
+        claude_line("assistant", "a2", "u2"),
+        {"type": "last-prompt", "lastPrompt": "first", "leafUuid": "a1", "sessionId": SESSION},
+        claude_line("user", "u3", "a1", "right"),
+        claude_line("assistant", "a3", "u3"),
+        claude_line("assistant", "x1", None, isSidechain=True),
+    )
+    assert found.facts.tree.graph().active_path == ["u1", "a1", "u3", "a3"]
+    assert [branch.uuid for branch in found.facts.tree.graph().fork_points[0].branches] == ["u2", "u3"]
+
+
 # Other records
 
 

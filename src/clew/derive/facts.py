@@ -34,6 +34,8 @@ class Facts:
         self.slug: str | None = None
         self.first_prompt: str | None = None
         self.leaf_uuid: str | None = None
+        self.leaf_seen: int | None = None
+        """How many nodes there were when the leaf was named, if it is only where the conversation stood then."""
         self.titles: dict[str, str] = {}
         """Title by the kind of record that gave it; the last of a kind counts."""
         self.summaries: dict[str, str] = {}
@@ -51,7 +53,7 @@ class Facts:
     def tree(self) -> Tree:
         """The conversation's tree; computed once, after the pass."""
         if self._tree is None:
-            self._tree = Tree(self.links, self.leaf_uuid)
+            self._tree = Tree(self.links, self.leaf_uuid, self.leaf_seen)
         return self._tree
 
     def saw_time(self, time: str | None) -> None:

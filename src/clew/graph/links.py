@@ -263,6 +263,17 @@ class Links:
                     return node
         return NONE
 
+    def latest_below(self, node: int, first: int) -> int:
+        """What was said last on the way on from a node, among the nodes from a number on; else the node itself."""
+        latest, below = node, {node}
+        for later in range(first, len(self)):
+            if self.parents[later] in below:
+                below.add(later)
+                flags = self.flags[later]
+                if flags & SAID and not flags & SIDECHAIN and self.uuid(later) is not None:
+                    latest = later
+        return latest
+
     def chunks(self, nodes: list[int] | array[int], size: int = 1000) -> Iterator[list[str]]:
         """The uuids of the nodes, a part at a time."""
         remaining = iter(nodes)

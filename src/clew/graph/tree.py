@@ -20,10 +20,12 @@ class Fork(NamedTuple):
 class Tree:
     """The resolved tree of one session."""
 
-    def __init__(self, links: Links, leaf: str | None = None) -> None:
+    def __init__(self, links: Links, leaf: str | None = None, seen: int | None = None) -> None:
         self.links = links
         links.resolve()
         self.leaf = links.leaf(leaf)
+        if leaf and seen is not None:
+            self.leaf = links.latest_below(self.leaf, seen)
         self.forks = find_forks(links)
         self.path = find_path(links, self.leaf)
 

@@ -163,10 +163,13 @@ class Scanner:
             self.claim(row[_SESSION] for row in rows)
         kinds = {row[1] for row in rows}
         if not _LINKED.issuperset(kinds):
+            linked = []
             for row in rows:
-                if row[1] not in _LINKED:
-                    self.bookkeeping(row[0])
-            rows = [row for row in rows if row[1] in _LINKED]
+                if row[1] in _LINKED:
+                    linked.append(row)
+                else:
+                    self.bookkeeping(row[0], len(linked))
+            rows = linked
         if rows:
             self.context([row for row in rows if row[1] != _PROGRESS] if _PROGRESS in kinds else rows)
             self.link(rows)
@@ -380,7 +383,8 @@ class Scanner:
             call = message.id or line.uuid or f"{self.path}:{facts.messages}"
             facts.ledger.note(call, message.model, counts, facts.messages)
 
-    def bookkeeping(self, line: Line) -> None:
+    def bookkeeping(self, line: Line, linked: int) -> None:
+        """See a record that is no part of the conversation, behind so many that are and are not linked yet."""
         facts = self.facts
         if line.type == "summary" and line.summary and line.leafUuid:
             facts.summaries[line.leafUuid] = line.summary
@@ -389,7 +393,7 @@ class Scanner:
         elif line.type == "custom-title" and line.customTitle:
             facts.titles["custom"] = line.customTitle
         elif line.type == "last-prompt" and line.leafUuid:
-            facts.leaf_uuid = line.leafUuid
+            facts.leaf_uuid, facts.leaf_seen = line.leafUuid, len(facts.links) + linked
 
 
 def _numbers(flags: bytes | bytearray, first: int) -> list[int]:
