@@ -348,11 +348,11 @@ def test_without_a_script_everything_can_be_read(app: Shown, visit: Visit, opene
     page = watched.page
     page.goto(f"http://{app.host}/session/claude-code/{LONG}")
     page.get_by_role("link", name="Messages 101 to 200").click()
-    assert page.locator("#m101").is_visible()
+    page.locator("#m101").wait_for(timeout=20_000)
     page.goto(f"http://{app.host}{MEAN}")
     page.locator("#panel-files summary").first.click()
     page.get_by_role("link", name="Files").nth(1).click()
-    assert "predict.py" in page.locator("main").inner_text()
+    page.locator("main").get_by_text("predict.py").first.wait_for(timeout=20_000)
 
 
 # A message is in the page before the page has gone to it: what counts is that it comes into sight.
