@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,21 +103,31 @@ class _Places:
     """What agents find in their own folders: theirs even where nothing in a file tells whose it is."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:
-        self._hosts = hosts
+        self._own = [one for host in hosts for one in _roots(host)]
+        self._at: dict[Path, list[tuple[Agent, Path]]] = {}
         self._found: dict[tuple[str, Path], frozenset[Path]] = {}
 
     def owner(self, path: Path) -> Agent | None:
         """The agent that finds the file when it looks for its sessions, in a home above it or in one of the hosts."""
         path = path.absolute()
-        for host in (*self._hosts, *map(Host.at, path.parents)):
-            for agent in registry.load_all():
-                for root in agent.roots(host):
-                    if path.is_relative_to(root) and path in self._sessions(agent, root):
-                        return agent
+        for agent, root in self._above(path.parent):
+            if path in self._sessions(agent, root):
+                return agent
         return None
+
+    def _above(self, folder: Path) -> list[tuple[Agent, Path]]:
+        """Where agents look that a folder lies in; its files have that in common."""
+        if folder not in self._at:
+            homes = map(_roots, map(Host.at, (folder, *folder.parents)))
+            self._at[folder] = [one for one in chain(self._own, *homes) if folder.is_relative_to(one[1])]
+        return self._at[folder]
 
     def _sessions(self, agent: Agent, root: Path) -> frozenset[Path]:
         if (agent.id, root) not in self._found:
             listed = agent.discover(root) if is_folder(root) else ()
             self._found[agent.id, root] = frozenset(source.path for source in listed)
         return self._found[agent.id, root]
+
+
+def _roots(host: Host) -> list[tuple[Agent, Path]]:
+    return [(agent, root) for agent in registry.load_all() for root in agent.roots(host)]
