@@ -37,7 +37,8 @@ run: $(VENV)/.run-installed
 	echo; echo 'All of it in a browser: $(VENV)/bin/clew web --home $(DEMO) --open'
 
 test: $(VENV)/.dev-installed sshd browser postgres axe
-	@$(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=20 --ignore=$(REAL) --ignore=$(SCALE)
+	@code=0; $(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=20 --ignore=$(REAL) --ignore=$(SCALE) || code=$$?; \
+	echo $$code > $(VENV)/.tested; exit $$code
 
 # Only what failed last, one after the other.
 test-again: $(VENV)/.dev-installed
