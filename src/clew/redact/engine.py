@@ -48,7 +48,7 @@ class Engine:
         """
         starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
         plain = flat.without_escapes(BORDER.join(records))
-        hits = walk(self._find_token, plain, self._look_at_token(0), fuel)
+        hits = walk(self._find_token, plain, _first_in_each(self._look_at_token(0)), fuel)
         return {bisect_right(starts, hit.start) - 1 for hit in hits}
 
     def all_hits(self, text: bytes, fuel: Fuel) -> list[Hit]:
@@ -85,6 +85,17 @@ class Engine:
             if hits:
                 return hits, hits[-1].end
         return assigned.read_assigned(text, start)
+
+
+def _first_in_each(look: Look) -> Look:
+    """The same look, but behind what it finds the next text is gone on with."""
+
+    def first(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+        hits, place = look(text, start, end, fuel)
+        border = text.find(0, place) if hits else place
+        return hits, len(text) if border < 0 else border
+
+    return first
 
 
 def _near(text: bytes, token: Hit) -> list[Hit]:

@@ -77,8 +77,7 @@ def layered_hits(text: bytes, look: Look, fuel: Fuel) -> list[Hit]:
     hidden: list[Hit] = []
     for start, end in _regions(text):
         cost = ESCAPE * (text.count(b"%", start, end) + text.count(b"\\", start, end))
-        if cost <= fuel.escapes:
-            fuel.escapes -= cost
+        if fuel.strip(cost):
             regions.append((start, end))
         else:
             hidden += _crowded(text, start, end)

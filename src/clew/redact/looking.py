@@ -23,6 +23,8 @@ from clew.redact.sieve import Sieve
 _MOST_CLEAN = 20_000
 _LONG, _MOST_LONG = 1 << 14, 1000
 _LONGEST_CLEAN = 256
+# What a look costs in a session, in bytes of text, and how many may be saved up: most records are never looked at.
+_LOOK, _SAVED = 4096, 700
 _REMEMBERED = frozenset({"secret", "pii"})
 SHORTEST_KNOWN = 6
 """Shorter values are masked where they are found, and nowhere else."""
@@ -63,7 +65,7 @@ class Looker:
         self._values: dict[str, str] = {}
         self._known: Known | None = None
         self._halves = Halves()
-        self._fuel = Fuel()
+        self._fuel = Fuel(_LOOK, _SAVED)
         self._settled = 0
         self._marked: set[str] = set()
 

@@ -146,9 +146,9 @@ class Rules:
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
-            yield from ((hit, "pii") for hit in pii.pii_hits(plain, fuel))
+            yield from ((hit, "pii") for hit in pii.pii_hits(plain, fuel.for_numbers()))
         if "path" in kinds:
-            yield from ((hit, "path") for hit in places.place_hits(raw, fuel))
+            yield from ((hit, "path") for hit in places.place_hits(raw, fuel.for_numbers()))
         for rule in self._user:
             if rule.kind in kinds:
                 yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in whole.spans(rule.pattern))

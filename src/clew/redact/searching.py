@@ -72,7 +72,7 @@ class Fuel:
     So the time for any text, or any number of texts that share one, is linear in their length.
     """
 
-    __slots__ = ("_most", "_price", "escapes", "left", "spent")
+    __slots__ = ("_most", "_price", "crowds", "escapes", "left", "numbers", "spent", "stripped")
 
     def __init__(self, price: int = LOOK, saved: int = _SAVED) -> None:
         self._price, self._most = price, price * saved
@@ -80,11 +80,21 @@ class Fuel:
         self.spent = 0
         self.escapes = _ESCAPES
         """The same for taking off escapes."""
+        self.numbers: Fuel | None = None
+        """That for looks at numbers and names, of which a text may be full: secrets are looked for all the same."""
+        self.crowds = self.stripped = 0
+        """How many crowds were hidden, and what taking off escapes has cost."""
 
     def earn(self, size: int) -> None:
         """A search went past so many bytes."""
         self.left = min(self._most, self.left + size)
         self.escapes = min(_ESCAPES, self.escapes + size)
+
+    def for_numbers(self) -> Fuel:
+        """The fuel for personal numbers and what names the machine."""
+        if self.numbers is None:
+            self.numbers = Fuel()
+        return self.numbers
 
     @property
     def looks(self) -> int:
@@ -98,6 +108,18 @@ class Fuel:
     def covers(self, looks: int) -> bool:
         """True where there is enough left for so many looks."""
         return self._price * looks <= self.left
+
+    def strip(self, cost: int) -> bool:
+        """Pay for taking off escapes, if there is enough left."""
+        if cost > self.escapes:
+            return False
+        self.escapes -= cost
+        self.stripped += cost
+        return True
+
+    def forfeit(self, looks: int) -> None:
+        """So many looks will not be had, or all that are left."""
+        self.left -= self._price * min(looks, self.looks)
 
     def spend(self, looks: int = 1) -> None:
         """Something was looked at that is worth so many looks."""
@@ -124,6 +146,7 @@ def walk(find: Find, text: bytes, look: Look, fuel: Fuel, *, wary: bool = True) 
             crowd = crowd_at(find, text, start, end)
             if wary or len(found) * 2 > looks:
                 found.append(crowd)
+                fuel.crowds += 1
             place = crowd.end
             continue
         looks += 1

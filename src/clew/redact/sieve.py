@@ -142,7 +142,7 @@ class Sieve:
 
 def _since(known: Known | None, cut: bool) -> list[Find]:
     """Finders for what is not told by rules: known values, and titles that may hold a part of one."""
-    return [*(known.finds if known else []), *([_find_cut()] if cut else [])]
+    return [*([known.find] if known else []), *([_find_cut()] if cut else [])]
 
 
 def touched_by(finds: Iterable[Find], text: bytes) -> set[Span]:

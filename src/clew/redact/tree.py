@@ -21,23 +21,24 @@ from clew.redact.crowd import hider
 from clew.redact.finding import Finding
 from clew.redact.grouping import batches, line_around
 from clew.redact.jsontext import MISSING, read, splice
-from clew.redact.known import MOST_SPELLED
 from clew.redact.leaves import Collected
 from clew.redact.looking import Looker, Seen, Setting, Spans
 from clew.redact.placing import Placing
 from clew.redact.rebuilding import rebuilt
 from clew.redact.rules import CROWDED
-from clew.redact.searching import Fuel
+from clew.redact.searching import ESCAPE, Fuel
 from clew.redact.sieve import Sieve, Span, call_places, names_file, touched_by
 
 __all__ = ["Redactor", "Setting"]
 # What reading costs, in bytes of text: a record, so many of its bytes, of its quotes, commas and brackets, and of its
 # texts; each value that is found; so many looks.
-_PRICE, _SAVED, _RECORD, _BYTES, _ELEMENTS, _LEAVES, _FOUND, _LOOKS = 320, 2000, 2, 1024, 48, 4, 3, 6
+_PRICE, _SAVED, _RECORD, _BYTES, _ELEMENTS, _LEAVES, _FOUND, _LOOKS = 320, 2000, 2, 1024, 48, 3.5, 2, 3
+# The same for so much as is spent on escapes; what is forfeited for each crowd of signs.
+_STRIPPED, _CROWDS = 12 * ESCAPE, 300
 # A file that is one document may cost half a second more: to hide all of it for one secret would be worse.
 _ONE_DOCUMENT = 10_000 * _PRICE
 _STRUCTURE = b'",[{'
-_FEWEST_LEAVES = 64
+_FEWEST_LEAVES, _MORE_LEAVES, _MEMBER, _ASKED = 64, 6, 5, 100
 # A list is sifted where it is so long.
 _LONG = 1 << 14
 _SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
@@ -45,9 +46,9 @@ _SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
 _MOST_SEEN = 24 << 20
 _MOST_TOLD = 100_000
 # What it costs to search for one more value than is usual, wherever it may stand.
-_VALUE = 15
+_VALUE, _FREE_VALUES = 5, 500
 # What is found in so many texts, or in so many times so many bytes, is paid for before more records are read.
-_LOT, _LOT_BYTES = 512, 128
+_LOT, _LOT_BYTES = 224, 128
 
 
 class Redactor(Looker):
@@ -130,20 +131,32 @@ class Redactor(Looker):
         yield from self._looked_at(lot)
 
     def _looked_at(self, read: list[tuple[Collected, bool] | None]) -> Iterator[Seen | None]:
-        spent = self._fuel.spent
+        before = self._worked()
         looked = iter(self._look([texts for texts, _ in filter(None, read)]))
-        self._records.spend((self._fuel.spent - spent) // _LOOKS)
+        self._pay_for_looks(before)
         for each in read:
             spans = next(looked) if each else {}
             self._records.spend(_FOUND * _count(spans))
             yield Seen(each[0], spans, each[1]) if each else None
+
+    def _worked(self) -> tuple[int, int]:
+        """What all looks and escapes were worth so far, and how many crowds were hidden without a look."""
+        fuel = self._fuel
+        looks = fuel.spent + (fuel.numbers.spent if fuel.numbers else 0)
+        return looks // _LOOKS + fuel.stripped // _STRIPPED, fuel.crowds
+
+    def _pay_for_looks(self, before: tuple[int, int]) -> None:
+        """Where signs crowd, as they do in what is built to be slow, the next records are better hidden unread."""
+        worth, crowds = self._worked()
+        self._records.spend(worth - before[0])
+        self._records.forfeit(_CROWDS * (crowds - before[1]))
 
     def _note(self, spans: Spans) -> None:
         if spans:
             self.is_clean = False
             before = len(self._values)
             self._remember(spans)
-            if before > MOST_SPELLED:
+            if before > _FREE_VALUES:
                 self._records.spend(_VALUE * (len(self._values) - before))
 
     def _note_places(self, texts: Iterable[bytes]) -> None:
@@ -202,7 +215,9 @@ class Redactor(Looker):
         spans = self._told.get(key)
         if spans is not None:
             return sieve.lines_again(text, spans, self._known, cut=bool(self._values))
+        before = self._worked()
         spans = sieve.lines(text, self._fuel, self._known, cut=bool(self._values))
+        self._pay_for_looks(before)
         if len(spans) <= self._room:
             self._room -= len(spans) + 1
             self._told[key] = spans
@@ -243,7 +258,8 @@ class Redactor(Looker):
         is_json = raw.lstrip()[:1] in (b"{", b"[")
         elements = len(raw) - len(raw.translate(None, _STRUCTURE)) + 2 * (raw.count(b"[") + raw.count(b"{"))
         cost = _RECORD + len(raw) // _BYTES + (elements // _ELEMENTS if is_json else 0)
-        if not self._records.covers(cost):
+        # There must be some left for its texts, too; of a large object, only few may be met.
+        if not self._records.covers(cost + min(_worth(elements // _MEMBER), _ASKED) if is_json else cost):
             return False
         self._records.spend(cost)
         return True
@@ -253,8 +269,8 @@ class Redactor(Looker):
         if self._sieve is None or path is not None:
             return self._leaves.collect(value, path)
         records = self._records
-        texts = self._leaves.collect_some(value, path, max(_FEWEST_LEAVES, records.looks * _LEAVES))
-        records.spend(records.looks if texts is None else self._leaves.cost // _LEAVES)
+        texts = self._leaves.collect_some(value, path, max(_FEWEST_LEAVES, int(records.looks * _LEAVES)))
+        records.spend(records.looks if texts is None else _worth(self._leaves.cost))
         return texts
 
     def _sifted(self, items: list[JSON]) -> list[JSON]:
@@ -334,8 +350,9 @@ class Redactor(Looker):
         """Records, masked. What was read before is looked at again only for what is known since."""
         seen = {raw: each for raw in raws if path is None and (each := self._seen.get(_digest(raw)))}
         seen = {raw: each for raw, each in seen.items() if not self._answers(raw)}
-        touched = self._with_known([raw for raw, each in seen.items() if not each.texts.cut])
-        again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut]
+        # What was found in a record is known in it.
+        touched = self._with_known([raw for raw, each in seen.items() if not each.texts.cut and not each.spans])
+        again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut or each.spans]
         again, hidden = self._paid(again, seen)
         spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
         self._records.spend(_FOUND * sum(_count(found) - _count(seen[raw].spans) for raw, found in spans.items()))
@@ -354,17 +371,17 @@ class Redactor(Looker):
             if self._records.left <= 0 and self._sieve is not None:
                 return raws[:count], set(raws[count:])
             each = seen[raw].texts
-            self._records.spend(_RECORD + (len(each.found) + len(each.again)) // _LEAVES)
+            self._records.spend(_RECORD + _worth(len(each.found) + len(each.again)))
         return raws, set()
 
     def _with_known(self, raws: list[bytes]) -> set[bytes]:
         """Those of some records that may hold a known value."""
         if self._known is None:
             return set()
-        if len(raws) == 1 or self._known.is_slow:
+        if len(raws) == 1:
             return set(raws)
         text = b"".join(raws)
-        return {text[start:end] for start, end in touched_by(self._known.finds, text)}
+        return {text[start:end] for start, end in touched_by([self._known.find], text)}
 
     def _spliced(self, raw: bytes, seen: Seen, spans: Spans) -> bytes:
         changes = self._applied(spans, seen.texts) if spans else {}
@@ -446,6 +463,11 @@ def _spelled(value: JSON) -> bytes:
 
 def _digest(raw: bytes) -> bytes:
     return sha256(raw).digest()
+
+
+def _worth(leaves: int) -> int:
+    """What looking at the texts of a record is worth. Where there are many, few of them were met before."""
+    return int(leaves / _LEAVES) + max(0, leaves - _FEWEST_LEAVES) // _MORE_LEAVES
 
 
 def _count(spans: Spans) -> int:

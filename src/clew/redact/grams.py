@@ -1,0 +1,156 @@
+"""Many strings, searched for at once by four of their bytes: quick in any text, and for any number of them.
+
+An automaton would get new states at nearly every byte of a text without order. Here every fourth place of a text is
+looked at, as a number, and each string is known by four windows, one of which must lie at such a place.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from struct import Struct
+
+from clew.redact.searching import Fuel
+
+Span = tuple[int, int]
+_WIDTH = 4
+_FOUR = Struct("=I")
+SHORTEST = 2 * _WIDTH - 1
+"""A shorter string may lie between two of the places."""
+# What comparing some strings costs, in bytes of text; how often that may be done.
+_PRICE, _SAVED = 96, 2000
+_BLOCK = 256
+# Windows that are nearer to each other than so much are one crowd.
+_NEAR = 1024
+_LONGEST_WORD = 256
+_BEFORE, _REST = re.compile(rb"[\s\"'\\\0]"), re.compile(rb"[^\s\"'\\\0]*")
+_BORDER = re.compile(rb"[\n\0]")
+# Words and times have many of these.
+_COMMON = b"abcdefghijklmnopqrstuvwxyz 0123456789-:\\"
+
+
+class Grams:
+    """Strings, ready to be searched for. Where their windows crowd, all of the crowd is taken for them."""
+
+    def __init__(self) -> None:
+        self._around: dict[int, list[tuple[int, bytes]]] = {}
+        """By window: where it stands in a string, and the string."""
+        self._fuel = Fuel(_PRICE, _SAVED)
+
+    def add(self, forms: Iterable[bytes]) -> None:
+        """Search for more strings."""
+        around, read = self._around, _FOUR.unpack_from
+        for form in forms:
+            first = _rarest(form)
+            for place in range(first, first + _WIDTH):
+                around.setdefault(read(form, place)[0], []).append((place, form))
+
+    @property
+    def compared(self) -> int:
+        """What comparing has cost so far."""
+        return self._fuel.spent
+
+    def spans(self, text: bytes) -> list[Span]:
+        """Where the strings stand, in order; the longest of those that stand at one window."""
+        self._fuel.earn(len(text))
+        if len(text) < SHORTEST:
+            return []
+        windows = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("I")
+        places = self._places(windows)
+        spans: list[Span] = []
+        for number, place in enumerate(places):
+            if self._fuel.left <= 0:
+                return merged([*spans, *_crowds(text, places[number:])])
+            forms = self._around[windows[place // _WIDTH]]
+            self._fuel.spend(1 + len(forms) // 4)
+            if (span := _longest(forms, text, place)) is not None:
+                spans.append(span)
+        return merged(spans)
+
+    def _places(self, windows: memoryview) -> list[int]:
+        """Where a window stands. Most blocks have none, which is quickly told."""
+        known, places = self._around.keys(), []
+        for start in range(0, len(windows), _BLOCK):
+            block = windows[start : start + _BLOCK]
+            if shared := known & block:
+                places += [index * _WIDTH for index, window in enumerate(block, start) if window in shared]
+        return places
+
+
+class Found:
+    """Where something stands in a text, which is searched once however often it is asked for."""
+
+    def __init__(self, search: Callable[[bytes], list[Span]]) -> None:
+        self._search = search
+        self._text: bytes | None = None
+        self._spans: list[Span] = []
+
+    def forget(self) -> None:
+        """What was found is no longer all."""
+        self._text = None
+
+    def within(self, text: bytes) -> list[Span]:
+        """All that stands in a text."""
+        if self._text is not text:
+            self._text, self._spans = text, self._search(text)
+        return self._spans
+
+    def first(self, text: bytes, start: int, end: int) -> Span:
+        """The first at or behind `start`, or what is left of one before; (-1, -1) if there is none."""
+        spans = self.within(text)
+        number = bisect_left(spans, (start, 0))
+        if number and spans[number - 1][1] > start:
+            return start, min(end, spans[number - 1][1])
+        return spans[number] if number < len(spans) and spans[number][1] <= end else (-1, -1)
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """In order, and joined where they overlap."""
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _rarest(form: bytes) -> int:
+    """Where four windows begin that are least like words."""
+    last = len(form) - SHORTEST
+    return max((last // 2, 0, last), key=lambda place: len(form[place : place + SHORTEST].translate(None, _COMMON)))
+
+
+def _longest(forms: list[tuple[int, bytes]], text: bytes, place: int) -> Span | None:
+    """The longest of some strings that stands around a place."""
+    best = None
+    for at, form in forms:
+        first = place - at
+        if first >= 0 and text.startswith(form, first) and (best is None or len(form) > best[1] - best[0]):
+            best = first, first + len(form)
+    return best
+
+
+def _crowds(text: bytes, places: Sequence[int]) -> Iterator[Span]:
+    """From one window to the last that is near another, within one line."""
+    first = last = places[0]
+    border = _border(text, first)
+    for place in places[1:]:
+        if place - last > _NEAR or place > border:
+            yield _word_around(text, first, last + _WIDTH)
+            first = place
+            border = border if place <= border else _border(text, place)
+        last = place
+    yield _word_around(text, first, last + _WIDTH)
+
+
+def _border(text: bytes, place: int) -> int:
+    found = _BORDER.search(text, place)
+    return len(text) if found is None else found.start()
+
+
+def _word_around(text: bytes, first: int, last: int) -> Span:
+    before = text[max(0, first - _LONGEST_WORD) : first]
+    behind = _REST.match(text, last, last + _LONGEST_WORD)
+    return first - len(_BEFORE.split(before)[-1]), behind.end() if behind else last
