@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from clew.datadir import config_path, data_path
@@ -26,12 +26,11 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """One home folder to read agents from, with the environment that belongs to it."""
 
     home: Path
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = MappingProxyType({})
     now: Callable[[], datetime] = _now
     kind: Kind = "local"
     name: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from clew.agents.base import Agent, SourceFile, Tallies, Unit, session_object, skim
-from clew.agents.registry import is_known
+from clew.agents.registry import is_known, load_all
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
@@ -24,7 +24,6 @@ from clew.model import Document, Message, Problem, Record, Session
 from clew.model.json import JSON
 from clew.references import Reference, named_path, resolve
 from clew.sources.beside import host_at
-from clew.sources.known import chosen, hosts, sources
 from clew.sources.local import Found, at_path, in_homes
 
 if TYPE_CHECKING:
@@ -198,6 +197,15 @@ class Library:
         """Every session, unopened."""
         return self._sources(self._agents)
 
+    def sources_of(self, agents: Sequence[str]) -> Iterator[StoredSession]:
+        """Every session of some agents, unopened; without one, of all."""
+        loaded = [agent.id for agent in load_all()]
+        wanted = [at for at, name in enumerate(loaded, 1) if name in agents or not agents]
+        # What an agent finds is not another's behind it; those behind the last need not look.
+        for session in self._sources(loaded[: max(wanted, default=0)]):
+            if session.agent.id in agents or not agents:
+                yield session
+
     def _sources(self, agents: Iterable[str] | None) -> Iterator[StoredSession]:
         for found in in_homes(self.hosts, agents):
             yield self._stored(found)
@@ -271,6 +279,8 @@ class Library:
 
 def every_host() -> tuple[Host, ...]:
     """The user's own home, and every other source that is switched on and can be read now."""
+    from clew.sources.known import chosen, hosts, sources
+
     return hosts(chosen(sources(), ()))
 
 

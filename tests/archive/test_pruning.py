@@ -2,7 +2,6 @@
 
 import os
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -201,7 +200,7 @@ def test_captures_and_prunes_beside_each_other(world: World) -> None:
 
 def test_a_clock_that_went_back_swaps_no_versions(world: World) -> None:
     for number, day in ((1, 3), (2, 2), (3, 1)):
-        world.host = replace(world.host, now=partial(datetime, 2026, 11, day, tzinfo=UTC))
+        world.host = world.host._replace(now=partial(datetime, 2026, 11, day, tzinfo=UTC))
         world.write(1, lines(number))
         world.capture()
     assert world.contents() == {world.session(1).name: [lines(1), lines(2), lines(3)]}

@@ -86,3 +86,20 @@ def test_long_names_leave_room_for_the_temporary_one(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 250)
     write_atomic(path, b"x")
     assert names(tmp_path) == ["n" * 250]
+
+
+def test_P04_a_link_with_the_name_of_the_temporary_file_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "x", tmp_path / "other"
+    other.write_bytes(b"mine")
+    draws = iter([b"first", b"first", b"second"])
+    monkeypatch.setattr("clew.io.atomic.os.urandom", lambda _: next(draws))
+    with replacing(path) as handle:
+        link = next(entry for entry in tmp_path.iterdir() if entry.suffix == ".tmp")
+        handle.write(b"1")
+    link.symlink_to(other)
+    with replacing(path) as handle:
+        handle.write(b"2")
+    assert (path.read_bytes(), other.read_bytes()) == (b"2", b"mine")
+    assert link.is_symlink() and names(tmp_path) == sorted([link.name, "other", "x"])

@@ -133,3 +133,10 @@ def test_bytes_are_those_of_the_text() -> None:
 @given(st.lists(st.text(st.characters(codec=None))))
 def test_bytes_of_many_texts_are_those_of_one(texts: list[str]) -> None:
     assert safe.visible_bytes(b"".join(map(safe.encoded, texts))) == visible("".join(texts)).encode()
+
+
+def test_every_control_is_spelled_out_and_nothing_else_of_plain_text() -> None:
+    for code in range(0x80):
+        text = f"a{chr(code)}b"
+        is_plain = code in (0x09, 0x0A) or 0x20 <= code < 0x7F
+        assert (visible(text) == text) is (safe.visible_bytes(text.encode()) == text.encode()) is is_plain

@@ -45,12 +45,17 @@ class Form(NamedTuple):
 Choose = Callable[[dict[str, JSON]], Form]
 
 
+keep_call = dict.__setitem__
+"""Notes a call; who does it often asks itself whether there are too many."""
+
+
 class RecentCalls(dict[str, str]):
     """The names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
 
     def __setitem__(self, call: str, name: str) -> None:
-        super().__setitem__(call, name)
-        self.forget()
+        keep_call(self, call, name)
+        if len(self) > MAX_CALLS:
+            self.forget()
 
     def forget(self) -> None:
         """Forget the oldest; the quick way notes calls without asking."""

@@ -10,7 +10,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -79,7 +78,7 @@ def _host(reader: Reader, place: Place, versions: list[Version], cache: Path, pr
     except UsageError as error:
         problems.append(f"{place.home}: {error}")
         return None
-    return replace(host, kind=cast(Kind, place.kind), name=place.name)
+    return host._replace(kind=cast(Kind, place.kind), name=place.name)
 
 
 def forget(env: Mapping[str, str] | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sqlite3
@@ -53,7 +52,7 @@ def places(hosts: Iterable[Host], now_ns: int) -> Places:
     for host in hosts:
         asked = _Asked(host.env)
         for agent in registry.load_all():
-            noted = dataclasses.replace(host, env=asked)
+            noted = host._replace(env=asked)
             for root in agent.roots(noted):
                 for folder in _below(root):
                     found.folders[folder] = settled_time(folder_time(folder), now_ns)

@@ -148,10 +148,7 @@ def _write_pages(
             with opened(output, compression, force) as out:
                 pages.one(found[0], out)
             return 0
-        folder = _folder(site or output)
-        unreadable = pages.many(found, folder, force, with_index=site is not None)
-    say(f"{len(found) - unreadable} sessions in {folder}")
-    return UNREADABLE if unreadable else 0
+        return pages.fill(found, _folder(site or output), force, with_index=site is not None)
 
 
 @contextmanager

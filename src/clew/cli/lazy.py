@@ -63,29 +63,37 @@ class LazyGroup(click.Group):
         try:
             code = super().main(args, *rest, **kwargs)
             sys.stdout.flush()
-        except click.ClickException as error:
-            error.show()
-            code = error.exit_code
-        except ClewError as error:
-            _complain(f"{error}")
-            code = error.exit_code
-        except (click.Abort, KeyboardInterrupt):
-            _complain("interrupted")
-            code = _INTERRUPTED
-        except (_ReaderGone, BrokenPipeError):
-            # The reader of our output has gone; nothing is left to say.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = _BROKEN_PIPE
-        except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            _complain(f"{place}{error.strerror or error}")
-            code = 3
-        except Exception as error:
-            if os.environ.get("CLEW_DEBUG"):
-                raise
-            _confess(error)
-            code = 1
+        except (Exception, KeyboardInterrupt) as error:
+            code = leave(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def leave(error: BaseException) -> int:
+    """Say what an error comes to; its exit code."""
+    try:
+        raise error
+    except click.ClickException as complaint:
+        complaint.show()
+        return complaint.exit_code
+    except ClewError as complaint:
+        _complain(f"{complaint}")
+        return complaint.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        return _INTERRUPTED
+    except (_ReaderGone, BrokenPipeError):
+        # The reader of our output has gone; nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except OSError as failure:
+        place = f"{failure.filename}: " if failure.filename else ""
+        _complain(f"{place}{failure.strerror or failure}")
+        return 3
+    except Exception as mishap:
+        if os.environ.get("CLEW_DEBUG"):
+            raise
+        _confess(mishap)
+        return 1
 
 
 def _final(context: click.Context, code: Any) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-import click
 import msgspec
 
 from clew.errors import UsageError, WouldLose
@@ -39,6 +37,10 @@ def print_line(value: JSON) -> None:
 
 def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
     """A table: fitted to a terminal, as wide as it needs to be in a pipe."""
+    import shutil
+
+    import click
+
     from clew.render.tables import table
 
     terminal = sys.stdout.isatty()
@@ -51,7 +53,9 @@ def say(text: str) -> None:
     """Talk to the person, not to the pipe."""
     from clew.render.safe import visible
 
-    click.echo(visible(text), err=True)
+    if sys.stderr is not None:
+        sys.stderr.write(f"{visible(text)}\n")
+        sys.stderr.flush()
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from typing import IO, NamedTuple
 from urllib.parse import quote
 
 from clew.agents.base import facts_and_messages, freeze, session_object
+from clew.cli.each import UNREADABLE
 from clew.cli.output import opened, say
 from clew.cli.redacting import Redaction
 from clew.derive.session import project_of
 from clew.errors import SourceUnreadable, WouldLose
-from clew.export.document import write_document
 from clew.export.html import write_html, write_pieces
 from clew.export.organise import free_name
 from clew.io.atomic import replacing
@@ -53,6 +53,13 @@ class Pages:
         """A page that holds the sub-agents of the session too."""
         self._write(session, out, {}, self._nested(session, 1))
 
+    def fill(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
+        """A folder with a page for each session; says how many there are, and returns the exit code."""
+        folder.mkdir(parents=True, exist_ok=True)
+        unreadable = self.many(sessions, folder, force, with_index=with_index)
+        say(f"{len(sessions) - unreadable} sessions in {folder}")
+        return UNREADABLE if unreadable else 0
+
     def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
         """A page for each session, with links between them; returns how many could not be read."""
         taken = {"index"}
@@ -62,10 +69,11 @@ class Pages:
             if (folder / name).exists():
                 raise WouldLose(f"{folder / name} exists; --force replaces it")
         self._index = INDEX if with_index else None
-        links = {session.id: quote(name) for session, name in zip(sessions, names, strict=True)}
+        addresses = list(map(quote, names))
+        links = {session.id: address for session, address in zip(sessions, addresses, strict=True)}
 
         def work(number: int) -> JSON:
-            return self._page(sessions[number], folder / names[number], links)
+            return self._page(sessions[number], folder / names[number], addresses[number], links)
 
         self._masking.prepare()
         # The largest first: who is done early takes the next.
@@ -82,17 +90,17 @@ class Pages:
                 write_pieces(index(entries), out)
         return len(sessions) - len(entries)
 
-    def _page(self, session: StoredSession, target: Path, links: dict[str, str]) -> JSON:
-        before = Counter(self._masking.masked)
+    def _page(self, session: StoredSession, target: Path, address: str, links: dict[str, str]) -> JSON:
+        before = Counter(self._masking.masked) if self._masking.is_on else None
         try:
             with replacing(target, durable=False) as out:
                 entry = self._write(session, out, links, None)
         except SourceUnreadable as error:
             say(f"clew: {error}")
             return None
-        entry["address"] = quote(target.name)
-        masked = self._masking.masked - before
-        return {"entry": entry, "masked": dict(masked), "process": os.getpid()}
+        entry["address"] = address
+        masked = dict(self._masking.masked - before) if before is not None else {}
+        return {"entry": entry, "masked": masked, "process": os.getpid()}
 
     def _count(self, rows: Sequence[JSON]) -> None:
         """Add what other processes masked."""
@@ -111,6 +119,8 @@ class Pages:
         header = session_object(agent, source, facts)
 
         def document(packed: IO[bytes]) -> object:
+            from clew.export.document import write_document
+
             return write_document(agent, source, packed, timestamp=style.timestamp)
 
         def remark() -> str:

@@ -15,8 +15,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import click
-
 from clew.cli.output import say
 from clew.host import config_dir
 from clew.io.compress import open_source
@@ -24,6 +22,8 @@ from clew.library import StoredSession
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
+    import click
+
     from clew.redact.tree import Redactor, Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,6 +49,8 @@ RULES_FILE = "redaction.toml"
 
 def redacting(function: F) -> F:
     """--redact, --redact-plain and --rules; no command needs to take them."""
+    import click
+
     options = (
         click.option(
             "--redact",

@@ -37,6 +37,12 @@ def _run() -> None:
         code = stats_answered(sys.argv[1:])
         if code is not None:
             sys.exit(code)
+    if "--site" in sys.argv[1:]:
+        from clew.cli.quick_pages import answered as pages_answered
+
+        code = pages_answered(sys.argv[1:])
+        if code is not None:
+            sys.exit(code)
     from clew.cli.group import main
 
     main()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import string
-
 LENGTH = 100
 _IN_WORDS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
-_IN_RUNS = string.ascii_letters + string.digits + "_+~%-"
+_IN_RUNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+~%-"
 
 
 def short_title(text: str | None) -> str | None:

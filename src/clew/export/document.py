@@ -6,7 +6,6 @@ its agent can; then its messages wait in memory until the header is known.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
@@ -113,7 +112,9 @@ class _Writer:
         reading = self._agent.read(self._source, facts)
         self._out.write(self._header(facts))
         units = reading if isinstance(reading, Encodes) else _Encoded(reading)
-        with tempfile.SpooledTemporaryFile(SPOOL) as spool:
+        from tempfile import SpooledTemporaryFile
+
+        with SpooledTemporaryFile(SPOOL) as spool:
             for batch in self._batches(units, spool):
                 self._out.write(batch)
             self._out.write(self._records())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,7 +76,9 @@ def write_pieces(pieces: Iterable[bytes], out: IO[bytes]) -> None:
 
 def _carried(document: WriteDocument) -> Iterator[bytes]:
     """The unified document as zstd in base64: nothing in it can end the element it stands in, nor be run."""
-    with tempfile.SpooledTemporaryFile(_SPOOL) as spool:
+    from tempfile import SpooledTemporaryFile
+
+    with SpooledTemporaryFile(_SPOOL) as spool:
         packed = packer("zstd")(spool)
         document(packed)
         packed.close()
@@ -96,7 +97,9 @@ def is_page(head: bytes) -> bool:
 @contextmanager
 def carried_document(stream: BinaryIO, name: str) -> Iterator[BinaryIO]:
     """The unified document that a page carries, opened for reading."""
-    with tempfile.TemporaryDirectory() as folder:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
         packed = Path(folder) / "document.zst"
         with packed.open("wb") as out:
             if not _unpack(stream, out):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import IO
 
 _OWN = 0o600
 """The mode that a temporary file has."""
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+"""Made by us, and never found: nobody can put a link there first."""
 
 
 @contextmanager
@@ -41,7 +42,14 @@ def replacing(path: Path, mode: int = _OWN, *, durable: bool = True) -> Iterator
 
 
 def _temporary(path: Path) -> tuple[int, str]:
-    return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
+    """A new file beside `path`, opened, and its name."""
+    folder, name = os.path.split(path)  # there may be many
+    while True:
+        place = os.path.join(folder, f".{name[:100]}.{os.urandom(6).hex()}.tmp")  # noqa: PTH118
+        try:
+            return os.open(place, _NEW, _OWN), place
+        except FileExistsError:
+            continue
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o600) -> None:

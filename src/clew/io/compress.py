@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
@@ -56,7 +55,9 @@ def open_source(path: Path, limit: int | None = None, *, is_read_whole: bool = F
         return cast(BinaryIO, io.BufferedReader(_Head(raw, limit), _BUFFER))
     handle = cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
     if magic.startswith(_GZIP):
-        return _guard(cast(BinaryIO, gzip.GzipFile(fileobj=handle)), handle, path)
+        from gzip import GzipFile
+
+        return _guard(cast(BinaryIO, GzipFile(fileobj=handle)), handle, path)
     if magic == _ZSTD:
         return _guard(_zstd_reader(handle), handle, path, _is_cut_zstd)
     return handle
@@ -206,7 +207,9 @@ def packer(compression: str | None) -> Callable[[IO[bytes]], IO[bytes]]:
     """A wrapper that compresses what is written: None, "gzip" or "zstd"."""
     if compression == "gzip":
         # mtime 0: the same session gives the same bytes.
-        return lambda raw: cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0))
+        from gzip import GzipFile
+
+        return lambda raw: cast(IO[bytes], GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0))
     if compression == "zstd":
         import zstandard
 

@@ -17,6 +17,7 @@ from clew.agents.claude_code.lines import Line, Told
 from clew.agents.claude_code.reading import ClaudeReading
 from clew.agents.claude_code.scan import Scanner
 from clew.agents.claude_code.tables import RECORDS
+from clew.agents.jsonl import MAX_CALLS, RecentCalls, keep_call
 from clew.agents.mapping import Values
 from clew.derive.facts import Facts
 from clew.io.records import read_line, read_texts
@@ -188,7 +189,7 @@ def _metadata(line: _Line, said: _Said | None) -> dict[str, JSON]:
     return metadata
 
 
-def _blocks(content: list[_Block], calls: dict[str, str]) -> list[dict[str, JSON]] | None:
+def _blocks(content: list[_Block], calls: RecentCalls) -> list[dict[str, JSON]] | None:
     """The unified blocks of native ones; None where one of them is not regular."""
     blocks: list[dict[str, JSON]] = []
     for block in content:
@@ -197,7 +198,9 @@ def _blocks(content: list[_Block], calls: dict[str, str]) -> list[dict[str, JSON
         if kind == "tool_use":
             key, name = block.id, block.name
             if key is not None and name is not None and block.input is not UNSET:
-                calls[key] = name
+                keep_call(calls, key, name)
+                if len(calls) > MAX_CALLS:
+                    calls.forget()
                 fitted = {"type": kind, "tool_id": key, "tool_name": name, "input": block.input}
         elif kind == "tool_result":
             fitted = _result(block, calls)
@@ -211,7 +214,7 @@ def _blocks(content: list[_Block], calls: dict[str, str]) -> list[dict[str, JSON
     return blocks
 
 
-def _result(block: _Block, calls: dict[str, str]) -> dict[str, JSON] | None:
+def _result(block: _Block, calls: RecentCalls) -> dict[str, JSON] | None:
     key, output = block.tool_use_id, block.content
     if key is None or block.tool_name is not UNSET:
         return None

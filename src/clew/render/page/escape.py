@@ -22,9 +22,12 @@ def line(value: str) -> str:
 
 
 def _line(value: str) -> str:
-    if value.isascii() and value.isprintable() and "  " not in value and value[0] != " " != value[-1]:
-        return escaped(value)
-    return escaped(one_line(value))
+    return escaped(value if _is_one_line(value) else one_line(value))
+
+
+def _is_one_line(value: str) -> bool:
+    """True for what nearly all are, and what is so at a glance."""
+    return value.isascii() and value.isprintable() and "  " not in value and value[:1] != " " != value[-1:]
 
 
 _short = lru_cache(4096)(lambda value: escaped(one_line(value)))
@@ -32,7 +35,7 @@ _short = lru_cache(4096)(lambda value: escaped(one_line(value)))
 
 def attribute(value: str) -> str:
     """Text as the value of an attribute in double quotes."""
-    return escaped(one_line(value)).replace('"', "&quot;")
+    return _line(value).replace('"', "&quot;")
 
 
 def escaped(value: str) -> str:

@@ -8,7 +8,6 @@ character in one of them makes nothing else wide, and bytes are searched more qu
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,7 +50,7 @@ OPEN_LINES, OPEN_LENGTH = 12, 1_000
 """A result that is no longer is shown open."""
 
 _PICTURES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "svg+xml"))
-_DIGITS = (string.ascii_letters + string.digits + "+/").encode()
+_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LANGUAGE = re.compile(r"[a-z0-9+#-]{1,20}")
 _SIGNS_OF_CHANGE = {"+": "+", "-": "-"}
 _RUN = re.compile(r"\++|-+| +")
