@@ -112,8 +112,8 @@ def test_RD03_conversions(worlds: Path, tmp_path: Path, target: str) -> None:
     for source in sorted(row["id"] for row in clew("--home", worlds, "list", "--json").json):
         home = tmp_path / "to" / source
         words = ("convert", source, "--to", target, "--home", home, "--allow-loss", "--redact", "secrets")
-        nothing_said(clew("--home", worlds, *words), f"{source} for {target}")
         nothing_said(clew("--home", worlds, *words, "--dry-run", "--json"), "what would be")
+        nothing_said(clew("--home", worlds, *words), f"{source} for {target}")
         assert nothing_below(home)
         assert len(clew("--home", home, "list", "--json").json) == 1
 

@@ -25,6 +25,8 @@ _UNANSWERED = "no result was recorded"
 """What Gemini CLI is told of a call that nothing answers."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FAILED = re.compile(r"that (\d+|a) calls? failed")
+_LINE = re.compile(r"line \d+")
+_EMPTY = {"blank-line", "nul-run", "byte-order-mark"}
 _SHELL = ("bash", "/bin/bash", "sh", "zsh", "-lc", "-c")
 """Words around a command that another agent's shell does not need."""
 _ATTACHED = {"image": "a picture", "document": "an attached document", "thinking": "thinking"}
@@ -51,7 +53,11 @@ def faults(session: StoredSession, target: str, home: Path, find: Find | None = 
         return [f"listed {len(listed)} times"]
     copy = StoredSession(*listed[0])
     losses = [loss for loss in written.losses if ", in the sub-agent " not in loss.what]
-    found = [*_of_the_copy(copy, target, written), *unnamed(session, copy, losses)]
+    found = [
+        *_of_the_copy(copy, target, written),
+        *unnamed(session, copy, losses),
+        *_of_the_children(session, copy, losses),
+    ]
     return found + (_of_the_way_back(session, copy, home / "back") if session.agent.id != target else [])
 
 
@@ -64,6 +70,14 @@ def _of_the_copy(copy: StoredSession, target: str, written: Converted) -> Iterat
         yield "does not come back byte for byte"
     if not any(True for _ in copy.messages):
         yield "nothing in it"
+
+
+def _of_the_children(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> Iterator[str]:
+    before = [link for link in session.header.subagents or () if link.session_id]
+    after = [link for link in copy.header.subagents or () if link.session_id]
+    named = sum(loss.what.startswith("the sub-agent ") for loss in losses)
+    if len(before) > len(after) + named:
+        yield f"of {len(before)} sub-agents {len(after)} are there, {named} are named"
 
 
 def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> Iterator[str]:
@@ -81,6 +95,9 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
         yield f"nobody said {next(iter(added))[:60]!r}"
     if _has_sidechains(session) and not _has_sidechains(copy) and not any("sub-agent" in loss.what for loss in losses):
         yield "the sub-agents in the file are not named"
+    damaged, lines = _damaged(session), sum(bool(_LINE.match(loss.what)) for loss in losses)
+    if damaged != lines:
+        yield f"{damaged} lines cannot be read, {lines} are named"
     gone = held(*before).attached - held(*absent).attached - held(*spoken(copy)).attached
     gone["thinking"] -= sum(map(_is_thought, copy.units())) + told - len(absent)
     for kind, name in _ATTACHED.items():
@@ -172,6 +189,12 @@ def _is_note(message: dict[str, Any], notes: tuple[str, ...]) -> bool:
 def _has_sidechains(session: StoredSession) -> bool:
     said = (unit.value for unit in session.units() if unit.is_message and unit.value["role"] != "system")
     return len({_is_sidechain(message) for message in said}) == 2
+
+
+def _damaged(session: StoredSession) -> int:
+    """How many lines hold something that cannot be read."""
+    units = [unit for unit in session.units() if not unit.is_message and unit.value["kind"] == "fragment"]
+    return len({(unit.part, unit.line) for unit in units if not set(unit.findings) <= _EMPTY})
 
 
 def _is_thought(unit: Unit) -> bool:

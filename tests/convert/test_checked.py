@@ -104,6 +104,14 @@ class TestTheCheck:
         copy.path.write_bytes(copy.path.read_bytes().replace(b'"so"', b'"so it is"'))
         assert "nobody said 'so it is'" in list(unnamed(before, copy, losses))
 
+    def test_a_line_that_cannot_be_read_is_found(self, tmp_path: Path) -> None:
+        before, copy, losses = self.converted(tmp_path, is_error=False)
+        with before.path.open("ab") as stream:
+            stream.write(b'{"type":"user","message":{{\n\n')
+        damaged = StoredSession(*only(before.path))
+        assert list(unnamed(damaged, copy, losses)) == ["1 lines cannot be read, 0 are named"]
+        assert list(unnamed(damaged, copy, [Loss(None, "line 5, which may hold a message", "")])) == []
+
     def test_losses_that_are_none_and_losses_without_a_name_are_found(self, tmp_path: Path) -> None:
         before, copy, _ = self.converted(tmp_path, is_error=True)
         assert list(unnamed(before, copy, [])) == ["of 1 calls it is not told that they failed, 0 are named"]

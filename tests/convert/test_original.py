@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -13,10 +14,12 @@ import zstandard
 from clew.agents import registry
 from clew.convert import origin
 from clew.convert.choosing import prepare
+from clew.convert.marked import is_marked
 from clew.demo import write_demo
 from clew.errors import WouldLose
 from clew.host import Host
 from clew.sources.local import Found, in_homes
+from tests.cli.running import clew
 from tests.convert.said import only, said
 
 LOSS = "the original that travels along"
@@ -94,9 +97,58 @@ def boundless(lines: list[bytes]) -> list[bytes]:
     return [json.dumps(value, separators=(",", ":")).encode() + b"\n", *lines[1:]]
 
 
-@pytest.mark.parametrize(
-    "damage", [not_json, torn, headless, without_end, no_base64, shorter, other_bytes, no_text, boundless]
-)
+def described(edit: Callable[[dict[str, Any]], object]) -> Damage:
+    """What is said of the original, edited."""
+
+    def damage(lines: list[bytes]) -> list[bytes]:
+        value = json.loads(lines[0])
+        edit(value["origin"])
+        return [json.dumps(value, separators=(",", ":")).encode() + b"\n", *lines[1:]]
+
+    return damage
+
+
+def telling(**said: Any) -> Damage:
+    return described(lambda value: value.update(said))
+
+
+def of_first(**said: Any) -> Damage:
+    return described(lambda value: value["files"][0].update(said))
+
+
+def glued(lines: list[bytes]) -> list[bytes]:
+    return [line.rstrip(b"\n") for line in lines]
+
+
+SOUND = [
+    not_json,
+    torn,
+    headless,
+    without_end,
+    no_base64,
+    shorter,
+    other_bytes,
+    no_text,
+    boundless,
+    glued,
+    telling(files=[]),
+    telling(target=".sage/sessions"),
+    telling(target=""),
+    telling(target=".sage/sessions/a\0b/messages.jsonl"),
+    telling(target=f".sage/sessions/{'x' * 300}/messages.jsonl"),
+    telling(target=".claude/projects/x/y.jsonl"),
+    telling(session="--dangerously"),
+    telling(session="a\nb"),
+    telling(session=""),
+    of_first(name="messages.jsonl"),
+    of_first(size=0),
+    described(lambda value: value["files"].append(value["files"][0])),
+    described(lambda value: value["files"].append({**value["files"][0], "name": "a\0b", "size": 0})),
+    described(lambda value: value["children"].append({**value, "children": []})),
+]
+
+
+@pytest.mark.parametrize("damage", SOUND)
 @pytest.mark.parametrize("target", ["sage-agent", "sage-emacs"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_damaged_original_is_a_loss(demo: Path, tmp_path: Path, place: str, target: str, damage: Damage) -> None:
@@ -109,6 +161,46 @@ def test_a_damaged_original_is_a_loss(demo: Path, tmp_path: Path, place: str, ta
     assert not (tmp_path / "back").exists()
     copy = only(Path(prepared.write(tmp_path / "back", allow_loss=True).files[0]))
     assert said(copy.agent, copy.source) == said(converted.agent, converted.source)
+
+
+@pytest.mark.parametrize("place", ["codex", "gemini"])
+def test_lines_that_are_glued_to_the_session_are_a_loss(demo: Path, tmp_path: Path, place: str) -> None:
+    path = there(demo, place, tmp_path).source.path
+    path.write_bytes(path.read_bytes().replace(b"}\n" + origin.MARK, b"}" + origin.MARK))
+    found = only(path)
+    losses = prepare(found.agent, found.source, "sage-agent").describe(tmp_path).losses
+    assert LOSS in [loss.what for loss in losses]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_lines_that_another_program_spelled_anew_still_hold_the_original(
+    demo: Path, tmp_path: Path, place: str
+) -> None:
+    def respell(lines: list[bytes]) -> list[bytes]:
+        return [json.dumps(json.loads(line), sort_keys=True).encode() + b"\n" for line in lines]
+
+    converted = there(demo, place, tmp_path)
+    change(kept_in(converted), respell)
+    back = prepare(converted.agent, only(converted.source.path).source, "sage-agent").write(tmp_path / "back")
+    source = next(each.source for each in in_homes([Host.at(demo)], ["sage-agent"]))
+    assert Path(back.files[0]).read_bytes() == source.path.read_bytes()
+
+
+def test_words_about_an_original_are_none(demo: Path, tmp_path: Path) -> None:
+    words = json.dumps({"text": '{"type":"clew-origin","data":""}'}).encode() + b"\n"
+    assert not is_marked(words)
+    assert not is_marked(words[:-4])
+    assert not is_marked(b'{"type":"other","input":{"name":"clew-origin"}}')
+
+
+def test_the_command_says_the_loss_of_an_original_without_files(demo: Path, tmp_path: Path) -> None:
+    converted = there(demo, "codex", tmp_path)
+    change(kept_in(converted), telling(files=[]))
+    (tmp_path / "back").mkdir()
+    words = ("resume", str(converted.source.path), "--in", "sage-agent", "--home", str(tmp_path / "back"), "--print")
+    done = clew(*words)
+    assert (done.code, "damaged" in done.err) == (6, True)
+    assert clew(*words, "--allow-loss").code == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xffgarbage", b'{"type":"other"}\n'])

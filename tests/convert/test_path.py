@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from clew.agents import registry
-from clew.agents.base import Receives
-from clew.agents.tools import TODOS, Translator
 from clew.convert.choosing import prepare
 from clew.errors import UsageError, WouldLose
 from clew.store import Session, Store
@@ -162,44 +159,3 @@ class TestFailures:
     def test_a_failure_without_its_call_is_named(self, tmp_path: Path) -> None:
         path = transcript(tmp_path, *tried(is_error=True)[2:])
         assert converted(path, "gemini", tmp_path / "home") == (["no"], ["that a call failed"])
-
-
-class TestTodoLists:
-    def path(self, folder: Path) -> Path:
-        todos = [{"content": "ring", "status": "pending", "activeForm": "ringing", "priority": "high"}]
-        call = {"type": "tool_use", "id": "c1", "name": "TodoWrite", "input": {"todos": todos}}
-        reply = spoke("assistant", [call], uuid="u2", parentUuid="u1")
-        return transcript(folder, spoke("user", "plan", uuid="u1", parentUuid=None), reply)
-
-    @pytest.mark.parametrize(
-        ("target", "entry"),
-        [
-            ("codex", {"step": "ring", "status": "pending", "active_form": "ringing", "priority": "high"}),
-            ("gemini", {"description": "ring", "status": "pending", "active_form": "ringing", "priority": "high"}),
-        ],
-    )
-    def test_all_of_an_entry_goes_over_with_the_call(self, tmp_path: Path, target: str, entry: dict[str, str]) -> None:
-        found = only(self.path(tmp_path))
-        written = prepare(found.agent, found.source, target).write(tmp_path / "home")
-        there = only(Path(written.files[0]))
-        messages = [unit.value for unit in there.agent.read(there.source, there.agent.scan(there.source))]
-        (given,) = [block["input"] for each in messages for block in each.get("content", ()) if "input" in block]
-        assert [entry] in given.values()
-
-    @pytest.mark.parametrize("own", ["codex", "gemini"])
-    def test_a_form_that_one_agent_demands_does_not_come_back(self, own: str) -> None:
-        there, own_tools = registry.get("claude-code"), registry.get(own)
-        assert isinstance(there, Receives) and isinstance(own_tools, Receives)
-        tools, others = own_tools.receiver().tools, there.receiver().tools
-        name = next(tool.name for tool in tools if tool.kind == TODOS)
-        entry = {"step" if own == "codex" else "description": "ring", "status": "pending"}
-        given = {"plan" if own == "codex" else "todos": [entry]}
-        gone = Translator(tools, others).arguments(name, given)
-        assert gone == {"todos": [{"content": "ring", "status": "pending", "activeForm": "ring"}]}
-        assert Translator(others, tools).arguments("TodoWrite", gone) == given
-
-    @pytest.mark.parametrize("target", ["codex", "gemini", "sage-emacs"])
-    def test_a_list_that_no_call_set_is_named(self, tmp_path: Path, target: str) -> None:
-        todos = [{"content": "ring", "status": "pending", "activeForm": "ringing"}]
-        path = transcript(tmp_path, spoke("user", "plan", uuid="u1", parentUuid=None, todos=todos))
-        assert converted(path, target, tmp_path / "home") == (["plan"], ["the todo list"])

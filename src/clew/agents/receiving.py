@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,14 +10,13 @@ import msgspec
 
 from clew.agents.tools import Tool
 from clew.errors import UsageError
+from clew.io.compress import SUFFIXES
 from clew.model.json import JSON
 
 ORIGIN = "clew-origin"
 """The type of the lines that bring the original of a converted session along."""
 BESIDE = ".clew"
 """Suffix of the file that holds them where they cannot stand in the session's own file."""
-_ID = re.compile(r"[A-Za-z0-9_][\w.:-]*")
-"""An id comes from a file: it must not become an option or a second word."""
 
 
 class Header(NamedTuple):
@@ -59,8 +57,16 @@ def _nothing(_header: Header, _read: Read) -> Iterator[tuple[str, bytes]]:
     return iter(())
 
 
+def _no_lines(_header: Header) -> Iterator[tuple[str, bytes]]:
+    return iter(())
+
+
 def _always(_path: Path, _parts: Sequence[str]) -> bool:
     return True
+
+
+def _is_unpacked(path: Path, _identity: str) -> bool:
+    return path.suffix not in SUFFIXES
 
 
 def _nothing_beyond(_session: Mapping[str, JSON]) -> Sequence[str]:
@@ -101,9 +107,20 @@ class Receiver(msgspec.Struct, frozen=True):
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
     register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing
     """Files below the home that must name the session so that the agent sees it, as they should be."""
+    listed: Callable[[Header], Iterator[tuple[str, bytes]]] = _no_lines
+    """Lines that name the session, to be added to logs below the home."""
+    renewed: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
+    """Files beside the main one that may be there before it: what they held and should hold gives what they will."""
+    finds: Callable[[Path, str], bool] = _is_unpacked
+    """Whether the agent finds a session by its id in a file that lies among its own."""
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
         """The command that goes on with a session; refuses an id that could be taken for something else."""
-        if not _ID.fullmatch(str(session["id"])):
+        if not _is_harmless(str(session["id"])):
             raise UsageError(f"{session['id']!r} is no id to give to a program")
         return self.resume(session)
+
+
+def _is_harmless(identity: str) -> bool:
+    """True for what cannot become an option or steer a terminal: an id comes from a file."""
+    return identity[:1].replace("_", "a").isalnum() and identity.isprintable()

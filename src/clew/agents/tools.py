@@ -59,22 +59,38 @@ class Translator:
         equal = self._equal.get(self.kind(name) or "")
         return equal.name if equal is not None else name
 
-    def arguments(self, name: str | None, arguments: JSON) -> JSON:
-        """The target's arguments for a call of the source."""
+    def writes(self, kind: str) -> bool:
+        """True where the target has a tool for such work."""
+        return kind in self._equal
+
+    def common(self, name: str | None, arguments: JSON) -> JSON:
+        """The arguments for a call of the source, in the words that belong to no agent."""
         tool = self._known.get(name or "")
-        equal = self._equal.get(tool.kind) if tool is not None else None
-        if tool is None or equal is None or type(arguments) is not dict:
+        if tool is None or type(arguments) is not dict:
             return arguments
         common = _renamed(arguments, {own: word for word, own in tool.arguments.items()})
-        if tool.read is not None:
-            common = tool.read(common)
+        return tool.read(common) if tool.read is not None else common
+
+    def arguments(self, name: str | None, arguments: JSON) -> JSON:
+        """The target's arguments for a call of the source; where two would get one name, they stay as they are."""
+        equal = self._equal.get(self.kind(name) or "")
+        if equal is None or type(arguments) is not dict:
+            return arguments
+        common: Arguments = self.common(name, arguments)
         if equal.write is not None:
             common = equal.write(common)
-        return _renamed(common, equal.arguments)
+        spelled = _renamed(common, equal.arguments)
+        return spelled if len(spelled) >= len(arguments) else arguments
 
 
 def _renamed(arguments: Arguments, names: Mapping[str, str]) -> Arguments:
     return {names.get(name, name): value for name, value in arguments.items()}
+
+
+def _renamed_apart(entry: Arguments, names: Mapping[str, str]) -> Arguments:
+    """An entry renamed, unless two of its values would get one name."""
+    renamed = _renamed(entry, names)
+    return renamed if len(renamed) == len(entry) else entry
 
 
 def command_text(arguments: Arguments) -> Arguments:
@@ -88,7 +104,7 @@ def command_text(arguments: Arguments) -> Arguments:
 
 def todos_from(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
     """Put the entries of an agent's todo list into the common words: content, status, active_form."""
-    return _each_todo(lambda entry: _without_echo(_renamed(entry, words)))
+    return _each_todo(lambda entry: _without_echo(_renamed_apart(entry, words)))
 
 
 def _without_echo(entry: Arguments) -> Arguments:
@@ -99,7 +115,7 @@ def _without_echo(entry: Arguments) -> Arguments:
 
 def todos_into(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
     """Put the entries of a todo list into an agent's own words; what it has no word for keeps the common one."""
-    return _each_todo(lambda entry: _renamed(entry, words))
+    return _each_todo(lambda entry: _renamed_apart(entry, words))
 
 
 def _each_todo(reshape: Callable[[Arguments], Arguments]) -> Callable[[Arguments], Arguments]:

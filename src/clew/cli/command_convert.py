@@ -8,14 +8,17 @@ from pathlib import Path
 import click
 import msgspec
 
+from clew.agents import registry
+from clew.agents.base import Receives
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, redacting, redaction
 from clew.convert.choosing import prepare
 from clew.convert.writing import Converted, counted
-from clew.errors import UnknownReference, WouldLose
+from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession
+from clew.references import message_of
 
 _SHOWN = 20
 
@@ -60,6 +63,8 @@ def command(
     children, session = shelf.subagents(session), masking.session(session)
     prepared = prepare(session.agent, session.source, target, branch, children, with_original=not masking.is_on)
     outcome = prepared.describe(home)
+    if dry_run:
+        _check_free(outcome, target)
     refused = bool(outcome.losses) and not allow_loss and not dry_run
     if not dry_run and not refused:
         outcome = prepared.write(home, allow_loss=allow_loss)
@@ -72,6 +77,8 @@ def command(
 
 def find(shelf: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:
     """The session a reference means, and where it was found; one that lies in the target's own home is found too."""
+    if message_of(reference) is not None:
+        raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
     try:
         return shelf, shelf.get(reference)
     except UnknownReference:
@@ -79,6 +86,15 @@ def find(shelf: Library, reference: str, home: Path) -> tuple[Library, StoredSes
             raise
         own = Library(Host.at(home))
         return own, own.get(reference)
+
+
+def _check_free(outcome: Converted, target: str) -> None:
+    """What is in the way of writing is in the way of saying that it would be written."""
+    agent = registry.get(target)
+    renewed = agent.receiver().renewed if isinstance(agent, Receives) else {}
+    for path in map(Path, outcome.files):
+        if path.exists() and path.name not in renewed:
+            raise WouldLose(f"{path} exists already")
 
 
 def _report(outcome: Converted, refused: bool) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from clew.agents import registry
-from clew.agents.base import Receives
+from clew.agents.base import Agent, Receives
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.convert.choosing import Prepared, prepare
@@ -53,11 +54,11 @@ def command(
     if not only_print and not wants_json(context, as_json):
         _check_start(agent.receiver().command({"id": "any"})[0], folder)
     host = _home(context, homes)
-    if agent.id == session.agent.id and _is_at_home(session, host):
+    if agent.id == session.agent.id and _is_at_home(session, host, agent.receiver().finds):
         argv = agent.receiver().command({"id": session.id})
     else:
         prepared = prepare(session.agent, session.source, agent.id, find=shelf.subagents(session))
-        argv = _converted(prepared, host.home, allow_loss)
+        argv = _converted(agent, prepared, host.home, allow_loss)
     # An agent looks below HOME, so one that is to look elsewhere is told so.
     environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
     if wants_json(context, as_json):
@@ -75,13 +76,13 @@ def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
     return Host.at(Path(named[0])) if named else Host.local()
 
 
-def _is_at_home(session: StoredSession, host: Host) -> bool:
+def _is_at_home(session: StoredSession, host: Host, finds: Callable[[Path, str], bool]) -> bool:
     """True when the agent itself finds the session."""
     path = session.path.absolute()
-    return any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
+    return finds(path, session.id) and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 
-def _converted(prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
+def _converted(agent: Agent, prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
     described = prepared.describe(home)
     if described.losses and not allow_loss:
         for loss in described.losses[:_SHOWN]:
@@ -89,11 +90,16 @@ def _converted(prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
         if len(described.losses) > _SHOWN:
             say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
         raise WouldLose(f"{counted(described.losses)} would be lost; --allow-loss goes on all the same")
-    if Path(described.files[0]).exists():
+    if _is_there(agent, Path(described.files[0]), described.session_id):
         return described.resume
     written = prepared.write(home, allow_loss=allow_loss)
     say(f"converted: {written.files[0]}")
     return written.resume
+
+
+def _is_there(agent: Agent, path: Path, session: str) -> bool:
+    """Whether a file is that session: some agents have one place for whatever is current."""
+    return path.is_file() and agent.session_id(agent.locate(path)) == session
 
 
 def _check_start(program: str, folder: str) -> None:

@@ -13,8 +13,9 @@ from clew.agents.base import Unit
 from clew.agents.folding import derived_id
 from clew.agents.jsonl import RecentCalls
 from clew.agents.receiving import Capacity, Receiver
-from clew.agents.tools import TODOS, Translator
+from clew.agents.tools import Translator
 from clew.convert.path import Chosen
+from clew.convert.todos import Todos
 from clew.io.codec import dumps
 from clew.model.json import JSON
 
@@ -50,9 +51,7 @@ class Conversation:
         self._keeps_failures = capacity.failures or (own is not None and not own.capacity.failures)
         self._new_id = new_id
         self._calls = RecentCalls()
-        self._listed: JSON = None
-        self._waiting: tuple[int, JSON] | None = None
-        self._calls_todos = False
+        self._todos = Todos(capacity, translator, title)
         self._failures = 0
         self._last: str | None = None
         self.losses: list[Loss] = []
@@ -64,17 +63,17 @@ class Conversation:
         """The messages that go over, numbered anew."""
         for unit in units:
             value = unit.value
-            if not unit.is_message or not self._path.holds(value["index"]) or self._is_note(value):
+            if not unit.is_message or not self._path.holds(value["index"]):
                 continue
-            message = self._message(value)
+            self._todos.see(value)
+            message = self._message(value) if not self._is_note(value) else None
             if message is not None:
                 yield True, message
         if self._failures and not self._keeps_failures:
             what = "a call" if self._failures == 1 else f"{self._failures} calls"
             self._lose(None, f"that {what} failed", f"{self._title} keeps results without a mark for it")
-        # A list that a call set went over with the call.
-        if self._waiting is not None and not self._calls_todos:
-            self._lose(self._waiting[0], "the todo list", f"{self._title} has no place for one")
+        if lost := self._todos.lost():
+            self._lose(self._todos.changed, *lost)
 
     def _is_note(self, value: dict[str, JSON]) -> bool:
         """True for what the agent itself noted or told its model: the target has notes of its own."""
@@ -98,19 +97,8 @@ class Conversation:
         if value.get("timestamp") is not None:
             message["timestamp"] = value["timestamp"]
         kept = {name: metadata[name] for name in _METADATA if metadata.get(name)}
-        kept |= self._todos(value["role"], metadata, value["index"])
+        kept |= self._todos.carried(value["role"])
         return {**message, "content": content, **({"metadata": kept} if kept else {})}
-
-    def _todos(self, role: str, metadata: dict[str, JSON], index: int) -> dict[str, JSON]:
-        """The list that stands on a message itself, when it has changed; it waits for a message that can carry it."""
-        todos = metadata.get("todos")
-        if todos and todos != self._listed:
-            self._listed = todos
-            self._waiting = (index, todos)
-        if self._waiting is None or role not in self._capacity.todos:
-            return {}
-        (_, todos), self._waiting = self._waiting, None
-        return {"todos": todos}
 
     def _block(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
         match block["type"]:
@@ -128,7 +116,7 @@ class Conversation:
                 return self._attachment(block, index, self._capacity.documents, "an attached document")
         kind = block.get("value")
         name = kind.get("type") if isinstance(kind, dict) else None
-        self._lose(index, f"a block of the kind {name!r}", "clew does not know it")
+        self._lose(index, f"a block of the kind {name!r}", _why_kept_back(name))
         return []
 
     def _thinking(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
@@ -143,7 +131,6 @@ class Conversation:
         name = block["tool_name"]
         identity = safe_id(block["tool_id"])
         self._calls[identity] = self._translator.name(name) or "unknown"
-        self._calls_todos = self._calls_todos or self._translator.kind(name) == TODOS
         arguments = self._translator.arguments(name, block["input"])
         return {"type": "tool_use", "tool_id": identity, "tool_name": self._calls[identity], "input": arguments}
 
@@ -179,6 +166,11 @@ class Conversation:
                 kept.append({"type": "text", "text": block["text"]})
             elif kind == "image":
                 kept += self._attachment(block, index, pictures, "a picture in a tool's result")
+            elif kind == "document" and block.get("encoding") == "text":
+                kept.append({"type": "text", "text": as_text(block.get("document") or "")})
+            elif kind == "document":
+                held = pictures and self._capacity.documents
+                kept += self._attachment(block, index, held, "a document in a tool's result")
             else:
                 # What a tool gave back in a form of its agent's own can still be read as text.
                 kept.append({"type": "text", "text": dumps(block.get("value", block) if kind else block).decode()})
@@ -203,6 +195,22 @@ def as_text(value: JSON) -> str:
 def text_of(blocks: Iterable[JSON]) -> str:
     """The texts of a tool's result."""
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
+
+
+def _why_kept_back(kind: JSON) -> str:
+    """Why a block that clew keeps as it is stays behind."""
+    if kind == "redacted_thinking":
+        return "only the model that thought it can read it"
+    if kind == "server_tool_use" or (isinstance(kind, str) and kind.endswith("_tool_result")):
+        return "a tool of the model's provider, which no other agent has"
+    return "no other agent is known to have the like"
+
+
+def is_given(title: str | None, prompt: str | None) -> bool:
+    """True for a title that is more than the beginning of what was asked first."""
+    if not title:
+        return False
+    return title.rstrip("… ") not in " ".join((prompt or "").split())
 
 
 def safe_id(identity: str | None) -> str:

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Annotated, NamedTuple, cast
+from typing import IO, Annotated, NamedTuple, Protocol, cast
 
 import msgspec
 import zstandard
 
-from clew.agents.base import SourceFile
+from clew.agents import registry
+from clew.agents.base import Receives, SourceFile, skim
 from clew.agents.receiving import BESIDE as BESIDE
 from clew.agents.receiving import ORIGIN
-from clew.errors import InvalidDocument
+from clew.convert.copies import copies_of, place_of, places_of
+from clew.convert.marked import MARK as MARK
+from clew.convert.marked import content_hash, is_marked
+from clew.derive.titles import short_title
+from clew.errors import InvalidDocument, UsageError
+from clew.host import Host
 from clew.io.codec import dumps
 from clew.io.compress import MAX_UNPACKED, open_source
+from clew.io.paths import safe_below
 
 TYPE = ORIGIN
-MARK = b'{"type":"clew-origin",'
-"""How every such line begins: as we spell it, so that no line need be decoded to tell."""
 _PIECE = 512 << 10
 
 
@@ -52,14 +56,25 @@ class Origin(msgspec.Struct, frozen=True):
     target: str
     """Where the main file lives below a home folder."""
     converted: str
-    """SHA-256 of the converted session's main file, without these lines."""
+    """SHA-256 of the converted session's main file, without these lines; empty where nobody can tell."""
     files: list[OriginalFile]
     children: list[Origin] = []
     """The sub-agents that went with it."""
+    beside: str = ""
+    """Of a sub-agent: where its converted file lies, seen from the folder of the session's own."""
+    title: str | None | msgspec.UnsetType = msgspec.UNSET
+    """What the converted session is called; older originals do not say."""
+    copies: list[OriginalFile] = []
+    """What its agent keeps for it elsewhere; the bytes of all of these come last."""
 
     def family(self) -> list[Origin]:
         """This one and those below it, in the order of the bytes."""
         return [self, *(each for child in self.children for each in child.family())]
+
+    def everything(self) -> list[OriginalFile]:
+        """The files and copies of the family, in the order of the bytes."""
+        files = [file for each in self.family() for file in each.files]
+        return files + [copy for each in self.family() for copy in each.copies]
 
 
 class _Line(msgspec.Struct):
@@ -87,6 +102,10 @@ def _read_all(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
     for each, source in zip(origin.family(), sources, strict=True):
         for file in each.files:
             yield from _read_file(place(source, file.name), file.size)
+    for each, source in zip(origin.family(), sources, strict=True):
+        for copy in each.copies:
+            path = place_of(places_of(source), copy.name)
+            yield from _read_file(path, copy.size) if path is not None else ()
 
 
 def _read_file(path: Path, size: int) -> Iterator[bytes]:
@@ -110,14 +129,25 @@ def names(source: SourceFile) -> list[str]:
 
 def describe(source: SourceFile) -> list[OriginalFile]:
     """Size and hash of each file of a session."""
-    found = []
-    for name in names(source):
-        digest, size = hashlib.sha256(), 0
-        for piece in _read_file(place(source, name), place(source, name).stat().st_size):
-            digest.update(piece)
-            size += len(piece)
-        found.append(OriginalFile(name, size, digest.hexdigest()))
-    return found
+    return [_measured(name, place(source, name), _size(source, name)) for name in names(source)]
+
+
+def describe_copies(source: SourceFile) -> list[OriginalFile]:
+    """Size and hash of each copy that its agent keeps for a session."""
+    return [_measured(name, path, path.stat().st_size) for name, path in copies_of(source)]
+
+
+def _measured(name: str, path: Path, size: int) -> OriginalFile:
+    digest, length = hashlib.sha256(), 0
+    for piece in _read_file(path, size):
+        digest.update(piece)
+        length += len(piece)
+    return OriginalFile(name, length, digest.hexdigest())
+
+
+def _size(source: SourceFile, name: str) -> int:
+    """How much of a file is read."""
+    return source.size if source.frozen and not name else place(source, name).stat().st_size
 
 
 def place(source: SourceFile, name: str) -> Path:
@@ -143,9 +173,98 @@ def find(source: SourceFile) -> Kept | None:
         if path == beside:
             raise DamagedOriginal(f"{beside.name} does not hold it")
         return None
+    _check(found)
     with open_source(path) as stream:
-        unpack(stream, found, [_NOWHERE] * sum(len(each.files) for each in found.family()))
-    return Kept(found, path, _content(source.path) == found.converted and not source.parts)
+        unpack(stream, found, [NOWHERE] * len(found.everything()))
+    return Kept(found, path, _is_unchanged(source, found))
+
+
+def _check(origin: Origin) -> None:
+    """Refuse what cannot be put anywhere. What leads elsewhere is left to who writes: that is no mere damage."""
+    places = []
+    for each in origin.family():
+        names = [file.name for file in each.files]
+        if not names or names[0]:
+            raise DamagedOriginal("it does not say which files it has")
+        for name in (each.target, *names[1:]):
+            _check_name(name)
+        _check_place(origin.agent, each)
+        places += [each.target, *(f"{each.target.rpartition('/')[0]}/{name}" for name in names[1:])]
+    if len({*places}) < len(places):
+        raise DamagedOriginal("two of its files have the same place")
+    _check_id(origin)
+
+
+def _check_name(name: str) -> None:
+    if _leads_out(name):
+        return
+    try:
+        safe_below(name)
+        name.encode()
+    except (UsageError, UnicodeEncodeError):
+        raise DamagedOriginal(f"{name!r} names no file") from None
+
+
+def _leads_out(name: str) -> bool:
+    return name.startswith("/") or ".." in name.split("/")
+
+
+def _check_place(agent: str, origin: Origin) -> None:
+    """Whether it lies where an agent keeps sessions, and then where its own agent does."""
+    if not registry.is_known(agent) or _leads_out(origin.target):
+        return
+    host = Host.at(Path("/"))
+    main = host.home / origin.target
+    roots = list(registry.get(agent).roots(host))
+    if main in roots:
+        raise DamagedOriginal(f"{origin.target!r} is a folder of sessions")
+    if any(map(main.is_relative_to, roots)):
+        _check_copies(places_of(SourceFile(agent, main)), origin.copies)
+        return
+    others = (root for each in registry.names() for root in registry.get(each).roots(host))
+    if any(map(main.is_relative_to, others)):
+        raise DamagedOriginal(f"{origin.target!r} belongs to another agent")
+
+
+def _check_copies(places: Sequence[Path], copies: Sequence[OriginalFile]) -> None:
+    for copy in copies:
+        try:
+            is_sound = place_of(places, copy.name) is not None
+        except UsageError:
+            is_sound = False
+        if not is_sound:
+            raise DamagedOriginal(f"{copy.name!r} names no copy")
+
+
+def _check_id(origin: Origin) -> None:
+    if not registry.is_known(origin.agent):
+        return
+    agent = registry.get(origin.agent)
+    try:
+        if isinstance(agent, Receives):
+            agent.receiver().command({"id": origin.session})
+    except UsageError as error:
+        raise DamagedOriginal(str(error)) from None
+
+
+def _is_unchanged(source: SourceFile, origin: Origin) -> bool:
+    """Whether the converted session is as it was written: its file, its sub-agents, its title."""
+    if source.parts or content_hash(source.path) != origin.converted:
+        return False
+    for child in origin.family()[1:]:
+        path = source.path.parent / child.beside
+        if child.converted and path.is_file() and content_hash(path) != child.converted:
+            return False
+    return isinstance(origin.title, msgspec.UnsetType) or _is_called(source, origin.title)
+
+
+def _is_called(source: SourceFile, title: str | None) -> bool:
+    """Whether a session has this title still, or none but its first words or its id."""
+    agent = registry.get(source.agent)
+    facts = skim(agent, source, tree=False, counts=False)
+    now = agent.session(source, facts)
+    derived = (None, now["id"], short_title(facts.first_prompt))
+    return short_title(now.get("title")) in (short_title(title), *derived)
 
 
 def _last(path: Path) -> Origin | None:
@@ -153,7 +272,7 @@ def _last(path: Path) -> Origin | None:
     found, is_there = None, False
     with open_source(path) as stream:
         for line in stream:
-            if line.startswith(MARK):
+            if is_marked(line):
                 is_there = True
                 found = _read(line).origin or found
     if is_there and found is None:
@@ -161,22 +280,21 @@ def _last(path: Path) -> Origin | None:
     return found
 
 
-class _Nowhere(io.RawIOBase):
-    def write(self, piece: object) -> int:
-        return 0
+class Out(Protocol):
+    """Something to write to."""
+
+    def write(self, piece: bytes, /) -> int:
+        """Add to the end."""
+        ...
 
 
-_NOWHERE = cast(IO[bytes], _Nowhere())
+class _Nowhere:
+    def write(self, piece: bytes, /) -> int:
+        return len(piece)
 
 
-def _content(path: Path) -> str:
-    """The hash of a file without the lines of an original."""
-    digest = hashlib.sha256()
-    with open_source(path) as stream:
-        for line in stream:
-            if not line.startswith(MARK):
-                digest.update(line)
-    return digest.hexdigest()
+NOWHERE = _Nowhere()
+"""For what need not be written."""
 
 
 def _read(line: bytes) -> _Line:
@@ -186,11 +304,11 @@ def _read(line: bytes) -> _Line:
         raise DamagedOriginal(str(error)) from error
 
 
-def unpack(stream: IO[bytes], origin: Origin, outs: Sequence[IO[bytes]]) -> None:
+def unpack(stream: IO[bytes], origin: Origin, outs: Sequence[Out]) -> None:
     """Write the files of the original and of those below it, in their order, checked against their hashes."""
     reader = zstandard.ZstdDecompressor().stream_reader(cast(IO[bytes], _Packed(stream, origin)))
     try:
-        files = [file for each in origin.family() for file in each.files]
+        files = origin.everything()
         if sum(file.size for file in files) > MAX_UNPACKED:
             raise DamagedOriginal("it claims to be larger than any session")
         for file, out in zip(files, outs, strict=True):
@@ -199,7 +317,7 @@ def unpack(stream: IO[bytes], origin: Origin, outs: Sequence[IO[bytes]]) -> None
         raise DamagedOriginal(str(error)) from error
 
 
-def _unpack(reader: IO[bytes], file: OriginalFile, out: IO[bytes]) -> None:
+def _unpack(reader: IO[bytes], file: OriginalFile, out: Out) -> None:
     digest, missing = hashlib.sha256(), file.size
     while missing:
         piece = reader.read(min(missing, _PIECE))
@@ -229,7 +347,7 @@ class _Packed:
 def _pieces(stream: IO[bytes], origin: Origin) -> Iterator[bytes]:
     within = False
     for line in stream:
-        if not line.startswith(MARK):
+        if not is_marked(line):
             continue
         read = _read(line)
         if read.origin is not None:

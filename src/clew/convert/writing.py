@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
+from functools import cache
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from clew.agents.base import Agent, Header, Receives, SourceFile, freeze, skim
 from clew.agents.folding import derived_id
-from clew.agents.receiving import Read
+from clew.agents.receiving import Read, Receiver
 from clew.agents.tools import Translator
 from clew.convert import origin
-from clew.convert.conversation import Conversation, Loss
+from clew.convert.conversation import Conversation, Loss, is_given, safe_id
+from clew.convert.copies import LIMIT as MOST_COPIES
+from clew.convert.copies import copies_of, place_of, places_of
+from clew.convert.damage import Damage
 from clew.convert.origin import BESIDE, Origin
 from clew.convert.path import Chosen
+from clew.convert.placing import Placing, Staged, ended_in_order
 from clew.convert.same import SameAgent
-from clew.errors import InvalidDocument, SourceUnreadable, UsageError, WouldLose
+from clew.errors import Busy, InvalidDocument, SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
-from clew.io.atomic import replacing, write_atomic
 from clew.io.compress import open_source
 from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
@@ -30,6 +36,9 @@ from clew.model.json import JSON
 
 _KEPT = ("workspace", "started_at", "ended_at", "source", "title")
 _PACKED = (".gz", ".zst")
+_PIECE = 1 << 20
+_TRIES = 20
+"""How often a session is written anew because somebody else has changed what should name it."""
 _LONG = 32
 """An id of so many characters is no word that could stand for anything else."""
 
@@ -49,10 +58,11 @@ def counted(losses: Sequence[Loss]) -> str:
 
 
 class Parent(NamedTuple):
-    """The session that started the one at hand: its id before and after the conversion."""
+    """The session that started the one at hand: its id before and after the conversion, and where it is filed."""
 
     old_id: str
     new_id: str
+    folder: dict[str, JSON]
 
 
 class NothingSaid(UsageError):
@@ -89,15 +99,26 @@ class Conversion:
         self._original = agent.session(self._source, self._facts)
         # A sub-agent by itself is called as its agent calls sub-agents.
         is_child = self._is_same and parent is None and self._original["is_agent_session"]
+        self._files = origin.describe(self._source)
+        new_id = self._identity(new_id) if parent is None else new_id
         self._new_id = self._receiver.child_id(new_id) if is_child else new_id
+        self._placed: tuple[Path, str] | None = None
         self._path = Chosen(self._facts, branch)
         self.session = self._session()
         self._children: list[Conversion] = []
+        self._copies: list[origin.OriginalFile] = []
         self.losses = [*lost, *self._survey()]
+
+    def _identity(self, identity: str) -> str:
+        """An id that stays the same as long as everything does that goes over."""
+        children = (link.get("session_id") for link in self._original.get("subagents") or ())
+        found = [source for child in children if child and self._find and (source := self._find(child))]
+        files = [self._files, *(origin.describe(source) for source in found)]
+        return derived_id(identity, self._original.get("title"), msgspec.to_builtins(files))
 
     def _session(self) -> dict[str, JSON]:
         if self._is_same:
-            parent = {"parent_session_id": self._parent.new_id} if self._parent else {}
+            parent = {"parent_session_id": self._parent.new_id, **self._parent.folder} if self._parent else {}
             # It does not go back to where the original lies, but to where its agent keeps new sessions.
             source = {**self._original["source"], "path": ""}
             return {**self._original, "id": self._new_id, **parent, "source": source}
@@ -107,6 +128,7 @@ class Conversion:
             # What the target calls it comes from its id.
             name = self._new_id.removeprefix("agent-")
             place = {"is_agent_session": True, "parent_session_id": self._parent.new_id, "agent_id": name}
+            place |= self._parent.folder
         return {"id": self._new_id, "workspace_encoded": "", **kept, **place}
 
     def _conversation(self) -> Conversation | SameAgent:
@@ -125,13 +147,15 @@ class Conversion:
 
     def _survey(self) -> Iterator[Loss]:
         """What would be lost; reads the session once and writes nothing."""
-        conversation = self._conversation()
+        conversation, damage = self._conversation(), Damage()
         reading = self._agent.read(self._source, self._facts)
-        for _ in conversation.of(reading):
+        for _ in conversation.of(damage.seen(reading)):
             pass
         self._extensions = reading.extensions()
+        yield from damage.losses(reading)
         yield from conversation.losses
-        if not self._is_same and self._facts.titles and not self._receiver.capacity.titles:
+        has_title = self._facts.titles or is_given(self._original.get("title"), self._facts.first_prompt)
+        if not self._is_same and has_title and not self._receiver.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not conversation.said:
             raise NothingSaid("nothing was said in this session, so there is nothing to convert")
@@ -140,8 +164,22 @@ class Conversion:
                 yield Loss(None, what, "the session only refers to it")
         if not (self._is_same and self._branch is None):
             yield from self._left_out()
+        yield from self._survey_copies()
         for link in self._original.get("subagents") or ():
             yield from self._survey_child(link)
+
+    def _survey_copies(self) -> Iterator[Loss]:
+        """Copies go over to the same agent, and to others with the original, as long as they may and are few."""
+        size = sum(path.stat().st_size for _, path in copies_of(self._source))
+        why = None
+        if not self._with_original:
+            why = "they are not masked" if self._is_same else None
+        elif not self._is_same and size > MOST_COPIES:
+            why = f"{size >> 20} MB are too much to travel along"
+        elif not self._is_same:
+            self._copies = origin.describe_copies(self._source)
+        if size and why:
+            yield Loss(None, "the copies of files that its agent keeps", why)
 
     def _left_out(self) -> Iterator[Loss]:
         """What stands in the session's file and not on the path."""
@@ -174,13 +212,22 @@ class Conversion:
             yield Loss(None, f"the sub-agent {name}", str(error))
             return
         self._children.append(child)
+        self._link(child, link.get("tool_id"))
         for loss in child.losses:
             yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why)
+
+    def _link(self, child: Conversion, call: str | None) -> None:
+        """Let the new session name its sub-agent; one for its own agent does so by its own records."""
+        if not self._is_same:
+            named = {"session_id": child._new_id, "agent_id": child.session["agent_id"]}
+            links: list[JSON] = self.session.setdefault("subagents", [])
+            links.append({**named, "tool_id": safe_id(call) if call else None})
 
     def _child(self, source: SourceFile, old_id: str) -> Conversion:
         kept = self._is_same and self._receiver.keeps_children
         identity = old_id if kept else self._receiver.child_id(derived_id(self._new_id, old_id))
-        parent = Parent(self._original["id"], self._new_id)
+        folder = {name: self.session[name] for name in ("workspace", "workspace_encoded")}
+        parent = Parent(self._original["id"], self._new_id, folder if self._receiver.keeps_children else {})
         return Conversion(
             self._agent, source, self._target, new_id=identity, parent=parent, with_original=self._with_original
         )
@@ -202,33 +249,48 @@ class Conversion:
         """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
         if self.losses and not allow_loss:
             raise WouldLose(f"{counted(self.losses)} would be lost; --allow-loss converts all the same")
+        for _ in range(_TRIES):
+            with suppress(Busy):
+                return self._write(home)
+        return self._write(home)
+
+    def _write(self, home: Path) -> Converted:
         # What cannot be registered is refused before anything is written.
         registered = self._registered(home)
         # Agents take the file written last for the session to go on with, so sub-agents come first.
-        with ExitStack() as undo:
-            below: list[Path] = []
+        with ended_in_order(), Placing() as placing:
             agents = {old: child._new_id for child in self._children if len(old := child._original["id"]) >= _LONG}
-            for child in self._children:
-                for path in child._write_files(home, agents):
-                    undo.callback(path.unlink, missing_ok=True)
-                    below.append(path)
-            files = self._write_files(home, agents)
-            for path in files:
-                undo.callback(path.unlink, missing_ok=True)
-            for path, content in registered.items():
-                write_atomic(path, content)
-            undo.pop_all()
-        return self._converted([*files, *registered, *below])
+            below = [path for child in self._children for path in child._stage(placing, home, agents)]
+            files = self._stage(placing, home, agents)
+            for path, (before, content) in registered.items():
+                placing.renew(path, before, content)
+            lines = {home / safe_below(name): line for name, line in self._receiver.listed(self._header(home))}
+            for path, line in lines.items():
+                placing.add(path, line)
+            placing.finish()
+        return self._converted([*files, *registered, *lines, *below])
 
-    def _write_files(self, home: Path, agents: Mapping[str, str]) -> list[Path]:
+    def _stage(self, placing: Placing, home: Path, agents: Mapping[str, str]) -> list[Path]:
         header = self._header(home)
         pieces = self._renamed(self._target.write(header, self._units()), agents)
-        with _Files(home / self._target.target(header)) as files:
-            for name, piece in chain([("", b"")], pieces):
-                files.write(name, piece)
-            if self._parent is None and self._with_original:
-                self._write_origin(files)
-        return files.paths
+        files = _Files(placing, home / self._target.target(header), self._receiver)
+        for name, piece in chain([("", b"")], pieces):
+            files.write(name, piece)
+        self._placed = files.main, files.digest.hexdigest()
+        if self._parent is None and self._with_original:
+            self._write_origin(files)
+        if self._is_same and self._with_original:
+            self._stage_copies(files)
+        return files.finish()
+
+    def _stage_copies(self, files: _Files) -> None:
+        for name, path in copies_of(self._source):
+            out = files.copy(self._target.id, name)
+            if out is not None:
+                with path.open("rb") as stream:
+                    while piece := stream.read(_PIECE):
+                        out.write(piece)
+                out.finish()
 
     def _units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
         return self._conversation().of(self._agent.read(self._source, self._facts))
@@ -254,12 +316,14 @@ class Conversion:
             yield name, piece
 
     def _write_origin(self, files: _Files) -> None:
-        described = self._origin(files.digest.hexdigest())
+        described = self._origin(files.main.parent)
         name = "" if self._receiver.capacity.foreign_lines else files.main.name + BESIDE
         for line in origin.lines(described, self._sources()):
             files.write(name, line)
 
-    def _origin(self, converted: str = "") -> Origin:
+    def _origin(self, folder: Path) -> Origin:
+        """What the original is; `folder`: where the main file of the converted session lies."""
+        path, converted = self._placed or (folder, "")
         suffix = self._source.path.suffix
         target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, self._extensions))
         return Origin(
@@ -267,21 +331,25 @@ class Conversion:
             session=self._original["id"],
             target=target + (suffix if suffix in _PACKED else ""),
             converted=converted,
-            files=origin.describe(self._source),
-            children=[child._origin() for child in self._children],
+            files=self._files,
+            children=[child._origin(folder) for child in self._children],
+            beside=os.path.relpath(path, folder) if self._parent is not None else "",
+            title=self.session.get("title") if self._receiver.capacity.titles else None,
+            copies=self._copies,
         )
 
     def _sources(self) -> list[SourceFile]:
         return [self._source, *(source for child in self._children for source in child._sources())]
 
-    def _registered(self, home: Path) -> dict[Path, bytes]:
-        """The files below the home that must name the session, as they should be."""
-        found = self._receiver.register(self._header(home), _reader(home))
-        files = {home / safe_below(name): content for name, content in found}
-        for path in files:
-            if path.exists() and not path.is_file():
+    def _registered(self, home: Path) -> dict[Path, tuple[bytes | None, bytes]]:
+        """The files below the home that must name the session, as they are and as they should be."""
+        read = cache(_reader(home))
+        found = list(self._receiver.register(self._header(home), read))
+        names = [*found, *self._receiver.listed(self._header(home))]
+        for path in (home / safe_below(name) for name, _ in names):
+            if os.path.lexists(path) and not path.is_file():
                 raise WouldLose(f"{path} is in the way")
-        return files
+        return {home / safe_below(name): (read(name), content) for name, content in found}
 
 
 def _messages(count: int) -> str:
@@ -297,33 +365,49 @@ def _reader(home: Path) -> Read:
 
 
 class _Files:
-    """New files that appear together when all are written."""
+    """The new files of one session, on their way to their places."""
 
-    def __init__(self, main: Path) -> None:
+    def __init__(self, placing: Placing, main: Path, receiver: Receiver | None) -> None:
         self.main = main
-        self.paths: list[Path] = []
         self.digest = hashlib.sha256()
         """Of what went into the main file so far."""
-        self._open: dict[str, IO[bytes]] = {}
-        self._stack = ExitStack()
+        self._placing, self._renewed = placing, receiver.renewed if receiver else {}
+        self._open: dict[str, Staged | BytesIO] = {}
+        self._copies: list[Path] = []
 
-    def __enter__(self) -> _Files:
-        return self
+    def open(self, name: str) -> Staged | BytesIO:
+        """A file, named as it lies beside the main one; "" is the main one."""
+        if name not in self._open:
+            path = self.path(name)
+            is_left = name in self._renewed and path.is_file()
+            self._open[name] = BytesIO() if is_left else self._placing.new(path)
+        return self._open[name]
 
-    def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)  # type: ignore[arg-type]
+    def copy(self, agent: str, name: str) -> Staged | None:
+        """A copy that the agent keeps for the session; None where there is one."""
+        path = place_of(places_of(SourceFile(agent, self.main)), name)
+        if path is None or os.path.lexists(path):
+            return None
+        self._copies.append(path)
+        return self._placing.new(path)
+
+    def path(self, name: str) -> Path:
+        """Where a file goes."""
+        return self.main.parent / safe_below(name) if name else self.main
 
     def write(self, name: str, piece: bytes) -> None:
-        """Add to a file, named as it lies beside the main one; "" is the main one."""
-        if name not in self._open:
-            path = self.main.parent / safe_below(name) if name else self.main
-            if path.exists():
-                raise WouldLose(f"{path} exists already")
-            self._open[name] = self._stack.enter_context(replacing(path))
-            self.paths.append(path)
-        self._open[name].write(piece)
+        """Add to a file."""
+        self.open(name).write(piece)
         if not name:
             self.digest.update(piece)
+
+    def finish(self) -> list[Path]:
+        """The files, once all is written; one that stayed behind when another session went says what this one needs."""
+        for name, out in self._open.items():
+            if isinstance(out, BytesIO):
+                before = self.path(name).read_bytes()
+                self._placing.renew(self.path(name), before, self._renewed[name](before, out.getvalue()))
+        return [*(self.path(name) for name in self._open), *self._copies]
 
 
 class Return:
@@ -351,11 +435,17 @@ class Return:
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the files of the original; each is checked against its hash."""
-        paths = self._paths(home)
-        for path in paths:
-            if path.exists():
-                raise WouldLose(f"{path} exists already")
-        with ExitStack() as stack, open_source(self._kept.path) as stream:
-            outs = [stack.enter_context(replacing(path)) for path in paths]
+        self._paths(home)
+        receiver = self._target.receiver() if isinstance(self._target, Receives) else None
+        with ended_in_order(), Placing() as placing, open_source(self._kept.path) as stream:
+            family = self._kept.origin.family()
+            files = [_Files(placing, home / safe_below(each.target), receiver) for each in family]
+            pairs = list(zip(files, family, strict=True))
+            outs: list[origin.Out] = [out.open(file.name) for out, each in pairs for file in each.files]
+            for out, each in pairs:
+                outs += [out.copy(self._target.id, copy.name) or origin.NOWHERE for copy in each.copies]
             origin.unpack(stream, self._kept.origin, outs)
+            for out in files:
+                out.finish()
+            placing.finish()
         return self.describe(home)

@@ -12,7 +12,7 @@ from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
 from clew.derive.facts import Facts
 from clew.host import Host
-from clew.io.paths import encode_claude, safe_relative
+from clew.io.paths import safe_relative
 from clew.model import Problem
 from clew.model.json import JSON
 
@@ -143,7 +143,7 @@ class ClaudeCode:
 
     def target(self, header: Header) -> str:
         session = header.session
-        folder = safe_relative(session.get("workspace_encoded") or encode_claude(session["workspace"]) or "-")
+        folder = safe_relative(locate.folder_for(session))
         name = safe_relative(f"{session['id']}.jsonl")
         # Sub-agents of older clients lay beside their session, and go back there.
         was_flat = Path(str(session.get("source", {}).get("path", ""))).parent.name == folder

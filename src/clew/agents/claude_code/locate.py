@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.host import Host
+from clew.io.paths import encode_claude, safe_relative
+from clew.model.json import JSON
 
 AGENT = "claude-code"
 _AGENT_FILE = "agent-"
@@ -17,6 +19,8 @@ _SKIPPED = re.compile(r"\.(?:orphaned|superseded)")
 _OTHERS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
 """Of sage-emacs, of the prompt line, of workflows."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PROJECT = re.compile(r"-|[A-Za-z]--")
+"""How the encoded name of a folder begins: every path does with a slash, or with a drive."""
 _FILED = re.compile(r"^(?:session|\d{4}-\d\d-\d\d|undated)-(?=agent-|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-)")
 
 
@@ -103,6 +107,15 @@ def project_folder(path: Path) -> str:
         if at + 1 < len(parts) - 1:
             return parts[at + 1]
     return path.parent.name
+
+
+def folder_for(session: Mapping[str, JSON]) -> str:
+    """The project folder a session belongs in: the one it lies in, unless that is some folder of the person's own."""
+    named = safe_relative(session.get("workspace_encoded") or "-")
+    encoded = encode_claude(session["workspace"])
+    place = str((session.get("source") or {}).get("path", "")).replace("\\", "/")
+    is_own = _PROJECT.match(named) or f"claude/projects/{named}/" in place
+    return named if not encoded or (is_own and named != "-") else encoded
 
 
 def subagent_files(path: Path) -> Iterator[Path]:

@@ -64,6 +64,7 @@ RECEIVER = Receiver(
     TOOLS,
     ("sessionId", "session_id"),
     lambda session: ["claude", "--resume", str(session["id"])],
+    finds=lambda path, identity: path.name == f"{identity}.jsonl",
     keeps_children=True,
     child_id=lambda identity: f"agent-a{identity.replace('-', '')[:16]}",
 )

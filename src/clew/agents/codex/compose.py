@@ -23,6 +23,7 @@ VERSION = "0.118.0"
 """The newest version that writes rollouts of this form."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
+_OTHER_LETTERS = re.compile(r"[^a-z0-9_]")
 
 
 def target(header: Header) -> str:
@@ -58,6 +59,8 @@ def composed(header: Header, units: Iterator[Step]) -> Iterator[tuple[str, bytes
         if is_message:
             for line in composer.message(value):
                 yield "", line
+    for line in composer.tail():
+        yield "", line
 
 
 class _Composer:
@@ -67,6 +70,11 @@ class _Composer:
         self._cwd = header.session.get("workspace") or "/"
         self._told: tuple[str, str] | None = None
         self._turns = _Turns()
+        links = [link for link in self._session.get("subagents") or () if link.get("session_id")]
+        self._agents: dict[str | None, list[Message]] = {}
+        """The sub-agents that are not told of yet, by the call that started them."""
+        for link in links:
+            self._agents.setdefault(link.get("tool_id"), []).append(link)
 
     def head(self) -> Iterator[bytes]:
         """The first line, which tells Codex whose rollout it is.
@@ -135,7 +143,29 @@ class _Composer:
                 yield from self._said(said, role, is_meta)
                 said = []
                 yield self._line("response_item", item)
+                if block["type"] == "tool_use":
+                    yield from self._started(block["tool_id"])
         yield from self._said(said, role, is_meta)
+
+    def tail(self) -> Iterator[bytes]:
+        """The sub-agents whose call is not there."""
+        for call in list(self._agents):
+            yield from self._started(call)
+
+    def _started(self, call: str | None) -> Iterator[bytes]:
+        """The events by which Codex knows the sub-agents that a call started."""
+        for link in self._agents.pop(call, ()):
+            thread = thread_id({"id": link["session_id"]})
+            yield self._event(
+                "sub_agent_activity",
+                {
+                    "event_id": str(call or thread),
+                    "occurred_at_ms": int(self._time.timestamp() * 1000),
+                    "agent_thread_id": thread,
+                    "agent_path": _path_of(link.get("agent_id") or thread),
+                    "kind": "started",
+                },
+            )
 
     def _said(self, said: list[Message], role: str, is_meta: bool) -> Iterator[bytes]:
         """Words and pictures, with the event that tells of them."""
@@ -183,10 +213,14 @@ def _lineage(session: Message) -> Message:
     if not session.get("is_agent_session") or not parent:
         return {"source": "cli"}
     name = session.get("agent_id")
-    path = "/".join(("", "root", str(name)))
-    named = {"agent_path": path, "agent_nickname": name, "agent_role": None}
+    named = {"agent_path": _path_of(str(name)), "agent_nickname": name, "agent_role": None}
     spawn = {"parent_thread_id": parent, "depth": 1, **named}
     return {"source": {"subagent": {"thread_spawn": spawn}}, "thread_source": "subagent", "parent_thread_id": parent}
+
+
+def _path_of(name: str) -> str:
+    """The path of a sub-agent in the letters that Codex allows: its reader refuses the whole line for any other."""
+    return "/".join(("", "root", _OTHER_LETTERS.sub("_", name.lower())))
 
 
 class _Turns:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew.agents.codex import locate
 from clew.agents.codex.names import INDEX
-from clew.agents.receiving import Capacity, Header, Read, Receiver
+from clew.agents.receiving import Capacity, Header, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
@@ -32,15 +32,12 @@ TOOLS = (
 )
 
 
-def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
+def _listed(header: Header) -> Iterator[tuple[str, bytes]]:
     """The thread's name, which Codex keeps in a list of its own."""
     title = header.session.get("title")
-    if not title:
-        return
-    name = f".codex/{INDEX}"
-    line = {"id": header.session["id"], "thread_name": title, "updated_at": header.session.get("ended_at")}
-    before = read(name) or b""
-    yield name, before + (b"\n" if before and not before.endswith(b"\n") else b"") + dumps(line) + b"\n"
+    if title:
+        line = {"id": header.session["id"], "thread_name": title, "updated_at": header.session.get("ended_at")}
+        yield f".codex/{INDEX}", dumps(line) + b"\n"
 
 
 def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
@@ -70,5 +67,6 @@ RECEIVER = Receiver(
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
     beyond=_beyond,
-    register=_register,
+    listed=_listed,
+    finds=lambda path, _identity: path.suffix != ".gz",
 )

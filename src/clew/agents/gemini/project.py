@@ -46,9 +46,10 @@ def registered(text: bytes | None, workspace: str) -> tuple[str, bytes]:
         found = loads(text) if text else {}
     except NOT_JSON:
         raise WouldLose(f"{REGISTRY} cannot be read, and would have to be replaced") from None
-    registry = found if isinstance(found, dict) else {}
-    projects = registry.get("projects")
-    projects = projects if isinstance(projects, dict) else {}
+    registry = found
+    projects = registry.get("projects", {}) if isinstance(registry, dict) else None
+    if not isinstance(projects, dict):
+        raise WouldLose(f"{REGISTRY} is no list of projects, and would have to be replaced")
     key = workspace.lower() if _is_windows(workspace) else workspace
     slug = projects.get(key)
     if not isinstance(slug, str):

@@ -37,6 +37,8 @@ class _Composer:
         self._session = session
         self._time = session.get("started_at")
         self._names = RecentCalls()
+        self._todos: JSON = []
+        """The list as it stands: every message tells it."""
 
     def messages(self, message: Message) -> Iterator[Message]:
         """One message, or two where results and words stand together."""
@@ -69,6 +71,7 @@ class _Composer:
     def _metadata(self, metadata: Message) -> Message:
         cwd = metadata.get("cwd") or self._session["workspace"]
         usage = metadata.get("token_usage") or {}
+        self._todos = metadata.get("todos", self._todos)
         kept = {name: metadata[name] for name in ("git_branch", "user_type", "thinking") if metadata.get(name)}
         if "input_tokens" in usage and "output_tokens" in usage:
             kept["token_usage"] = usage
@@ -77,7 +80,7 @@ class _Composer:
             "cwd": cwd,
             "platform": metadata.get("platform") or platform_of(cwd),
             "agent_version": metadata.get("agent_version") or VERSION,
-            "todos": metadata.get("todos") or [],
+            "todos": self._todos or [],
             "is_branch": metadata.get("is_branch") is True,
         }
 

@@ -7,11 +7,24 @@ from pathlib import Path
 
 from clew.agents.receiving import Capacity, Receiver
 from clew.agents.sage_emacs import locate
+from clew.errors import WouldLose
+from clew.io.codec import NOT_JSON, dumps, loads
 
 
 def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
     """True for a conversation whose records say which: an archive is not gone on with, and what has no id is older."""
     return not locate.is_archive(path) and locate.claimed_id(path) is not None
+
+
+def _metadata(before: bytes, content: bytes) -> bytes:
+    """What stayed behind when a conversation was archived describes the next one; keys beyond those stay."""
+    try:
+        known, new = loads(before), loads(content)
+    except NOT_JSON:
+        known = None
+    if not isinstance(known, dict):
+        raise WouldLose(f"{locate.METADATA} cannot be read, and would have to be replaced")
+    return content if known.keys() <= new.keys() else dumps({**known, **new}) + b"\n"
 
 
 # It goes on with the conversation of the folder it is started in; a conversation has no other name.
@@ -21,4 +34,5 @@ RECEIVER = Receiver(
     ("session_id", "sessionId"),
     lambda _session: ["emacs", "--eval", "(sage)"],
     _goes_on,
+    renewed={locate.METADATA: _metadata},
 )

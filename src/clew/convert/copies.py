@@ -1,0 +1,58 @@
+"""The copies of files and the long outputs that an agent keeps for one session beside its records.
+
+Each is called by a number, that of the place among those its agent names, and by its path below that place: so it
+finds its way into any home, and never leaves the places that the agent names there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from clew.agents import registry
+from clew.agents.base import KeepsCopies, SourceFile
+from clew.io.paths import safe_below
+
+LIMIT = 16 << 20
+"""More than this does not travel inside another agent's session."""
+_NAME = re.compile(r"(\d{1,3})(?:/(.+))?", re.DOTALL)
+
+
+def places_of(source: SourceFile) -> list[Path]:
+    """Where the agent of a session keeps copies for it; existing or not."""
+    agent = registry.get(source.agent)
+    return list(agent.copies(source)) if isinstance(agent, KeepsCopies) else []
+
+
+def copies_of(source: SourceFile) -> Iterator[tuple[str, Path]]:
+    """The copies that belong to the session alone, with their names."""
+    identity = registry.get(source.agent).session_id(source)
+    for number, place in enumerate(places_of(source)):
+        # What a whole project shares is not the session's.
+        if identity not in place.parts and not place.name.startswith(identity):
+            continue
+        if _is_plain(place):
+            yield f"{number}", place
+        for path in _below(place):
+            yield f"{number}/{path.relative_to(place).as_posix()}", path
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for below, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (path for name in sorted(names) if _is_plain(path := Path(below, name)))
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def place_of(places: Sequence[Path], name: str) -> Path | None:
+    """Where a copy of that name goes; None where the name is none."""
+    found = _NAME.fullmatch(name)
+    if found is None or int(found[1]) >= len(places):
+        return None
+    place = places[int(found[1])]
+    return place / safe_below(found[2]) if found[2] else place

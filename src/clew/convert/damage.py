@@ -1,0 +1,47 @@
+"""What of a session's bytes could not be read, and so cannot go over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from clew.agents.base import Reading, Unit
+from clew.convert.conversation import Loss
+from clew.model.codes import CODES
+
+_EMPTY = {"blank-line", "nul-run", "byte-order-mark"}
+"""What holds no words: nobody misses it."""
+
+
+class Damage:
+    """Notes the damage while a session is read. The losses are complete once all was seen."""
+
+    def __init__(self) -> None:
+        self._losses: list[Loss] = []
+
+    def seen(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """The units as they are."""
+        for unit in units:
+            if not unit.is_message and unit.value["kind"] == "fragment":
+                self._note(unit)
+            yield unit
+
+    def _note(self, unit: Unit) -> None:
+        code = next((code for code in unit.findings if code not in _EMPTY), "fragment")
+        if unit.findings and _EMPTY.issuperset(unit.findings):
+            return
+        place = f"line {unit.line}" + (f" of its file {unit.part + 1}" if unit.part else "")
+        loss = Loss(None, f"{place}, which may hold a message", _meaning(code))
+        # A line that is too long comes in pieces.
+        if loss not in self._losses[-1:]:
+            self._losses.append(loss)
+
+    def losses(self, reading: Reading) -> list[Loss]:
+        """What was noted, and whether the file could be unpacked to its end."""
+        is_cut = getattr(reading, "damage", None) is not None
+        rest = [Loss(None, "the rest of the file", _meaning("damaged-archive"))] if is_cut else []
+        return self._losses + rest
+
+
+def _meaning(code: str) -> str:
+    meaning = CODES[code].meaning
+    return meaning[0].lower() + meaning[1:].removesuffix(".")

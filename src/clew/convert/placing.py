@@ -1,0 +1,316 @@
+"""Files that take their places together: written whole under other names first, and taken away again if one fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple, NoReturn
+
+from clew.errors import Busy, WouldLose
+from clew.io.atomic import sync_folder
+
+_OWN, _FOLDER = 0o600, 0o700
+"""Sessions are private: nobody else need read them."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_AT_END = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_BUFFER = 1 << 20
+
+
+class Staged:
+    """A file under another name, beside the place it is meant for."""
+
+    def __init__(self, path: Path, mode: int = _OWN) -> None:
+        self.path = path
+        self.name = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.tmp")
+        self._waiting = bytearray()
+        self._mode = mode
+        self._descriptor = -1
+        self._is_done = False
+
+    def write(self, piece: bytes) -> int:
+        """Add to the end."""
+        self._waiting += piece
+        if len(self._waiting) >= _BUFFER:
+            self._drain()
+        return len(piece)
+
+    def _drain(self) -> None:
+        with named(self.path):
+            # Not before: there may be more small files than a program may have open.
+            if self._descriptor < 0:
+                self._descriptor = os.open(self.name, _NEW, _OWN)
+            write_all(self._descriptor, self._waiting)
+        self._waiting = bytearray()
+
+    def finish(self) -> None:
+        """Make the file durable; nothing is added afterwards."""
+        if self._is_done:
+            return
+        self._drain()
+        with named(self.path):
+            if self._mode != _OWN:
+                self.name.chmod(self._mode)
+            os.fsync(self._descriptor)
+            descriptor, self._descriptor, self._is_done = self._descriptor, -1, True
+            os.close(descriptor)
+
+    def take_back(self) -> None:
+        """Take it away from its place, if it got there."""
+        if not self.name.exists():
+            self.path.unlink()
+
+    def drop(self) -> None:
+        """Take it away, in whatever state it is."""
+        if self._descriptor >= 0:
+            with suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = -1
+        with suppress(OSError):
+            self.name.unlink(missing_ok=True)
+
+
+class Placing:
+    """New and renewed files on their way; leaving it without `finish` leaves everything as it was."""
+
+    def __init__(self) -> None:
+        self._new: list[Staged] = []
+        self._renewed: list[_Renewed] = []
+        self._lines: list[tuple[Path, bytes]] = []
+        self._undo: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Placing:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        while self._undo:
+            with suppress(OSError):
+                self._undo.pop()()
+
+    def new(self, path: Path) -> Staged:
+        """A file that must not be there yet."""
+        if os.path.lexists(path):
+            raise WouldLose(f"{path} exists already")
+        staged = self._staged(path, _OWN)
+        self._new.append(staged)
+        return staged
+
+    def renew(self, path: Path, before: bytes | None, content: bytes) -> None:
+        """Another content for a file that held `before`; None: it was not there. A link to it stays one."""
+        path = path.resolve()
+        mode = _OWN if before is None else stat.S_IMODE(path.stat().st_mode)
+        copy, staged = self._staged(path, mode), self._staged(path, mode)
+        copy.write(before or b"")
+        staged.write(content)
+        self._renewed.append(_Renewed(staged, copy, before, content))
+
+    def add(self, path: Path, line: bytes) -> None:
+        """A line at the end of a log that others add to as well."""
+        self._make(path.parent)
+        self._lines.append((path, line))
+
+    def _staged(self, path: Path, mode: int) -> Staged:
+        self._make(path.parent)
+        staged = Staged(path, mode)
+        self._undo.append(staged.drop)
+        return staged
+
+    def _make(self, folder: Path) -> None:
+        missing = []
+        while not folder.is_dir():
+            missing.append(folder)
+            folder = folder.parent
+        for each in reversed(missing):
+            with suppress(FileExistsError), named(each):
+                os.mkdir(each, _FOLDER)  # noqa: PTH102 - a failure at any of the system's calls is tested
+                self._undo.append(each.rmdir)
+
+    def finish(self) -> None:
+        """Give every file its place: the new ones, then what names them."""
+        everything = [*self._new, *(each for one in self._renewed for each in (one.copy, one.staged))]
+        for staged in everything:
+            staged.finish()
+        with ExitStack() as held:
+            for folder in sorted({one.staged.path.parent for one in self._renewed}):
+                held.enter_context(_alone_in(folder))
+            self._put_all()
+            for folder in {staged.path.parent: None for staged in everything}:
+                with named(folder):
+                    sync_folder(folder)
+        for path, line in self._lines:
+            self._undo.append(_Line(path, line).add())
+        self._undo = [one.copy.drop for one in self._renewed]
+
+    def _put_all(self) -> None:
+        for one in self._renewed:
+            if one.now() != one.before:
+                raise Busy(f"{one.staged.path} was changed by another program; try again")
+        for staged in self._new:
+            if os.path.lexists(staged.path):
+                raise WouldLose(f"{staged.path} exists already")
+            self._put(staged, staged.take_back)
+        # What is there already comes last: of all steps this is the hardest to undo.
+        for one in sorted(self._renewed, key=lambda one: one.before is not None):
+            self._put(one.staged, one.take_back)
+
+    def _put(self, staged: Staged, undo: Callable[[], object]) -> None:
+        self._undo.append(undo)
+        with named(staged.path):
+            os.replace(staged.name, staged.path)  # noqa: PTH105 - as above
+
+
+class _Renewed(NamedTuple):
+    """What is to come, a copy of what is there, and the bytes of both."""
+
+    staged: Staged
+    copy: Staged
+    before: bytes | None
+    content: bytes
+
+    def now(self) -> bytes | None:
+        """What the file holds; None where there is none."""
+        return self.staged.path.read_bytes() if os.path.lexists(self.staged.path) else None
+
+    def take_back(self) -> None:
+        """Let it be as it was, unless somebody else has changed it since."""
+        if self.now() != self.content:
+            return
+        if self.before is None:
+            self.staged.take_back()
+        else:
+            self.copy.name.replace(self.copy.path)
+
+
+class _Line:
+    """A line of ours at the end of a log, added in one go, so that what others add at the same time stays."""
+
+    def __init__(self, path: Path, line: bytes) -> None:
+        self._path, self._line = path, line
+        self._is_new = not path.exists()
+
+    def add(self) -> Callable[[], object]:
+        """Add it; gives what takes it away again."""
+        with named(self._path):
+            descriptor = os.open(self._path, _AT_END | os.O_CREAT, _OWN)
+            try:
+                with _locked(descriptor):
+                    self._add(descriptor)
+            except BaseException:
+                with suppress(OSError):
+                    os.close(descriptor)
+                self._clear()
+                raise
+            try:
+                os.close(descriptor)
+            except BaseException:
+                self.take_away()
+                raise
+        return self.take_away
+
+    def _add(self, descriptor: int) -> None:
+        size, written = os.fstat(descriptor).st_size, 0
+        os.lseek(descriptor, max(size - 1, 0), os.SEEK_SET)
+        if os.read(descriptor, 1) not in (b"", b"\n"):
+            self._line = b"\n" + self._line
+        try:
+            written = os.write(descriptor, self._line)
+            if written < len(self._line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+        except BaseException:
+            # What somebody else has added meanwhile stays.
+            if os.fstat(descriptor).st_size == size + written:
+                os.ftruncate(descriptor, size)
+            raise
+
+    def take_away(self) -> None:
+        """Take this line away and no other."""
+        with self._path.open("r+b") as stream, _locked(stream.fileno()):
+            content = stream.read()
+            before, found, after = content.rpartition(self._line)
+            if found:
+                stream.seek(0)
+                stream.write(before + after)
+                stream.truncate()
+        self._clear()
+
+    def _clear(self) -> None:
+        if self._is_new and self._path.stat().st_size == 0:
+            self._path.unlink()
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Alone among those who ask for the same folder, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        yield
+        return
+    with named(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with _locked(descriptor):
+            yield
+    finally:
+        with named(folder):
+            os.close(descriptor)
+
+
+@contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    """Alone among those who lock, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def write_all(descriptor: int, piece: bytes | bytearray) -> None:
+    """Write every byte: the system may take fewer at a time."""
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Whatever fails inside says which file it was."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Let a request to end come as an exception, so that nothing half done stays behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.getsignal(name) for name in names}
+    ours = [name for name in names if before[name] is signal.SIG_DFL]
+    for name in ours:
+        signal.signal(name, _leave)
+    try:
+        yield
+    finally:
+        for name in ours:
+            signal.signal(name, before[name])
+
+
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    # Once is enough: what is being taken away then is taken away undisturbed.
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(128 + number)

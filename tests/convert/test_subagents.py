@@ -1,0 +1,120 @@
+"""Sub-agents that went with a session are found again where it went, and go on with it from there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clew.convert.choosing import prepare
+from clew.convert.writing import Converted
+from clew.demo import write_demo
+from clew.host import Host
+from clew.library import Library, StoredSession
+from tests.convert.said import only
+from tests.convert.transcripts import spoke, transcript
+
+PARENT = "38ed"
+TARGETS = ["codex", "gemini", "claude-code"]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("demo") / "home"
+    write_demo(home)
+    return home
+
+
+def convert(home: Path, reference: str, target: str, into: Path) -> Converted:
+    shelf = Library(Host.at(home))
+    session = shelf.get(reference)
+    prepared = prepare(session.agent, session.source, target, find=shelf.subagents(session))
+    return prepared.write(into, allow_loss=True)
+
+
+def children(home: Path, written: Converted) -> list[StoredSession]:
+    """The sub-agents of a converted session, as it names them itself."""
+    there = {each.id: each for each in Library(Host.at(home)).sources()}
+    return [there[str(link.session_id)] for link in there[written.session_id].header.subagents or ()]
+
+
+def words(session: StoredSession) -> list[str]:
+    blocks = [block for message in session.messages for block in message.content]
+    return sorted(text for block in blocks if (text := getattr(block, "text", None)))
+
+
+def said(sessions: list[StoredSession]) -> list[list[str]]:
+    return sorted(words(session) for session in sessions)
+
+
+@pytest.fixture
+def original(demo: Path) -> list[StoredSession]:
+    shelf = Library(Host.at(demo))
+    found = [shelf.get(str(link.session_id)) for link in shelf.get(PARENT).header.subagents or ()]
+    assert len(found) == 2
+    return found
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_converted_session_names_them(
+    demo: Path, original: list[StoredSession], tmp_path: Path, target: str
+) -> None:
+    written = convert(demo, PARENT, target, tmp_path)
+    assert said(children(tmp_path, written)) == said(original)
+
+
+@pytest.mark.parametrize("target", ["claude-code", "gemini", "codex"])
+def test_they_go_on_with_a_session_that_has_grown(
+    demo: Path, original: list[StoredSession], tmp_path: Path, target: str
+) -> None:
+    between, end = tmp_path / "between", tmp_path / "end"
+    written = convert(demo, PARENT, "codex", between)
+    content = [{"type": "input_text", "text": "and now?"}]
+    item = {"type": "message", "role": "user", "content": content}
+    line = {"timestamp": "2026-11-15T10:00:00.000Z", "type": "response_item", "payload": item}
+    with Path(written.files[0]).open("a") as stream:
+        stream.write(json.dumps(line, separators=(",", ":")) + "\n")
+    again = convert(between, written.session_id, target, end)
+    assert [loss.what for loss in again.losses if "sub-agent" in loss.what] == []
+    assert said(children(end, again)) == said(original)
+
+
+def test_codex_is_told_of_them_as_it_tells_itself(demo: Path, tmp_path: Path) -> None:
+    """Its own reader refuses a path of other letters, and with it the line it stands in."""
+    written = convert(demo, PARENT, "codex", tmp_path)
+    lines = [json.loads(line) for line in Path(written.files[0]).read_text().splitlines()]
+    events = [line["payload"] for line in lines if line.get("payload", {}).get("type") == "sub_agent_activity"]
+    calls = {line["payload"]["call_id"] for line in lines if line.get("payload", {}).get("type") == "function_call"}
+    assert len(events) == 2 and {event["event_id"] for event in events} <= calls
+    for event in events:
+        assert set(event) == {"type", "event_id", "occurred_at_ms", "agent_thread_id", "agent_path", "kind"}
+        (file,) = tmp_path.rglob(f"*{event['agent_thread_id']}.jsonl")
+        head = json.loads(file.read_text().partition("\n")[0])["payload"]
+        spawn = head["source"]["subagent"]["thread_spawn"]
+        assert spawn["agent_path"] == event["agent_path"]
+        _, root, name = event["agent_path"].split("/")
+        assert root == "root" and name == name.lower() and name.replace("_", "").isalnum()
+        assert spawn["parent_thread_id"] == written.session_id
+
+
+class TestTheFolderOfTheParent:
+    """Claude Code and Gemini CLI look for sub-agents below the folder of their session, wherever they worked."""
+
+    @pytest.fixture
+    def parent(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "backup"
+        folder.mkdir()
+        path = transcript(folder, spoke("user", "one", uuid="u1", parentUuid=None))
+        child = folder / path.stem / "subagents/agent-beef0001.jsonl"
+        child.parent.mkdir(parents=True)
+        inside = {"isSidechain": True, "agentId": "beef0001", "cwd": "/home/ada/sub"}
+        child.write_text(json.dumps(spoke("user", "aside", uuid="s1", parentUuid=None, **inside)) + "\n")
+        return path
+
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_a_sub_agent_of_another_working_folder_is_found(self, parent: Path, tmp_path: Path, target: str) -> None:
+        found = only(parent)
+        finds = Library(Host.at(tmp_path)).subagents(StoredSession(*found))
+        written = prepare(found.agent, found.source, target, find=finds).write(tmp_path / "home")
+        assert said(children(tmp_path / "home", written)) == [["aside"]]
