@@ -60,7 +60,8 @@ def test_S17_messages_are_gone_from_every_file(place: Path, names: tuple[str, ..
     assert holding(WORD, place)
     done = clew("erase", "s", *names, "--home", place, "--write")
     assert (done.code, done.err) == (0, "")
-    assert done.out.split() == "of session s: 4 records, 2 files".split()
+    assert sorted(done.out.splitlines()[:2]) == ["secret-1", "secret-2"]
+    assert done.out.splitlines()[2] == "of session s: 4 records, 2 files"
     assert holding(WORD, place, data) == []
     assert len(list((place / ".sage" / "sessions" / "s" / "backups").iterdir())) == 0
     assert [record["type"] for record in lines(log_of(place))] == ["erased", "erased", "user"]
@@ -71,6 +72,24 @@ def test_S17_messages_are_gone_from_every_file(place: Path, names: tuple[str, ..
         assert session.path() == ["kept"] or session.head == "kept"
         session.user("goes on")
     assert_whole(place)
+
+
+def test_S17_what_would_be_erased_is_shown(place: Path) -> None:
+    done = clew("erase", "s", "#1", "secret-2", "--home", place)
+    assert done.out.splitlines()[:2] == [
+        f"secret-1  user: my secret is {WORD}",
+        f"secret-2  assistant: I see, {WORD}.",
+    ]
+
+
+def test_S17_a_number_that_has_moved_erases_nothing(place: Path) -> None:
+    assert clew("erase", "s", "#1", "--home", place, "--write").code == 0
+    before = log_of(place).read_bytes()
+    done = clew("erase", "s", "#1", "--home", place, "--write")
+    assert done.code == 2 and "secret-2" in done.err
+    assert log_of(place).read_bytes() == before
+    assert "secret-2  assistant" in clew("erase", "s", "#1", "--home", place).out
+    assert clew("erase", "s", "secret-2", "--home", place, "--write").code == 0
 
 
 def test_S17_a_session_is_gone_with_all_its_files(place: Path) -> None:

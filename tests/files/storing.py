@@ -23,7 +23,9 @@ from tests.store.support import Quick
 NAMES = ("a.txt", "b.txt", "sub/c.txt", "run.log")
 HIDDEN = ".venv/cfg"
 """A look at the whole workspace leaves it out."""
-ALL = (*NAMES, HIDDEN)
+NOTES = "notes.md"
+"""A file of the person's own, that no tool names."""
+ALL = (*NAMES, NOTES, HIDDEN)
 
 Disk = dict[str, bytes]
 
@@ -109,7 +111,7 @@ class World:
             for deed in deeds:
                 self.deed(deed, f"m{number}")
         after = self.disk()
-        seen = ALL if named else NAMES
+        seen = ALL if named else (*NAMES, NOTES)
         self.did += [
             Did(number, name, before.get(name), after.get(name)) for name in seen if before.get(name) != after.get(name)
         ]
@@ -188,10 +190,10 @@ class World:
             case "switch":
                 self.go(lambda session: session.switch(uuid))
 
-    def look(self) -> None:
+    def look(self, named: bool = True) -> None:
         """A look at all files: what somebody did between two of them does not stay unseen."""
         message = self.note(self.session.assistant("I look."))
-        with self.session.watch(message, list(ALL), root=self.work):
+        with self.session.watch(message, list(ALL) if named else None, root=self.work):
             pass
         self.say("assistant")
 

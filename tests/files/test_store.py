@@ -16,12 +16,13 @@ from clew.files.history import FileHistory
 from clew.files.restoring import plan
 from clew.io.blobs import digest_of
 from tests.files.asking import body
-from tests.files.storing import ALL, HIDDEN, NAMES, Deed, World
+from tests.files.storing import ALL, HIDDEN, NAMES, NOTES, Deed, World
 from tests.store.support import in_memory
 
 Step = tuple[object, ...]
 HOWS = st.sampled_from(["append", "prepend", "replace", "rewrite", "drop", "delete"])
 DEEDS = st.builds(Deed, HOWS, st.sampled_from(NAMES))
+PERSONAL = st.builds(Deed, HOWS, st.sampled_from((*NAMES, NOTES)))
 ANY_DEEDS = st.builds(Deed, HOWS, st.sampled_from(ALL))
 RUNS = st.lists(st.tuples(st.lists(DEEDS, max_size=2), st.booleans()), min_size=1, max_size=2)
 NUMBERS = st.integers(0, 99)
@@ -36,15 +37,15 @@ WHOLE: st.SearchStrategy[Step] = st.tuples(
 NAMED: st.SearchStrategy[Step] = st.tuples(st.just("named"), RUNS, st.just([]))
 BESIDE = st.one_of(
     *COMMON,
-    st.tuples(st.just("person"), DEEDS),
+    st.tuples(st.just("person"), PERSONAL),
     # A look at the whole folder speaks for the command; one by name only for a tool that names its files.
     st.tuples(
         st.just("whole"),
         st.lists(st.lists(DEEDS, max_size=2), min_size=1, max_size=2),
         RESULTS,
-        st.lists(st.one_of(st.none(), DEEDS), max_size=3),
+        st.lists(st.one_of(st.none(), PERSONAL), max_size=3),
     ),
-    st.tuples(st.just("named"), RUNS, st.lists(st.one_of(st.none(), DEEDS), max_size=3)),
+    st.tuples(st.just("named"), RUNS, st.lists(st.one_of(st.none(), PERSONAL), max_size=3)),
 )
 """With a person who edits files at any moment."""
 ALONE = st.one_of(
@@ -156,19 +157,19 @@ def _lines(world: World, history: FileHistory) -> Counter[str]:
     return count
 
 
-def tried(steps: st.SearchStrategy[Step], examples: int) -> Counter[str]:
+def tried(steps: st.SearchStrategy[Step], examples: int, named: bool = True) -> Counter[str]:
     """Many sessions of such steps, each between two looks at all files; returns how much is known of all of them."""
     total: Counter[str] = Counter()
 
     @settings(max_examples=examples, deadline=None)
-    @given(st.sets(st.sampled_from(NAMES)), st.lists(steps, max_size=10))
+    @given(st.sets(st.sampled_from((*NAMES, NOTES))), st.lists(steps, max_size=10))
     def run(there: set[str], steps: list[Step]) -> None:
         with in_memory() as home:
             world = World(home, sorted(there))
-            world.look()
+            world.look(named)
             for step in steps:
                 do(world, step)
-            world.look()
+            world.look(named)
             total.update(check(world))
 
     run()
@@ -184,6 +185,12 @@ def test_of_watched_tools_everything_is_exact() -> None:
 
 def test_beside_a_person_what_is_called_exact_was_there() -> None:
     total = tried(BESIDE, 60)
+    assert total["exact"] > total["unknown"] + total["unproved"]
+    assert total["run not told"] == total["line not told"] == 0
+
+
+def test_of_files_that_no_record_names_nothing_is_called_exact_across_an_edit() -> None:
+    total = tried(BESIDE, 60, named=False)
     assert total["exact"] > total["unknown"] + total["unproved"]
     assert total["run not told"] == total["line not told"] == 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -29,12 +29,12 @@ import json, signal, sys
 from clew.errors import Busy
 from clew.store import Store
 session = Store(sys.argv[1], durability=sys.argv[2]).session("s")
-told = {"written": 0, "busy": 0}
+told = {"user": 0, "describe": 0, "close": 0, "busy": 0}
 def handle(*_):
-    for go in (lambda: session.user("from the handler"), lambda: session.describe(), lambda: session.close()):
+    for name, words in (("user", ["from the handler"]), ("describe", []), ("close", [])):
         try:
-            go()
-            told["written"] += 1
+            getattr(session, name)(*words)
+            told[name] += 1
         except Busy as error:
             assert "this very thread" in str(error), error
             told["busy"] += 1
@@ -45,6 +45,7 @@ while told["busy"] < 3 or count < 100:
     session.user("from the program")
     count += 1
 signal.setitimer(signal.ITIMER_REAL, 0)
+signal.raise_signal(signal.SIGALRM)  # nothing is being appended, so this time it is written
 session.user("the last")
 session.close()
 print(json.dumps({**told, "count": count}))
@@ -56,8 +57,11 @@ def test_a_signal_handler_that_appends_is_told_and_never_waits_for_itself(tmp_pa
     command = [sys.executable, "-X", "faulthandler", "-c", HANDLER, str(tmp_path), level]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    words = said(log_of(tmp_path))
-    assert words.count("from the program") >= 100 and words[-1] == "the last"
+    told, words = json.loads(done.stdout), said(log_of(tmp_path))
+    assert words.count("from the program") == told["count"] >= 100
+    assert words.count("from the handler") == told["user"] >= 1
+    assert min(told["describe"], told["close"]) >= 1 and told["busy"] >= 3
+    assert words[-2:] == ["from the handler", "the last"]
     assert [record["metadata"]["clew"]["seq"] for record in lines(log_of(tmp_path))] == list(range(1, len(words) + 1))
 
 
@@ -90,6 +94,7 @@ def test_a_handler_in_the_usual_way_and_in_the_quick_one(tmp_path: Path) -> None
 
 def test_a_thread_that_never_ends_its_append_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(burst, "_PATIENCE", 0.2)
+    monkeypatch.setattr(Burst, "ease", lambda _: False)  # so that the lock is still kept when the thread appends
     stuck, free = threading.Event(), threading.Event()
 
     class Stuck(Quick):
@@ -124,24 +129,40 @@ def in_burst(place: Path) -> Session:
     return session
 
 
+def _append_until(is_told: threading.Event, session: Session) -> None:
+    """Without a pause, so that the lock is kept, and then with one, so that it is due."""
+    latest = time.monotonic() + 60
+    while not is_told.is_set():
+        assert time.monotonic() < latest, "the lock was never due"
+        for _ in range(20):
+            session.user("more")
+        is_told.wait(0.1)
+
+
 def test_the_thread_that_lets_go_outlives_an_error_and_the_next_append_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, failed = Burst.ease, threading.Event()
+    ease, fail = Burst.ease, Burst.fail
+    is_due, is_told = threading.Event(), threading.Event()
 
     def failing(self: Burst) -> bool:
-        if self.log.path.is_relative_to(tmp_path / "a") and not failed.is_set():
-            failed.set()
+        if is_due.is_set() and not is_told.is_set() and self.log.path.is_relative_to(tmp_path / "a"):
             raise RuntimeError("out of the blue")
-        return real(self)
+        return ease(self)
+
+    def telling(self: Burst, error: Exception) -> None:
+        fail(self, error)
+        is_told.set()
 
     monkeypatch.setattr(Burst, "ease", failing)
+    monkeypatch.setattr(Burst, "fail", telling)
     session = in_burst(tmp_path / "a")
-    assert failed.wait(60)
-    time.sleep(0.05)
+    is_due.set()
     with pytest.raises(SourceUnreadable, match=r"could not be let go when it was due.*out of the blue"):
+        _append_until(is_told, session)
         session.user("is told")
-    assert session.user("goes on").seq == 21
+    words = said(log_of(tmp_path / "a"))
+    assert "is told" not in words and session.user("goes on").seq == len(words) + 1
     other = in_burst(tmp_path / "b")
     deadline = time.monotonic() + 30
     while other._writer.log.is_kept or session._writer.log.is_kept:
@@ -178,8 +199,23 @@ def test_a_fork_while_another_thread_is_about_to_open_the_log(tmp_path: Path) ->
     assert sorted(said(log_of(tmp_path))) == ["from the child", "from the thread"]
 
 
-def test_no_process_is_kept_alive_by_an_open_session(tmp_path: Path) -> None:
-    program = "import sys; from clew.store import Store\ns = Store(sys.argv[1]).session('s')\n" + "s.user('x')\n" * 30
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=60, check=False)
-    assert done.returncode == 0 and len(said(log_of(tmp_path))) == 30
-    assert signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, signal.SIG_IGN)
+OPEN = """
+import signal, sys, threading
+from clew.store import Store
+def handlers():
+    return {number: signal.getsignal(number) for number in signal.valid_signals()}
+before = handlers()
+session = Store(sys.argv[1], durability="system").session("s")
+for _ in range(30):
+    session.user("x")
+assert "clew-store-locks" in [thread.name for thread in threading.enumerate()], "nothing could keep it alive"
+assert handlers() == before, "the store has taken a signal for itself"
+"""
+
+
+def test_no_process_is_kept_alive_by_an_open_session_and_signals_stay_the_programs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(said(log_of(tmp_path))) == 30

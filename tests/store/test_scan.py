@@ -223,9 +223,14 @@ def test_R12_any_name_is_seen_and_comes_back(session: Session, work: Path, tmp_p
     assert_whole(tmp_path)
 
 
-def test_a_name_that_cannot_be_put_back_says_so(session: Session, work: Path) -> None:
-    found = watched(session, work, "echo x > 'a:b'; echo x > aux.c")
-    assert {path: change.after.missing is not None for path, change in found.items()} == {"a:b": True, "aux.c": True}
+def test_R03_names_that_only_other_systems_take_for_something_else_are_kept(session: Session, work: Path) -> None:
+    found = watched(session, work, "printf x > 'a:b'; printf x > aux.c; ln -s 'a:b' 'l.'")
+    assert {path: (change.after.digest, change.after.missing) for path, change in found.items()} == {
+        "a:b": (digest_of(b"x"), None),
+        "aux.c": (digest_of(b"x"), None),
+        "l.": (None, None),
+    }
+    assert found["l."].after.link == b"a:b"
 
 
 def test_what_a_command_did_that_was_cut_off_is_undone_apart(session: Session, work: Path, tmp_path: Path) -> None:

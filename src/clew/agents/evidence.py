@@ -47,6 +47,10 @@ Edit: TypeAlias = Callable[[State | None], State | None]
 """Content from content; None is unknown. Pure."""
 
 
+OTHER = "other"
+"""In the place of a digest: nothing tells that it was still what was there before; it may be a link or a folder."""
+
+
 class Touch(NamedTuple):
     """What one tool did to one file, or what a copy or a reading shows of it.
 
@@ -67,9 +71,11 @@ class Touch(NamedTuple):
     digest: str | None = None
     """SHA-256 of the content after it, where the record tells no more."""
     found: str | None = None
-    """The same of the content before it; "" where there was something, and no more is known."""
+    """The same of the content before it; "" where there was something, and no more is known; `OTHER`."""
     note: str | None = None
     """Why there is less evidence than there could be."""
+    modes: tuple[int, int] | None = None
+    """Who may do what with it, before and after; None where the record does not tell."""
 
 
 class Unrest(NamedTuple):
@@ -80,6 +86,8 @@ class Unrest(NamedTuple):
     what: str
     spares: frozenset[str] = frozenset()
     """Files that were watched meanwhile: whatever happened to them stands in a touch."""
+    is_cut_off: bool = False
+    """It was to be watched, and was cut off: nothing tells which files it changed."""
 
 
 class Calm(NamedTuple):

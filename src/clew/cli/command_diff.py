@@ -59,6 +59,8 @@ def command(
         print_json([*diffs, *({"diff": None, **_ends(pair)} for pair in unknown)])
     else:
         _print(diffs, unknown)
+    for words in history.cut_off():
+        say(words)
     return 0 if diffs else 1
 
 
@@ -74,7 +76,7 @@ def _by_one(history: FileHistory, message: int) -> list[Pair]:
     history.require(message)
     doings: dict[str, list[list[Mark]]] = {}
     for mark in history.marks():
-        if mark.action not in (*LOOKS, *PUT_BACK) and message in (mark.call, mark.done):
+        if mark.action not in (*LOOKS, *PUT_BACK, "outside") and message in (mark.call, mark.done):
             turns = doings.setdefault(mark.path, [])
             if turns and goes_on(turns[-1][-1], mark):
                 turns[-1].append(mark)
@@ -94,7 +96,7 @@ def _end(mark: Mark, is_after: bool) -> Answer:
 def _compare(history: FileHistory, pairs: Sequence[Pair], unproved: bool) -> tuple[list[dict[str, JSON]], list[Pair]]:
     allowed = ("exact", "text", "unproved") if unproved else ("exact", "text")
     known = [pair for pair in pairs if all(end.certainty in allowed for end in pair)]
-    differing = [pair for pair in known if not _is_same(pair)]
+    differing = [pair for pair in known if not _is_same(pair) or _modes(pair) is not None]
     contents = history.contents([end for pair in differing for end in pair])
     diffs = []
     for pair, before, after in zip(differing, contents[::2], contents[1::2], strict=True):
@@ -116,7 +118,17 @@ def _diff(history: FileHistory, pair: Pair, before: State | None, after: State |
     if before is None or after is None:
         return ""
     base = history.workspace + "/" if history.workspace else ""
-    return unified(pair.before.path.removeprefix(base), before, after)
+    return unified(pair.before.path.removeprefix(base), before, after, _modes(pair))
+
+
+def _modes(pair: Pair) -> tuple[int, int] | None:
+    """The modes that one message found and left, where they differ; between two messages they are not told."""
+    first, last = pair.before.mark, pair.after.mark
+    if first is None or last is None or pair.before.is_after or not pair.after.is_after:
+        return None
+    if first.modes is None or last.modes is None or first.call != last.call or first.modes[0] == last.modes[1]:
+        return None
+    return first.modes[0], last.modes[1]
 
 
 def _ends(pair: Pair) -> dict[str, JSON]:

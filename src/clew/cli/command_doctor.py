@@ -29,11 +29,11 @@ def command(
 ) -> int:
     """Look at the store of each DIR, which holds `.sage` (default: your home), and say what is wrong.
 
-    Looked at are modes that let others in, torn ends of logs, metadata that disagree with the log, temporary files that
-    were left behind, copies of files that are damaged or unused, an undo that was cut off, and locks; and sources that
-    the last `clew sync` could not read, or not whole. The locks are the
-    system's own, so a dead process leaves none. Exit code 1 where something is wrong that was not mended; notes do not
-    count.
+    Looked at are modes that let others in, torn ends of logs, lines that cannot be read, settings, metadata that
+    disagree with the log, temporary files that were left behind, copies of files that are damaged or unused, an undo
+    that was cut off, and locks; and sources that the last `clew sync` could not read, or not whole. No copy is removed
+    while a line cannot be read, as it may name it. The locks are the system's own, so a dead process leaves none.
+    Exit code 1 where something is wrong that was not mended; notes do not count.
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
     noted = _catalogued(context, homes, bool(places))

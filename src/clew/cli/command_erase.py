@@ -19,6 +19,10 @@ from clew.store.branches import node_of
 from clew.store.erase import Erased, erase_record, erase_session
 from clew.store.layout import MESSAGES
 from clew.store.session import Session
+from clew.store.wire import ERASED
+
+_LENGTH = 60
+"""So many characters of a message are shown."""
 
 
 @click.command("erase")
@@ -40,10 +44,12 @@ def command(
 
     MESSAGE is a uuid, the beginning of one, or #12 for the twelfth. It is overwritten in its place, and so are its
     snapshots, the copies of files that nothing else names, and what the catalog has of the session. The place in the
-    conversation stays. Copies that are known and could not be reached are named: remove them yourself.
+    conversation stays, but messages behind it are counted anew: from then on name them by their uuid. Copies that are
+    known and could not be reached are named: remove them yourself.
     """
     session = own_session(context, homes, reference)
-    uuids = [_uuid(session, message) for message in messages]
+    uuids = list(dict.fromkeys(_uuid(session, message, write) for message in messages))
+    said = _said(session, uuids)
     shelf = library(context, homes)
     done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])
     copies = _copies(session)
@@ -54,6 +60,7 @@ def command(
         "erased": write,
         "session": session.id,
         "messages": uuids or None,
+        "words": None if write else [said[uuid] for uuid in uuids] or None,
         "records": done.records,
         "files": done.files,
         "copies": [*done.copies, *copies],
@@ -65,6 +72,9 @@ def command(
 
 
 def _say(row: dict[str, JSON], some: bool) -> None:
+    for number, uuid in enumerate(row["messages"] or ()):
+        # What is gone is not said again: terminals are recorded.
+        click.echo(f"{uuid}  {_words(row['words'][number])}" if row["words"] else uuid)
     counts = f"{_some(row['records'], 'record')}, {_some(row['files'], 'file')}"
     click.echo(f"{'of ' if some else ''}session {row['session']}: {counts}")
     for copy in row["copies"]:
@@ -77,10 +87,33 @@ def _some(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def _uuid(session: Session, message: str) -> str:
+def _words(text: str) -> str:
+    from clew.render.safe import visible
+
+    return visible(" ".join(text.split()))
+
+
+def _said(session: Session, uuids: Sequence[str]) -> dict[str, str]:
+    """The kind and the first words of messages, by which a person knows them again."""
+    records = {str(uuid): record for uuid, record in session.by_uuid() if uuid in uuids}
+    return {uuid: f"{record.get('type')}: {_beginning(record)}" for uuid, record in records.items()}
+
+
+def _beginning(record: dict[str, JSON]) -> str:
+    words = record.get("message", record.get("toolResults"))
+    content = words.get("content") if isinstance(words, dict) else words
+    text = content if isinstance(content, str) else str(content or "")
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
+
+
+def _uuid(session: Session, message: str, write: bool) -> str:
     """The uuid that is meant. A branch's name would do for others, but here it must be a message."""
     tree = session.tree()
-    uuid = tree.uuids[node_of(tree, message)]
+    node = node_of(tree, message)
+    uuid = tree.uuids[node]
+    if write and message.startswith("#") and ERASED in tree.kinds[:node]:
+        words = f"messages before it were erased, and those behind them are counted anew; it is {uuid} now"
+        raise UsageError(f"{message}: {words}: look what that is, and name it so")
     if not message.startswith("#") and not uuid.startswith(message):
         raise UsageError(f"{message} is a branch; name messages, by their uuid or as #12")
     return uuid
@@ -89,7 +122,7 @@ def _uuid(session: Session, message: str) -> str:
 def _erase(session: Session, uuids: Sequence[str]) -> Erased:
     if not uuids:
         return erase_session(session.folder)
-    each = [erase_record(session.folder, uuid) for uuid in dict.fromkeys(uuids)]
+    each = [erase_record(session.folder, uuid) for uuid in uuids]
     copies = dict.fromkeys(copy for one in each for copy in one.copies)
     return Erased(sum(one.records for one in each), sum(one.files for one in each), list(copies))
 

@@ -6,7 +6,7 @@ import click
 
 from clew.cli.filing import opened, printed, spelled
 from clew.cli.options import common, wants_json
-from clew.cli.output import print_json, print_table
+from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.files.history import FileHistory
 from clew.files.timeline import PUT_BACK, Mark
@@ -44,6 +44,8 @@ def command(
         print_json(masking.value([_row(mark, history) for mark in marks]))
     elif marks:
         _print(marks, history, masking)
+    for words in history.cut_off():
+        say(words)
     return 0 if marks else 1
 
 

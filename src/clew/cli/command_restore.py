@@ -102,7 +102,7 @@ def _plan(
 ) -> list[Step]:
     answers = [history.at(message, history.named(path)) for path in paths] or history.all_at(message)
     if not answers:
-        raise UnknownReference("no record of the session tells of any file")
+        raise UnknownReference("; ".join(["no record of the session tells of any file", *history.cut_off()]))
     contents = history.contents(answers)
     steps = plan(list(zip(answers, contents, strict=True)), folder, base, allow_protected=options["allow_protected"])
     if options["unproved"]:

@@ -68,10 +68,31 @@ def command(
     session = redaction(context, DATA if as_json else TEXT).session(session)
     state = _state(session)
     messages = _messages(session)
-    _print(session, messages[-count:] if count else [], as_json, detail)
+    shown = messages[-count:] if count else []
+    _print(session, shown, as_json, detail)
     if follow:
+        model = _model(shown)
         for came in _growing(session, state, len(messages), patience):
-            _print(session, came, as_json, detail)
+            _print(session, came if as_json else _without(model, came), as_json, detail)
+            model = _model(came) or model
+
+
+def _model(messages: list[dict[str, JSON]]) -> JSON:
+    """The model that was named last."""
+    named = (message.get("metadata", {}).get("model") for message in reversed(messages))
+    return next((model for model in named if model), None)
+
+
+def _without(model: JSON, messages: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """The same; the model is not named again where it was before."""
+    for at, message in enumerate(messages):
+        metadata = message.get("metadata", {})
+        if metadata.get("model"):
+            if metadata["model"] != model:
+                break
+            unnamed = {**message, "metadata": {**metadata, "model": None}}
+            messages = [*messages[:at], unnamed, *messages[at + 1 :]]
+    return messages
 
 
 def _messages(session: StoredSession) -> list[dict[str, JSON]]:

@@ -53,7 +53,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool) -> None:
     try:
         done = plan if dry_run else go(False)
     except Refused as refused:
-        _print(Undone(plan.action, plan.start, plan.head, refused.steps), json)
+        _print(Undone(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json)
         raise
     _print(done, json)
     if not json and dry_run:
@@ -88,6 +88,8 @@ def _print(done: Undone, json: bool) -> None:
     for step in done.steps:
         if step.verdict == "conflict":
             click.echo(visible(_diff(step)), nl=False)
+    for words in done.unknown:
+        say(f"clew: other files may have to go back too: {words}")
     if done.head != done.start:
         click.echo(f"{'back' if done.action == 'undo' else 'on'} to {done.head or 'before the first message'}")
 
@@ -124,6 +126,7 @@ def _json(done: Undone) -> dict[str, JSON]:
         "head": done.head,
         "record": done.receipt.uuid if done.receipt is not None else None,
         "rescue": str(done.rescue) if done.rescue is not None else None,
+        "unknown": list(done.unknown),
         "files": [_row(step) for step in done.steps],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 
 from clew.agents.evidence import Absent, State, Whole
@@ -10,8 +11,23 @@ from clew.agents.evidence import Absent, State, Whole
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
-def unified(path: str, before: State, after: State) -> str:
-    """The diff of one file; empty where it is the same."""
+_QUOTED = re.compile(r'[\x00-\x1f"\\\x7f]')
+_ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", '"': '"', "\\": "\\"}
+
+
+def unified(path: str, before: State, after: State, modes: tuple[int, int] | None = None) -> str:
+    """The diff of one file; empty where it is the same. Names and modes are spelled as git does."""
+    return _modes(path, modes) + _contents(path, before, after)
+
+
+def _modes(path: str, modes: tuple[int, int] | None) -> str:
+    if modes is None or modes[0] == modes[1]:
+        return ""
+    one, other = _named("a", path), _named("b", path)
+    return f"diff --git {one} {other}\nold mode 100{modes[0]:03o}\nnew mode 100{modes[1]:03o}\n"
+
+
+def _contents(path: str, before: State, after: State) -> str:
     if before == after or (isinstance(before, Whole) and isinstance(after, Whole) and before.body == after.body):
         return ""
     one, other = _name("a", path, before), _name("b", path, after)
@@ -23,7 +39,17 @@ def unified(path: str, before: State, after: State) -> str:
 
 
 def _name(side: str, path: str, state: State) -> str:
-    return "/dev/null" if isinstance(state, Absent) else f"{side}/{path.lstrip('/')}"
+    return "/dev/null" if isinstance(state, Absent) else _named(side, path)
+
+
+def _named(side: str, path: str) -> str:
+    """A name in a header, in quotes where it could be taken for something else."""
+    name = f"{side}/{path.lstrip('/')}"
+    return name if _QUOTED.search(name) is None else f'"{_QUOTED.sub(_escaped, name)}"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "\\" + _ESCAPES.get(found[0], f"{ord(found[0]):03o}")
 
 
 def _is_binary(state: State) -> bool:

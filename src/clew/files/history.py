@@ -64,6 +64,11 @@ class FileHistory:
         """What something did to files that left no record, as far as evidence shows it."""
         return [mark for timeline in self.timelines.values() for mark in timeline.outside()]
 
+    def cut_off(self) -> list[str]:
+        """The tools that may have changed any file, and of which no record tells what they did; in words."""
+        calls = [span.call for span in self._replay.spans if span.is_cut_off]
+        return [f"a tool of message {call} was cut off: what it did to files is not known" for call in calls]
+
     def at(self, message: int, path: str) -> Answer:
         """A file as it was when the message was written."""
         self.require(message)

@@ -57,7 +57,7 @@ class Replay:
         """Take up one piece of evidence."""
         if isinstance(event, Unrest):
             self._open[event.key] = len(self.spans)
-            self.spans.append(Span(event.call, NEVER, event.what, event.spares))
+            self.spans.append(Span(event.call, NEVER, event.what, event.spares, event.is_cut_off))
         elif isinstance(event, Calm):
             at = self._open.pop(event.key, None)
             if at is not None:
@@ -74,7 +74,7 @@ class Replay:
         found = before.print if before is not None else None
         left = after.print if after is not None else None
         about = (touch.path, touch.action, touch.how, touch.call, touch.done)
-        mark = Mark(self._number, *about, found, left, touch.note or reason)
+        mark = Mark(self._number, *about, found, left, touch.note or reason, self._is_other(touch), touch.modes)
         self._number += 1
         if after is None and mark.action in LOOKS:
             self._timeline(mark.path).notes.append(mark)
@@ -89,6 +89,11 @@ class Replay:
             return held if held is not None and _fits(held.state, touch.found) else None
         said = Found(touch.before, print_of(touch.before))
         return held if held is not None and _is_better(held, said) else said
+
+    def _is_other(self, touch: Touch) -> bool:
+        """True where the tool found something else than was held, and no more is known of that."""
+        held = self._held.get(touch.path)
+        return touch.before is None and touch.found is not None and held is not None and not _fits(held[1], touch.found)
 
     def _known(self, path: str, call: int) -> Found | None:
         """What is held of a file, and how certain it is when message `call` is written."""

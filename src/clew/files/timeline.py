@@ -36,6 +36,9 @@ class Mark(NamedTuple):
     before: Print | None
     after: Print | None
     note: str | None = None
+    is_other: bool = False
+    """What it found is not known, but is not what was known before."""
+    modes: tuple[int, int] | None = None
 
 
 class Span(NamedTuple):
@@ -46,6 +49,7 @@ class Span(NamedTuple):
     what: str
     spares: frozenset[str] = frozenset()
     """Files that were watched meanwhile."""
+    is_cut_off: bool = False
 
 
 class Answer(NamedTuple):
@@ -86,6 +90,20 @@ class Timeline:
 
     def at(self, message: int) -> Answer:
         """The file as it was when the message was written."""
+        answer = self._at(message)
+        around = (mark for mark in self.marks if mark.call < message < mark.done and mark.after is not None)
+        for mark in around:
+            # It was looked at some time around the message, and nobody knows on which side.
+            if (
+                answer.print
+                and mark.after
+                and not agree(mark.after, answer.print)
+                and led(self._lineage, mark, message)
+            ):
+                return _between(answer, mark)
+        return answer
+
+    def _at(self, message: int) -> Answer:
         changing = next((mark for mark in self.marks if self._is_changing(mark, message)), None)
         if changing is not None:
             return self._unknown(f"message {changing.call} was changing it")
@@ -94,7 +112,8 @@ class Timeline:
         if first is not None and first.print is not None and last is not None and cause is None:
             return self._both(first, last)
         if cause is None and first is not None and last is None:
-            return first
+            other = self._other(message)
+            return first if other is None or first.print is None else _between(first, other)
         if last is not None:
             return last
         return self._unproved(first, cause or meanwhile)
@@ -144,9 +163,14 @@ class Timeline:
         assert first.print is not None and last.print is not None and first.mark is not None and last.mark is not None
         if agree(first.print, last.print):
             return first if RANK[first.certainty] >= RANK[last.certainty] else last
-        # It may have been changed at once, as by a program that tidies what is written.
-        reason = f"something changed it between messages {first.mark.call} and {last.mark.done}"
-        return first._replace(certainty="unproved", reason=reason)
+        return _between(first, last.mark)
+
+    def _other(self, message: int) -> Mark | None:
+        """The next evidence, if it shows only that the file had become something else."""
+        following = next((mark for mark in self.marks if self._is_later(mark, message)), None)
+        if following is None or not following.is_other or self._cause(message, message, following.call) is not None:
+            return None
+        return following
 
     def _known(self, mark: Mark, is_after: bool) -> Answer:
         found = mark.after if is_after else mark.before
@@ -220,6 +244,13 @@ def led(lineage: Lineage, mark: Mark, message: int) -> bool:
 def goes_on(one: Mark, following: Mark) -> bool:
     """False where a file is known to have been changed between two doings of messages, by something else."""
     return one.after is None or following.before is None or agree(one.after, following.before)
+
+
+def _between(first: Answer, last: Mark) -> Answer:
+    """A file that something changed; maybe at once, as a program does that tidies what is written."""
+    assert first.mark is not None
+    reason = f"something changed it between messages {first.mark.call} and {last.done}"
+    return first._replace(certainty="unproved", reason=reason)
 
 
 def _is_sure(found: Print | None) -> bool:

@@ -20,8 +20,9 @@ _PROTECTED_NAMES = re.compile(
 def is_protected(path: str) -> bool:
     """True for what programs run or trust without asking: hooks, settings, keys, what shells read."""
     parts = path.split("/")
-    folders = {part.casefold() for part in parts[:-1]}
-    if folders & _PROTECTED_FOLDERS or folders & _SETTINGS_FOLDERS:
+    # The last one too: a file or link in the place of such a folder says where the trusted one is.
+    names = {part.casefold() for part in parts}
+    if names & _PROTECTED_FOLDERS or names & _SETTINGS_FOLDERS:
         return True
     return _PROTECTED_NAMES.fullmatch(parts[-1]) is not None
 

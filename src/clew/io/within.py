@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from clew.errors import PathRefused, UsageError
+from clew.errors import PathRefused, SourceUnreadable, UsageError
 
 _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE | re.DOTALL
@@ -68,16 +68,25 @@ class Change(NamedTuple):
 
 def parts_of(path: str) -> Parts:
     """A relative path from untrusted text, taken apart; refuses what could lead elsewhere on any system."""
-    parts = tuple(path.split("/"))
+    parts = own_parts_of(path)
     for part in parts:
-        if part in ("", ".", "..") or "\0" in part or "\\" in part or ":" in part:
+        if "\\" in part or ":" in part:
             raise PathRefused(f"{path!r} is no plain path below a folder")
         if part[-1] in ". " or _RESERVED.fullmatch(part):
             raise PathRefused(f"{path!r} means something else on Windows")
-        if len(os.fsencode(_encodable(part, path))) > _LONGEST:
-            raise PathRefused(f"{path!r} has a part that is too long")
     if _MEANT.match(parts[0]):
         raise PathRefused(f"{path!r} begins like a folder elsewhere")
+    return parts
+
+
+def own_parts_of(path: str) -> Parts:
+    """The same for a name that was found here: what other systems make of it does not matter."""
+    parts = tuple(path.split("/"))
+    for part in parts:
+        if part in ("", ".", "..") or "\0" in part:
+            raise PathRefused(f"{path!r} is no plain path below a folder")
+        if len(os.fsencode(_encodable(part, path))) > _LONGEST:
+            raise PathRefused(f"{path!r} has a part that is too long")
     return parts
 
 
@@ -93,7 +102,7 @@ def refuse_twins(paths: Sequence[str]) -> None:
     """Refuse names that some file systems hold for the same."""
     seen: dict[Parts, Parts] = {}
     for path in paths:
-        parts = parts_of(path)
+        parts = own_parts_of(path)
         for end in range(1, len(parts) + 1):
             part = parts[:end]
             other = seen.setdefault(tuple(fold(one) for one in part), part)
@@ -118,13 +127,15 @@ class _Placed(NamedTuple):
 class Within:
     """One folder that was chosen by a person; a context manager.
 
-    Names that some file systems hold for the same are refused; with `apart` only where this one does.
+    Names that some file systems hold for the same are refused; with `apart` only where this one does. So are names
+    that mean something else on other systems, unless they are `own`: found on this one.
     """
 
-    def __init__(self, folder: Path, *, apart: bool = False) -> None:
+    def __init__(self, folder: Path, *, apart: bool = False, own: bool = False) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise UsageError("files cannot be put back safely on this system")
-        self._root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._parts_of = own_parts_of if own else parts_of
+        self._root = _open_root(folder)
         self._folders: dict[Parts, int] = {(): self._root}
         self._names: dict[Parts, dict[str, set[str]]] = {}
         self._made: list[tuple[int, str]] = []
@@ -152,7 +163,7 @@ class Within:
 
     def link(self, path: str) -> bytes | None:
         """Where a link leads; None where there is none. It is not followed."""
-        *above, name = parts_of(path)
+        *above, name = self._parts_of(path)
         folder = self._open(tuple(above), path, make=False)
         if folder is None:
             return None
@@ -161,7 +172,7 @@ class Within:
 
     def is_folder(self, path: str) -> bool:
         """True where there is a folder, and no file."""
-        *above, name = parts_of(path)
+        *above, name = self._parts_of(path)
         folder = self._open(tuple(above), path, make=False)
         try:
             return folder is not None and stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -189,6 +200,9 @@ class Within:
                 begun.append(_set_aside(one))
                 placed[number] = begun[-1]
                 _put(begun[-1])
+            # A folder that was made lasts only with its name in the one above it.
+            for descriptor in {one.folder for one in begun} | {above for above, _ in self._made}:
+                os.fsync(descriptor)
         except BaseException:
             self._roll_back(placed, begun)
             raise
@@ -198,12 +212,11 @@ class Within:
                     os.unlink(one.aside, dir_fd=one.folder)
         for descriptor in {one.folder for one in begun}:
             _clear(descriptor)
-            os.fsync(descriptor)
         self._made.clear()
 
     def clear(self, paths: Sequence[str]) -> None:
         """Remove what processes that died left beside these files."""
-        for *above, _ in (parts_of(path) for path in paths):
+        for *above, _ in (self._parts_of(path) for path in paths):
             with suppress(PathRefused):  # where there is no such folder, nothing was left in it
                 folder = self._open(tuple(above), "/".join(above), make=False)
                 if folder is not None:
@@ -211,7 +224,7 @@ class Within:
 
     def _prepare(self, change: Change) -> _Placed:
         """Write the new file beside its place."""
-        *above, name = parts_of(change.path)
+        *above, name = self._parts_of(change.path)
         folder = self._open(tuple(above), change.path, make=not change.is_removal)
         if folder is None:
             raise PathRefused(f"{change.path!r} is not there")
@@ -224,7 +237,7 @@ class Within:
         return _Placed(folder, name, _write(folder, change.body, mode & WIDEST, change.mtime_ns), None)
 
     def _look(self, path: str) -> tuple[int, str] | None:
-        *above, name = parts_of(path)
+        *above, name = self._parts_of(path)
         folder = self._open(tuple(above), path, make=False)
         if folder is None:
             return None
@@ -317,6 +330,13 @@ def _is_abandoned(folder: int, name: str) -> bool:
     except ProcessLookupError:
         return True
     return False
+
+
+def _open_root(folder: Path) -> int:
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SourceUnreadable(f"{folder}: {error.strerror}") from error
 
 
 def _open_folder(above: int, name: str) -> int:

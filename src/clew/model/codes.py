@@ -122,6 +122,10 @@ CODES: dict[str, Code] = {
         "note", "Torn pieces of records were set aside.", "They were never acknowledged; remove the file at will."
     ),
     "unreadable": Code("error", "The file cannot be read.", "Check its permissions."),
+    "bad-settings": Code("error", "The store's settings cannot be read.", "Mend or remove the file."),
+    "snapshots-missing": Code(
+        "error", "The log of the snapshots is gone, and copies of files are there.", "No copy is removed meanwhile."
+    ),
     # Unified documents
     "bad-document": Code("error", "The document does not fit its schema.", "See schemas/; the path names the place."),
     "bad-index": Code(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import DEEPEST, HEADER, LIMIT, base_of, digest_in, digest_of, name_of, pack, read_blob
-from clew.store.system import SYSTEM, System, make_folder, open_new, sync_folder, write_all
+from clew.store.system import SYSTEM, System, make_folder, name_place, open_new, sync_folder, write_all
 
 _SMALL = 512
 """Below this, differences save nothing."""
@@ -40,6 +40,8 @@ class Blobs:
     def __init__(self, folder: Path, system: System = SYSTEM) -> None:
         self.folder, self._system = folder, system
         self._last: tuple[str, bytes] = ("", b"")
+        self._sound: dict[str, int] = {}
+        """Copies that were written or read here, with the sizes of their files: those need not be read again."""
 
     def has(self, digest: str) -> bool:
         """True where a copy of this name is there."""
@@ -62,15 +64,40 @@ class Blobs:
 
     def _put(self, group: Sequence[Fresh]) -> list[str]:
         digests = [digest_of(fresh.body) for fresh in group]
-        new = {digest: fresh for digest, fresh in zip(digests, group, strict=True) if not self.has(digest)}
+        new: dict[str, Fresh] = {}
+        for digest, fresh in zip(digests, group, strict=True):
+            size = self._size(digest)
+            if size is None:
+                new[digest] = fresh
+            elif not self._is_sound(digest, size):
+                # Whole: what it could be told by may itself be told by this one.
+                new[digest] = Fresh(fresh.body)
         for digest, fresh in new.items():
             if len(fresh.body) > LIMIT:
                 raise SourceUnreadable(f"{digest[:12]}: a file of {len(fresh.body)} bytes is too large to keep")
-        packed = ((self.folder / name_of(digest), self._packed(fresh)) for digest, fresh in new.items())
-        _write(self._system, self.folder, packed)
+        packed = {digest: self._packed(fresh) for digest, fresh in new.items()}
+        _write(self._system, self.folder, ((self.folder / name_of(digest), body) for digest, body in packed.items()))
+        self._sound.update({digest: len(body) for digest, body in packed.items()})
         if new:
             self._last = (digests[-1], group[-1].body)
         return digests
+
+    def _size(self, digest: str) -> int | None:
+        try:
+            return (self.folder / name_of(digest)).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def _is_sound(self, digest: str, size: int) -> bool:
+        """True where a copy that is there holds what it should. While its content is at hand, it can be mended."""
+        if self._sound.get(digest) == size:
+            return True
+        try:
+            read_blob(self.folder, digest)
+        except SourceUnreadable:
+            return False
+        self._sound[digest] = size
+        return True
 
     def _packed(self, fresh: Fresh) -> bytes:
         whole = pack(fresh.body)
@@ -154,6 +181,7 @@ def _write(system: System, folder: Path, files: Iterable[tuple[Path, bytes]]) ->
             system.replace(*written[-1])
             written.pop()
     except BaseException:
+        name_place(folder)
         for descriptor in descriptors:
             with suppress(OSError):
                 system.close(descriptor)

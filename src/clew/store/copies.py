@@ -7,10 +7,12 @@ from pathlib import Path
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import name_of
+from clew.model.codes import problem
 from clew.store.finding import Finding, found
+from clew.store.gaps import are_gone, refuse_unsure, unreadable_snapshots
 from clew.store.layout import MESSAGES, SNAPSHOTS
 from clew.store.lock import locked
-from clew.store.pending import announced
+from clew.store.pending import ASIDE, announced
 from clew.store.session import Session
 from clew.store.snapshots import Snapshots
 from clew.store.system import System
@@ -25,12 +27,13 @@ def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
     snapshots = Snapshots(folder, world, str)
     unfinished = sorted(folder.glob(PENDING))
     for path in unfinished:
-        yield found("undo-unfinished", path, "", lambda: _take_back(snapshots, system))
-    blobs, named = snapshots.blobs, snapshots.named()
-    needed = blobs.needed(named)
+        yield _unfinished(snapshots, path, system)
+    yield from _lost(snapshots)
+    blobs = snapshots.blobs
+    unused = blobs.all() - blobs.needed(snapshots.named()) if not unfinished and _is_sure(snapshots) else set()
     for digest in sorted(blobs.all()):
         place = blobs.folder / name_of(digest)
-        if digest not in needed and not unfinished:
+        if digest in unused:
             yield found("backup-unused", place, "", lambda: _clear(folder, world))
             continue
         try:
@@ -39,6 +42,43 @@ def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
             yield found("backup-damaged", place, str(error))
     for path in sorted(blobs.folder.glob(".*.tmp")):
         yield found("leftover-file", path, "", lambda at=path: _remove(system, folder, at))  # type: ignore[misc]
+
+
+def _unfinished(snapshots: Snapshots, path: Path, system: System) -> Finding:
+    try:
+        list(announced([path]))
+    except SourceUnreadable as error:
+        return found(
+            "undo-unfinished",
+            path,
+            f"cannot be read: {str(error).removeprefix(f'{path}: ')}",
+            lambda: _put_aside(system, path),
+        )
+    return found("undo-unfinished", path, "", lambda: _take_back(snapshots, system))
+
+
+def _put_aside(system: System, path: Path) -> None:
+    with locked(system, path.with_name(MESSAGES)):
+        system.replace(path, path.with_name(ASIDE.replace("*", path.name.removesuffix(".pending"))))
+
+
+def _lost(snapshots: Snapshots) -> Iterator[Finding]:
+    """Lines that cannot be read. They stay: nothing else tells that something stood there."""
+    log = snapshots.folder / SNAPSHOTS
+    for number in unreadable_snapshots(snapshots):
+        yield Finding(problem("bad-snapshot", "The line cannot be read as a snapshot.", file=str(log), line=number))
+    if are_gone(snapshots):
+        yield found("snapshots-missing", log)
+    for path in sorted(snapshots.folder.glob(ASIDE)):
+        yield found("quarantined", path, "What an undo that was cut off was about cannot be read.")
+
+
+def _is_sure(snapshots: Snapshots) -> bool:
+    try:
+        refuse_unsure(snapshots)
+    except SourceUnreadable:
+        return False
+    return True
 
 
 def _take_back(snapshots: Snapshots, system: System) -> None:

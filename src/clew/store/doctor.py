@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from clew.agents.sage_emacs import SageEmacs
@@ -14,11 +13,13 @@ from clew.agents.sage_emacs.locate import CONVERSATION
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.store import metadata
 from clew.store.copies import examine_copies
 from clew.store.finding import Finding
 from clew.store.finding import found as _found
+from clew.store.gaps import unreadable_messages
 from clew.store.layout import (
     CONFIG,
     FORMAT,
@@ -48,8 +49,10 @@ def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
     root = root_of(place)
     if not root.is_dir():
         return
-    with suppress(UsageError):
+    try:
         system = going_alone(system) if read_settings(root, {}).alone else system
+    except UsageError as error:
+        yield _found("bad-settings", root / CONFIG, str(error).removeprefix(f"{root / CONFIG}: "))
     for folder in (root, root / SESSIONS, root / PROJECTS):
         yield from _modes(system, [folder])
     yield from _modes(system, [root / CONFIG])
@@ -137,6 +140,9 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
 
 def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
     place, log = folder / METADATA, folder / MESSAGES
+    lost = unreadable_messages(log)
+    for number in lost:
+        yield Finding(problem("malformed-json", file=str(log), line=number))
 
     def mend() -> None:
         with locked(system, log):
@@ -146,6 +152,8 @@ def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
     if known is None or not place.exists():
         yield _found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
         return
+    if lost:
+        return  # what they count tells how much is lost
     if metadata.format_of(folder) > FORMAT:
         yield _found("newer-store", place)
         return

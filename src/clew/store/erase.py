@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from clew.agents.sage_agent.locate import find_backup
 from clew.errors import UnknownReference
-from clew.io.blobs import digest_in, name_of
+from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import dumps, loads
 from clew.model.json import JSON
 from clew.store import metadata
@@ -22,13 +24,29 @@ from clew.store.blobs import Blobs
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SNAPSHOTS
 from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE, record_in
-from clew.store.system import SYSTEM, System, sync_folder, write_all
+from clew.store.scan import read_cache, spelled_cache
+from clew.store.snapshots import CACHES, spelled
+from clew.store.system import SYSTEM, System, replace_file, sync_folder, write_all
+from clew.store.traces import (
+    GONE,
+    Private,
+    created,
+    fitted,
+    found_digests,
+    private_to,
+    roots_of,
+    without_files,
+    without_found,
+)
 from clew.store.tree import peek, whole_lines
-from clew.store.wire import ERASED, SNAPSHOT
+from clew.store.wire import BRANCH, ERASED, SNAPSHOT
 
 _KEPT = ("uuid", "parentUuid", "timestamp", "sessionId", "isSidechain", "branchId", "branchParentUuid", "metadata")
 _NEEDED = ("uuid", "parentUuid")
 _BLOCK = 1 << 20
+
+Span = tuple[int, bytes]
+"""Where a line begins, and the line."""
 
 
 class Erased(NamedTuple):
@@ -49,11 +67,12 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
         was_known = _forget(folder, [loads(line) for _, line in spans], system)
         for start, line in spans:
             _overwrite(system, log, start, tombstone(line))
-        snapshots, files = _erase_snapshots(folder, uuid, system, wait)
+        marks, repeated = _clear_others(folder, spans, log, system)
+        snapshots, files, named = _erase_snapshots(folder, uuid, marks, system, wait)
         if was_known:
             metadata.write(system, folder, metadata.from_log(folder))
         copies = [str(folder / name) for name in (QUARANTINE, RESCUE) if (folder / name).exists()]
-        return Erased(len(spans) + snapshots, files, copies)
+        return Erased(len(spans) + snapshots, files, [*repeated, *named, *copies])
 
 
 def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> Erased:
@@ -78,6 +97,12 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> 
 
 
 def _erase_file(system: System, path: Path) -> Iterator[str]:
+    yield from _blanked(system, path)
+    system.unlink(path)
+
+
+def _blanked(system: System, path: Path) -> Iterator[str]:
+    """Overwrite a file and empty it; gives what cannot be reached so."""
     if path.is_symlink():
         yield f"{path} led to {path.readlink()}, which was left alone"
     elif path.is_file():
@@ -92,15 +117,13 @@ def _erase_file(system: System, path: Path) -> Iterator[str]:
                 system.truncate(descriptor, 0)
         finally:
             system.close(descriptor)
-    system.unlink(path)
 
 
 def tombstone(line: bytes) -> bytes:
     """A record of the same length that says only where the erased one stood."""
     record = loads(line)
     if record.get("type") == SNAPSHOT:
-        kept = {name: record[name] for name in ("type", "messageId", "timestamp", "isSnapshotUpdate") if name in record}
-        return _padded({**kept, "snapshot": {"trackedFiles": {}, "fileBackups": {}}}, len(line))
+        return _empty_snapshot(record, len(line))
     head = {"type": ERASED, "was": record.get("was") or record.get("type", "")}
     own = record.get("metadata")
     place = {name: record[name] for name in _KEPT if name in record}
@@ -111,6 +134,18 @@ def tombstone(line: bytes) -> bytes:
         if len(full) == len(line):
             return full
     return b" " * len(line)
+
+
+def _empty_snapshot(record: dict[str, JSON], length: int) -> bytes:
+    """The same with no files; of one that has hardly any room only that it was there."""
+    names = ("type", "messageId", "timestamp", "isSnapshotUpdate")
+    kept: dict[str, JSON] = {name: record[name] for name in names if name in record}
+    bare: list[JSON] = [{"trackedFiles": {}, "fileBackups": {}}, {}]
+    for maps in bare:
+        full = _padded({**kept, "snapshot": maps}, length)
+        if len(full) == length:
+            return full
+    return b" " * length
 
 
 def _padded(record: dict[str, JSON], length: int) -> bytes:
@@ -145,44 +180,107 @@ def _blank(system: System, descriptor: int, size: int) -> None:
     system.sync(descriptor)
 
 
-def _erase_snapshots(folder: Path, uuid: str, system: System, wait: float) -> tuple[int, int]:
+def _clear_others(folder: Path, spans: list[Span], log: int, system: System) -> tuple[set[str], list[str]]:
+    """Take the task list out of records that only repeat it; returns the undo marks, and where it could not be."""
+    first = spans[0][0]
+    lists = [todos for _, line in spans if (todos := (record_in(line) or {}).get("todos"))]
+    marks: set[str] = set()
+    repeating: list[tuple[int, bytes, dict[str, JSON]]] = []
+    for start, line in _lines(folder / MESSAGES):
+        record = record_in(line) or {}
+        if record.get("type") == BRANCH:
+            marks.add(str(record.get("uuid")))
+        if record.get("todos") in lists:
+            if start < first:
+                lists = [todos for todos in lists if todos != record["todos"]]  # it was there before
+                continue
+            repeating.append((start, line, record))
+    stays: list[str] = []
+    for start, line, record in repeating:
+        full = fitted({name: value for name, value in record.items() if name != "todos"}, len(line))
+        if full is None:
+            stays.append(f"the task list in {record.get('uuid')}")
+        else:
+            _overwrite(system, log, start, full)
+    return marks, stays
+
+
+def _erase_snapshots(
+    folder: Path, uuid: str, marks: set[str], system: System, wait: float
+) -> tuple[int, int, list[str]]:
+    """Erase them, and what undo marks and later looks tell of them; returns records, files, and what stays."""
     if not (folder / SNAPSHOTS).exists():
-        return 0, 0
+        return 0, 0, []
     with locked(system, folder / SNAPSHOTS, wait) as log:
+        records = [(start, line, record_in(line) or {}) for start, line in _lines(folder / SNAPSHOTS)]
+        mine = [record for _, _, record in records if record.get("messageId") == uuid]
+        others = [record for _, _, record in records if record.get("messageId") not in {uuid, *marks}]
+        private = private_to(mine, others)
         gone: set[Path] = set()
         kept: set[Path] = set()
-        spans = []
-        for start, line in _lines(folder / SNAPSHOTS):
-            record = record_in(line) or {}
-            backups = set(_backups(folder, record))
-            if record.get("messageId") == uuid:
-                gone |= backups
-                spans.append((start, line))
-            else:
-                kept |= backups
-        for start, line in spans:
-            _overwrite(system, log, start, tombstone(line))
+        for start, line, record in records:
+            full = tombstone(line) if record.get("messageId") == uuid else _without(record, private, marks, len(line))
+            (gone if full is not None else kept).update(_backups(folder, record))
+            if full is not None:
+                _overwrite(system, log, start, full)
+                kept.update(_backups(folder, record_in(full) or {}))
         digests = {digest for path in gone - kept if (digest := digest_in(path.name)) is not None}
         Blobs(folder / BACKUPS, system).free(digests)
         for path in sorted(gone - kept):
             list(_erase_file(system, path))
-        return len(spans), len(gone - kept)
+        stays = list(_forget_seen(folder, mine, private._replace(digests=digests), system))
+        return len(mine), len(gone - kept), stays
+
+
+def _without(record: dict[str, JSON], private: Private, marks: set[str], length: int) -> bytes | None:
+    """A record of another without what is private, in the same length; None where there is nothing of it."""
+    if record.get("messageId") in marks:
+        left = without_files(record, private)
+        if left is None:
+            return None
+        full = _padded(left, length)
+        return full if len(full) == length else _empty_snapshot(record, length)
+    left = without_found(record, private)
+    return fitted(left, length) if left is not None else None
+
+
+def _forget_seen(folder: Path, mine: list[dict[str, JSON]], private: Private, system: System) -> Iterator[str]:
+    """Have what was seen of workspaces not name such files, nor take their contents for kept."""
+    places = {folder / CACHES.replace("*", digest_of(os.fsencode(root))[:16]): root for root in roots_of(mine)}
+    for cache in sorted(folder.glob(CACHES)):
+        files, root = read_cache(cache), places.get(cache)
+        named = {path for path in files if root is not None and spelled(path) in private.names}
+        there = {path for path in named if os.path.lexists(f"{root}/{path}")}
+        left = {
+            path: seen if seen.digest not in private.digests else replace(seen, digest="", missing=GONE)
+            for path, seen in files.items()
+            if path not in named - there
+        }
+        if left != files:
+            list(_blanked(system, cache))
+            replace_file(system, cache, spelled_cache(left))
+        if not created(mine).isdisjoint(spelled(path) for path in there):
+            yield f"{cache} names files that are still in {root}"
 
 
 def _backups(folder: Path, record: dict[str, JSON]) -> Iterator[Path]:
     """The copies in the session's own folder that a snapshot names; others are not ours to remove."""
     snapshot = record.get("snapshot")
     tracked = snapshot.get("trackedFiles") if isinstance(snapshot, dict) else None
-    for file in tracked.values() if isinstance(tracked, dict) else ():
-        digest = file.get("contentHash") if isinstance(file, dict) else None
+    hashes = [file.get("contentHash") for file in _objects(tracked)]
+    for digest in (*hashes, *found_digests(record)):
         if isinstance(digest, str) and digest_in(name_of(digest)) and (folder / BACKUPS / name_of(digest)).is_file():
             yield folder / BACKUPS / name_of(digest)
     files = snapshot.get("fileBackups") if isinstance(snapshot, dict) else None
-    for file in files.values() if isinstance(files, dict) else ():
-        named = file.get("backupPath") if isinstance(file, dict) else None
+    for file in _objects(files):
+        named = file.get("backupPath")
         found = find_backup(folder, named, None) if isinstance(named, str) else None
         if found is not None and found.resolve().is_relative_to(folder.resolve()):
             yield found
+
+
+def _objects(value: JSON) -> list[dict[str, JSON]]:
+    return [one for one in value.values() if isinstance(one, dict)] if isinstance(value, dict) else []
 
 
 def _forget(folder: Path, said: list[dict[str, JSON]], system: System) -> bool:

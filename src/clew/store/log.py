@@ -20,7 +20,7 @@ from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 from clew.store.keeping import CAN_KEEP, Kept, Sign, keep
 from clew.store.lock import LONGEST_PAUSE, WAIT, Lock
-from clew.store.system import LOCK, SYSTEM, UNLOCK, System, open_log, telling_forbidden, write_all
+from clew.store.system import LOCK, SYSTEM, UNLOCK, System, name_place, open_log, telling_forbidden, write_all
 
 QUARANTINE = "quarantine.jsonl"
 """Beside the log: ends of records that were torn off, in base64, each with its place."""
@@ -119,6 +119,7 @@ class Log:
             self._system.sync(self.descriptor)
 
     def _undo(self) -> None:
+        name_place(self.path)
         end, self.end = self.end, _UNKNOWN
         # Where even this fails, the next one to append finds a torn end and mends it.
         with suppress(OSError):

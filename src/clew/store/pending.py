@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from clew.errors import SourceUnreadable
+from clew.errors import PathRefused, SourceUnreadable
 from clew.io.within import Change, Within
-from clew.store.placing import grouped, place, remove_empty, state_among
+from clew.store.placing import grouped, obstacle, place, remove_empty, state_among
 from clew.store.snapshots import FileState
 from clew.store.system import System, replace_file
+
+ASIDE = "*.pending.unreadable"
+"""Such files that cannot be read, put aside so that the session can be used again."""
 
 
 class Pending(msgspec.Struct, array_like=True):
@@ -38,7 +41,7 @@ def announced(places: Iterable[Path]) -> Iterator[tuple[Path, Pending]]:
         except FileNotFoundError:
             continue
         except (OSError, msgspec.MsgspecError) as error:
-            raise SourceUnreadable(f"{path}: {error}") from error
+            raise SourceUnreadable(f"{path}: {error}; `clew doctor --fix` puts it aside") from error
 
 
 def put_as_it_was(found: Pending, content: Callable[[str, FileState], bytes | None]) -> Iterator[str]:
@@ -46,11 +49,12 @@ def put_as_it_was(found: Pending, content: Callable[[str, FileState], bytes | No
     root, paths = Path(found.root), [os.fsdecode(name) for name in found.files]
     changes: list[Change] = []
     for group in grouped(paths):
-        with Within(root, apart=True) as within:
+        with Within(root, apart=True, own=True) as within:
             within.clear(group)
             for path, before, now in _half_done(within, found, group):
                 body = content(path, before) if before.digest else None
                 changes.append(Change(path, body, before.mode, link=before.link, over=now.link))
+    changes = list(_free(root, changes))
     place(root, changes)
     yield from (change.path for change in changes)
     for folder in reversed(found.made):
@@ -62,6 +66,16 @@ def _half_done(within: Within, found: Pending, paths: Iterable[str]) -> Iterator
     own = {os.fsdecode(name) for name in found.files}
     for path in paths:
         before, wanted = found.files[os.fsencode(path)]
-        now, _ = state_among(within, path, own)
+        try:
+            now, _ = state_among(within, path, own)
+        except PathRefused:
+            continue  # somebody put something else there, or on the way to it
         if wanted.same_as(now) and not before.same_as(now):
             yield path, before, now
+
+
+def _free(root: Path, changes: Sequence[Change]) -> Iterator[Change]:
+    """Those that nothing stands in the way of that somebody put there meanwhile."""
+    written = {change.path for change in changes if not change.is_removal}
+    removed = {change.path for change in changes if change.is_removal}
+    return (one for one in changes if one.is_removal or obstacle(root, one.path, written, removed) is None)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Sequence
+import stat
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from clew.errors import PathRefused
+from clew.errors import ClewError, PathRefused
 from clew.io.blobs import digest_of
 from clew.io.within import Change, Within
 from clew.store.snapshots import NO_FILE, FileState
@@ -40,40 +43,103 @@ def state_among(within: Within, path: str, others: Container[str]) -> tuple[File
         raise
 
 
+def obstacle(root: Path, path: str, written: Container[str], removed: Container[str]) -> str | None:
+    """What keeps a path from becoming a file: another that is to be one above it, or what stands there and stays."""
+    rival = next((above for above in _above(path) if above in written), None)
+    if rival is not None:
+        return rival
+    for above in _above(path):
+        if not is_folder(root / above):
+            return above if is_there(root / above) and above not in removed else None
+    if not is_folder(root / path):
+        return None
+    return next((below for below in files_below(root, path) if below not in removed), None)
+
+
 def place(root: Path, changes: Sequence[Change]) -> None:
-    """Make all changes. What stands in the way of others is removed first, with the folders that it leaves empty."""
+    """Make all changes, or none. What stands in the way of others goes first, with the folders that it leaves empty."""
     written = {change.path for change in changes if not change.is_removal}
     folders = {above for path in written for above in _above(path)}
     first = [change for change in changes if change.is_removal and _is_in_the_way(change.path, written, folders)]
-    _apply(root, first)
-    for path in written:
-        _clear_folder(root, path)
     gone = {change.path for change in first}
-    _apply(root, [change for change in changes if change.path not in gone])
+    placing = _Placing(root)
+    try:
+        placing.apply(first)
+        for path in written:
+            placing.clear_folder(path)
+        placing.apply([change for change in changes if change.path not in gone], is_last=True)
+    except BaseException:
+        placing.take_back()
+        raise
 
 
-def _apply(root: Path, changes: Sequence[Change]) -> None:
-    by_path = {change.path: change for change in changes}
-    for group in grouped(by_path):
-        with Within(root, apart=True) as within:
-            within.apply([by_path[path] for path in group])
+class _Placing:
+    """Changes that are made one group behind the other, and how to take them back."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._back: list[Callable[[], object]] = []
+
+    def apply(self, changes: Sequence[Change], *, is_last: bool = False) -> None:
+        by_path = {change.path: change for change in changes}
+        groups = list(grouped(by_path))
+        for number, group in enumerate(groups, 1):
+            own = [by_path[path] for path in group]
+            with Within(self._root, apart=True, own=True) as within:
+                # The last one need not be taken back: it is made whole or not at all.
+                back = [] if is_last and number == len(groups) else [self._back_from(within, own)]
+                within.apply(own)
+            self._back += back
+
+    def _back_from(self, within: Within, changes: Sequence[Change]) -> Callable[[], object]:
+        before = [_reverse(within, change) for change in changes]
+        made = [above for above in folders_of(change.path for change in changes) if not within.is_folder(above)]
+        return partial(self._put, before, made)
+
+    def clear_folder(self, path: str) -> None:
+        """Remove a folder with nothing but empty folders in it, if there is one."""
+        if not is_folder(self._root / path):
+            return
+        for inner, _, _ in os.walk(self._root / path, topdown=False, followlinks=False):
+            mode = stat.S_IMODE(os.lstat(inner).st_mode)
+            if remove_empty(self._root, os.path.relpath(inner, self._root).split("/")):
+                self._back.append(partial(os.mkdir, inner, mode))
+
+    def take_back(self) -> None:
+        """As far as nobody else came between; the rest is left as it is."""
+        for back in reversed(self._back):
+            with suppress(OSError, ClewError):
+                back()
+
+    def _put(self, before: Sequence[Change], made: Sequence[str]) -> None:
+        with Within(self._root, apart=True, own=True) as within:
+            within.apply(before)
+        for above in reversed(made):
+            remove_empty(self._root, above.split("/"))
+
+
+def _reverse(within: Within, change: Change) -> Change:
+    now, body = state_at(within, change.path)
+    return Change(change.path, body, now.mode, link=now.link, over=change.link)
 
 
 def _is_in_the_way(path: str, written: set[str], folders: set[str]) -> bool:
     return path in folders or any(above in written for above in _above(path))
 
 
-def _clear_folder(root: Path, path: str) -> None:
-    """Remove a folder with nothing but empty folders in it, if there is one."""
-    if not is_folder(root / path):
-        return
-    for inner, _, _ in os.walk(root / path, topdown=False, followlinks=False):
-        remove_empty(root, os.path.relpath(inner, root).split("/"))
-
-
 def is_folder(path: Path) -> bool:
     """True for a folder itself; a link to one is none."""
-    return path.is_dir() and not path.is_symlink()
+    return has_folder(path) and not path.is_symlink()
+
+
+def has_folder(path: Path) -> bool:
+    """True for a folder, or a link to one; False for any name that no file can have."""
+    return os.path.isdir(path)  # noqa: PTH112 - the one of Path raises where a name is too long
+
+
+def is_there(path: Path) -> bool:
+    """True for anything, also for a link that leads nowhere."""
+    return os.path.lexists(path)
 
 
 def files_below(root: Path, path: str) -> Iterator[str]:
@@ -87,6 +153,11 @@ def _above(path: str) -> Iterator[str]:
     """The folders on the way to a path, the outermost first."""
     parts = path.split("/")
     return ("/".join(parts[:end]) for end in range(1, len(parts)))
+
+
+def folders_of(paths: Iterable[str]) -> list[str]:
+    """The folders on the ways to all of them, each behind those above it."""
+    return list(dict.fromkeys(above for path in paths for above in _above(path)))
 
 
 def grouped(paths: Iterable[str]) -> Iterator[list[str]]:

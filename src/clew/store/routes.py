@@ -10,11 +10,12 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.errors import UnknownReference
+from clew.errors import PathRefused, UnknownReference
 from clew.io.codec import NOT_JSON
+from clew.io.within import parts_of
 from clew.store.edits import Edit, Edits, in_time
 from clew.store.snapshots import CUT_OFF, Change, FileState, Taken
-from clew.store.tree import NONE, SIGNIFICANT, Peek, Tree, whole_lines
+from clew.store.tree import NONE, Peek, Tree, whole_lines
 from clew.store.wire import MESSAGES
 
 Changes = dict[str, Change]
@@ -30,9 +31,15 @@ class Route(NamedTuple):
     expected: dict[str, FileState]
     """Each file as the last record left it."""
     elsewhere: set[str]
-    """Paths that are not below the root."""
+    """Paths that are not below the root, or, where another program told them, may be elsewhere on some system."""
     edits: dict[str, list[Edit]]
     """What somebody made of files between the tool runs that are undone, and nothing would be left of."""
+    passed: set[int]
+    """The messages whose tools are undone or done again."""
+    shared: int = NONE
+    """The last message that is on both ways: what was done up to it stays."""
+    mark: str | None = None
+    """The undo that is taken back."""
 
 
 class _Told(NamedTuple):
@@ -61,7 +68,7 @@ def _told(tree: Tree, taken: Iterable[Taken], root: Path) -> _Told:
         told.edits.begin(one, anchor(tree, node) if node is not None else NONE)
         for name, change in one.files.items():
             path = _below(one.root, name, root)
-            if path is None:
+            if path is None or (one.root is None and not _is_plain(path)):
                 path = name if one.root is None else posixpath.join(one.root, name)
                 told.elsewhere.add(path)
             after = FileState("", missing=CUT_OFF) if one.is_open else change.after
@@ -100,9 +107,16 @@ def _below(recorded: str | None, name: str, root: Path) -> str | None:
     return full.removeprefix(base) if full.startswith(base) else None
 
 
+def _is_plain(path: str) -> bool:
+    try:
+        return bool(parts_of(path))
+    except PathRefused:
+        return False
+
+
 def anchor(tree: Tree, node: int) -> int:
     """The prompt or reply that a record belongs to: a tool's result belongs to the call."""
-    while tree.kinds[node] not in SIGNIFICANT and tree.parents[node] != NONE:
+    while not tree.is_significant(node) and tree.parents[node] != NONE:
         node = tree.parents[node]
     return node
 
@@ -114,8 +128,10 @@ def route_to(tree: Tree, taken: Sequence[Taken], root: Path, goal: int) -> Route
 
 def _route(tree: Tree, told: _Told, root: Path, goal: int) -> Route:
     targets = _targets(tree, told, goal)
-    undone = set(tree.ancestors(tree.head)) - set(tree.ancestors(goal))
-    return Route(root, goal, targets, told.expected, told.elsewhere, told.edits.lost(undone, targets))
+    here, there = set(tree.ancestors(tree.head)), set(tree.ancestors(goal))
+    edits = told.edits.lost(here - there, targets)
+    shared = max(here & there, default=NONE)  # parents stand before children
+    return Route(root, goal, targets, told.expected, told.elsewhere, edits, here ^ there, shared)
 
 
 def _targets(tree: Tree, told: _Told, goal: int) -> dict[str, FileState]:
@@ -180,15 +196,25 @@ def route_of_file(tree: Tree, taken: Sequence[Taken], root: Path, file: str, goa
     path = _below(None, file, root) or file
     if goal is not None:
         route = _route(tree, told, root, goal)
-        targets, edits = route.targets, route.edits
     else:
-        changes = ((node, told.by_anchor.get(node, {}).get(path)) for node in tree.ancestors(tree.head))
-        last = next(((node, one) for node, one in changes if one is not None and _is_change(one)), None)
-        targets = {path: last[1].before} if last is not None else {}
-        edits = told.edits.lost({last[0]}, targets) if last is not None else {}
-    if path not in targets:
+        route = _route_before(tree, told, root, path)
+    if path not in route.targets:
         raise UnknownReference(f"there is nothing to undo: no snapshot tells of a change of {file}")
-    return Route(root, tree.head, {path: targets[path]}, told.expected, told.elsewhere, edits)
+    return route._replace(goal=tree.head, targets={path: route.targets[path]})
+
+
+def _route_before(tree: Tree, told: _Told, root: Path, path: str) -> Route:
+    """To before the last change of a file."""
+    way = list(tree.ancestors(tree.head))
+    changes = ((at, told.by_anchor.get(node, {}).get(path)) for at, node in enumerate(way))
+    last = next(((at, one) for at, one in changes if one is not None and _is_change(one)), None)
+    if last is None:
+        return Route(root, tree.head, {}, {}, set(), {}, set())
+    at, change = last
+    targets = {path: change.before}
+    edits = told.edits.lost({way[at]}, targets)
+    passed, shared = set(way[: at + 1]), tree.parents[way[at]]
+    return Route(root, tree.head, targets, told.expected, told.elsewhere, edits, passed, shared)
 
 
 def route_on(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
@@ -197,10 +223,12 @@ def route_on(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
     last = last_undo(tree)
     if last is None:
         raise UnknownReference("there is nothing to redo: no undo was the last that happened")
+    if last.from_id is not None and last.from_id not in tree.places:
+        raise UnknownReference(f"the message {last.from_id}, where the conversation stood, is not there any more")
     goal = NONE if last.from_id is None else tree.places[last.from_id]
     changes = told.by_mark.get(str(last.uuid), {})
     targets = {path: change.before for path, change in changes.items()}
-    return Route(root, goal, targets, told.expected, told.elsewhere, {})
+    return Route(root, goal, targets, told.expected, told.elsewhere, {}, set(), mark=str(last.uuid))
 
 
 def last_undo(tree: Tree) -> Peek | None:

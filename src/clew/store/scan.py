@@ -80,21 +80,32 @@ class Workspace:
 
     def __init__(self, root: Path, cache: Path, ignore: Sequence[str], system: System) -> None:
         self.root, self._cache, self._system = root, cache, system
-        self._ignored = ignoring((*IGNORED, *ignore))
-        self._held: tuple[tuple[int, ...], Files] | None = None
+        self.ignored = (*IGNORED, *ignore)
+        """What is left out."""
+        self._ignored = ignoring(self.ignored)
+        self._held: tuple[tuple[int, ...], Cache] | None = None
 
     def known(self) -> Files:
-        """What was seen last; read again only where another process wrote it."""
+        """What was seen last."""
+        found = self._last()
+        return found.named if found is not None else {}
+
+    def _last(self) -> Cache | None:
+        """What was seen last, all names spelled alike; read again only where another process wrote it."""
         stamp = self._stamp()
         if self._held is None or stamp is None or self._held[0] != stamp:
-            return read_cache(self._cache)
+            found = read_whole_cache(self._cache)
+            if found is None or stamp is None:
+                return None
+            self._held = (stamp, found)
         return self._held[1]
 
     def last_seen(self) -> Callable[[Files], tuple[Files, Files]] | None:
         """What was seen last, to be put beside what is there now; None where nothing is known of it."""
-        known, found = self.known(), read_whole_cache(self._cache)
+        found = self._last()
         if found is None:
             return None
+        known = found.named
         if found.links:
             return lambda now: (known, now)
         # An earlier version did not look at links: that one is there does not mean that it is new.
@@ -111,14 +122,15 @@ class Workspace:
         """Keep what was seen. It can be found anew, so it need not be durable, only whole."""
         self._held = None
         with suppress(OSError):
-            replace_file(self._system, self._cache, _spelled(now), durable=False)
+            replace_file(self._system, self._cache, spelled_cache(now), durable=False)
             stamp = self._stamp()
-            self._held = (stamp, now) if stamp is not None else None
+            self._held = (stamp, Cache(now, {}, True)) if stamp is not None else None
 
     def scan(self, keep: Keep) -> Files:
         """Every file as it is now, which is noted; the content of those that are new or changed is kept."""
         now, is_other = self._looked(keep)
-        if is_other:
+        if is_other or self._last() is None:
+            # That there is no file is something that was seen, too.
             self._note(now)
         return now
 
@@ -165,7 +177,7 @@ class Workspace:
 def _links(root: Path, links: Sequence[_Met]) -> Iterator[tuple[str, Seen]]:
     """Where links lead; one that is gone by now is left out."""
     for group in _grouped(links):
-        with Within(root) as within:
+        with Within(root, own=True) as within:
             for one in group:
                 try:
                     target = within.link(one.path)
@@ -207,7 +219,7 @@ def _grouped(met: Sequence[_Met]) -> Iterator[list[_Met]]:
 
 def _bodies(root: Path, group: Sequence[_Met]) -> Iterator[bytes | str | None]:
     """What each file holds; why it cannot be kept; None where it is gone."""
-    with Within(root) as within:
+    with Within(root, own=True) as within:
         for one in group:
             yield read_body(within, one.path, one.found.st_size)
 
@@ -289,21 +301,21 @@ _decoder = msgspec.msgpack.Decoder(Cache)
 def read_cache(path: Path) -> Files:
     """What was seen last; nothing where that cannot be read, for it can be found anew."""
     found = read_whole_cache(path)
-    if found is None:
-        return {}
-    found.named.update({os.fsdecode(name): seen for name, seen in found.odd.items()})
-    return found.named
+    return found.named if found is not None else {}
 
 
 def read_whole_cache(path: Path) -> Cache | None:
-    """The file itself; None where it cannot be read."""
+    """The file itself, all names in one; None where it cannot be read."""
     try:
-        return _decoder.decode(path.read_bytes())
+        found = _decoder.decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError):
         return None
+    found.named.update({os.fsdecode(name): seen for name, seen in found.odd.items()})
+    return found
 
 
-def _spelled(files: Files) -> bytes:
+def spelled_cache(files: Files) -> bytes:
+    """What was seen, as the file holds it."""
     try:
         return msgspec.msgpack.encode(Cache(files, {}, True))
     except UnicodeEncodeError:

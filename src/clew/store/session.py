@@ -18,9 +18,10 @@ from clew.store.branches import Branch, Comparison, compare, list_branches, node
 from clew.store.context import Surroundings
 from clew.store.drafts import Draft, Receipt, State
 from clew.store.follow import follow
+from clew.store.gaps import refuse_unsure
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE
 from clew.store.log import record_in
-from clew.store.snapshots import FileState, Snapshots, root_for
+from clew.store.snapshots import FileState, Snapshots, name_below, root_for
 from clew.store.steps import Undone
 from clew.store.tree import MAIN, Tree, is_old, whole_lines
 from clew.store.undo import Undoing, Wish, named_by_pending
@@ -196,7 +197,11 @@ class Session:
             log.append(encode_lines([record]))
 
     def watch(
-        self, message: str | Receipt, paths: Sequence[str | Path] | None = None, *, root: Path | str | None = None
+        self,
+        message: str | Receipt,
+        paths: str | Path | Sequence[str | Path] | None = None,
+        *,
+        root: Path | str | None = None,
     ) -> Watch:
         """Record what a tool of a message does to files: `with session.watch(message, ["a.py"]): ...`.
 
@@ -205,8 +210,12 @@ class Session:
         """
         self.settle()  # what a tool finds must not be half of an undo
         uuid = message if isinstance(message, str) else message.uuid
-        named = None if paths is None else [str(path) for path in paths]
-        return Watch(self._snapshots, uuid, root_for(root), named)
+        paths = [paths] if isinstance(paths, str | Path) else paths
+        named = None if paths is None else [name_below(root, path) for path in paths]
+        watch = Watch(self._snapshots, uuid, root_for(root), named)
+        if isinstance(message, str) and uuid not in self.tree().places:
+            raise UsageError(f"session {self.id}: no message has the uuid {uuid!r}; append it before its tools run")
+        return watch
 
     def undo(
         self,
@@ -228,6 +237,7 @@ class Session:
         workspace was moved since, `moved_from` is where it was.
         """
         was = _folder_that_was(moved_from)
+        file = None if file is None else name_below(root, file)
         return self._go(Wish("undo", root_for(root), to, file, force, rescue, allow_protected, was), dry_run)
 
     def redo(
@@ -260,7 +270,11 @@ class Session:
         return self._undoing.settle()
 
     def clear(self) -> list[str]:
-        """Remove the copies of files that no record names; returns their digests."""
+        """Remove the copies of files that no record names; returns their digests.
+
+        Raises SourceUnreadable where a record cannot be read, for it may name any of them.
+        """
+        refuse_unsure(self._snapshots)
         return self._snapshots.clear(lambda: named_by_pending(self.folder))
 
     def _rescue(self) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from clew.io.codec import NOT_JSON
 from clew.io.within import WIDEST, Within
 from clew.store.blobs import Blobs, Fresh
 from clew.store.layout import BACKUPS, SNAPSHOTS
-from clew.store.log import Log
+from clew.store.log import Log, record_in
 from clew.store.scan import IGNORED, Workspace, read_body, read_cache
 from clew.store.system import make_folder, telling_forbidden
 from clew.store.tree import whole_lines
@@ -29,6 +29,7 @@ from clew.store.wire import (
     SNAPSHOT,
     FileBackup,
     FileMaps,
+    FoundFile,
     OwnFile,
     OwnFiles,
     SnapshotMetadata,
@@ -105,6 +106,10 @@ class Taken(NamedTuple):
     """Made before a tool ran; what follows tells what it did."""
     is_late: bool = False
     """Made long behind a tool that was cut off: what is different then may be somebody else's work."""
+    is_erased: bool = False
+    """Erased: which files it told of is not known any more."""
+    own: OwnFiles | None = None
+    """The store's own part, as it stands there."""
 
     @property
     def is_whole(self) -> bool:
@@ -148,12 +153,16 @@ class Snapshots:
         is_open: bool = False,
         is_late: bool = False,
         is_whole: bool = False,
+        since: str | None = None,
+        found: dict[str, FoundFile] | None = None,
     ) -> None:
-        """Record what became of files, durably."""
+        """Record what became of files, durably; `found` is what had changed since the look of another message."""
         maps, own = FileMaps(), {}
         ignored = [*IGNORED, *self._world.settings.ignore] if is_whole else UNSET
         for path, change in changes.items():
             name = spelled(path)
+            while name != path and (name in changes or name in own):
+                name += "\\"  # another file is really called so; `raw` tells what this one is called
             own[name] = _own(path, name, change)
             if not change.is_of_links:
                 # Those are told in the store's own part alone: elsewhere they would be taken for files.
@@ -167,7 +176,15 @@ class Snapshots:
             is_snapshot_update=is_update,
             snapshot=maps,
             metadata=SnapshotMetadata(
-                clew=OwnFiles(root=str(root), open=is_open or UNSET, late=is_late or UNSET, ignored=ignored, files=own)
+                clew=OwnFiles(
+                    root=str(root),
+                    open=is_open or UNSET,
+                    late=is_late or UNSET,
+                    ignored=ignored,
+                    since=since or UNSET,
+                    found=found or UNSET,
+                    files=own,
+                )
             ),
         )
         log.append(encode_lines([record]))
@@ -206,19 +223,29 @@ class Snapshots:
 
     def taken(self) -> Iterator[Taken]:
         """Every record, in order; a line that is none is passed over."""
-        try:
+        return (one for _, one in self.numbered() if one is not None)
+
+    def numbered(self) -> Iterator[tuple[int, Taken | None]]:
+        """Every record with the number of its line; None where that cannot be read. What is blank was erased."""
+        number = 0
+        with suppress(FileNotFoundError):
             for chunk in whole_lines(self.folder / SNAPSHOTS):
-                for line in chunk.split(b"\n"):
-                    if line and (found := taken(line)) is not None:
-                        yield found
-        except FileNotFoundError:
-            return
+                for line in chunk.split(b"\n")[:-1]:
+                    number += 1
+                    if found := taken(line):
+                        yield number, found
+                    elif line.strip() and is_damaged(line):
+                        yield number, None
 
     def named(self) -> set[str]:
         """The digests of all contents that something names."""
         digests = {
             state.digest for one in self.taken() for change in one.files.values() for state in change if state.digest
         }
+        for one in self.taken():
+            if one.own is not None and one.own.found is not UNSET:
+                states = (state for file in one.own.found.values() for state in (file.before, file.now))
+                digests.update(state.hash for state in states if state is not UNSET and state.hash is not UNSET)
         for cache in self.folder.glob(CACHES):
             digests.update(seen.digest for seen in read_cache(cache).values() if seen.digest)
         return digests
@@ -296,9 +323,17 @@ class _Record(msgspec.Struct, rename="camel"):
     message_id: str
     type: str = ""
     metadata: _Metadata | None = None
+    erased: str | None = None
 
 
 _decode = msgspec.json.Decoder(_Record).decode
+_TYPES = (SNAPSHOT, SNAPSHOT.replace("_", "-"))
+
+
+def is_damaged(line: bytes) -> bool:
+    """True for a line that should be a snapshot and cannot be read as one; other programs' records are none."""
+    record = record_in(line)
+    return record is None or (record.get("type") in _TYPES and taken(line) is None)
 
 
 def taken(line: bytes) -> Taken | None:
@@ -307,7 +342,7 @@ def taken(line: bytes) -> Taken | None:
         record = _decode(line)
     except NOT_JSON:
         return None
-    if record.type not in (SNAPSHOT, SNAPSHOT.replace("_", "-")):
+    if record.type not in _TYPES:
         return None
     own = record.metadata.clew if record.metadata is not None else None
     maps, files = record.snapshot, {}
@@ -319,9 +354,10 @@ def taken(line: bytes) -> Taken | None:
         files[_path(name, file)] = Change(
             _before(entry, copy, file), msgspec.structs.replace(after, doubt=CUT_OFF) if late else after
         )
+    is_erased = record.erased is not None
     if own is None:
-        return Taken(record.message_id, None, files)
-    return Taken(record.message_id, own.root, files, own.open is True, late)
+        return Taken(record.message_id, None, files, is_erased=is_erased)
+    return Taken(record.message_id, own.root, files, own.open is True, late, is_erased, own)
 
 
 def _path(name: str, file: OwnFile | None) -> str:
@@ -370,3 +406,20 @@ def root_for(path: Path | str | None) -> Path:
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
     return folder.resolve()
+
+
+def name_below(root: Path | str | None, path: Path | str) -> str:
+    """A path relative to the workspace, however either is spelled; one that is not below it stays as it is."""
+    named = Path(path)
+    if not named.is_absolute():
+        return named.as_posix()
+    folder = root_for(root)
+    for base, at in ((folder, named), (Path(root or "").expanduser().absolute(), named), (folder, _real(named))):
+        if at.is_relative_to(base):
+            return at.relative_to(base).as_posix()
+    return str(path)
+
+
+def _real(path: Path) -> Path:
+    """The same without links on the way; the last part may be one itself."""
+    return path.parent.resolve() / path.name

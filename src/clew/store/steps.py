@@ -65,6 +65,8 @@ class Undone(msgspec.Struct, frozen=True):
     """The record of it; None where nothing was done."""
     rescue: Path | None = None
     """Where copies of files lie that somebody had changed."""
+    unknown: list[str] = []
+    """What the logs do not tell any more, with its place: other files may not be as they were."""
 
 
 class Refused(WouldLose):
@@ -75,8 +77,11 @@ class Refused(WouldLose):
         self.steps = list(steps)
 
 
-def refuse(steps: Sequence[Step], force: bool, allow_protected: bool) -> None:
+def refuse(steps: Sequence[Step], force: bool, allow_protected: bool, unknown: Sequence[str] = ()) -> None:
     """Stop before anything is changed, if something must not be."""
+    if unknown and not force:
+        words = f"nothing was changed: which files go back is not known for sure: {unknown[0]}"
+        raise Refused(f"{words}; --force goes on with what is known", steps)
     refused = [step for step in steps if step.verdict == "refused"]
     if refused:
         raise PathRefused(f"nothing was changed: {refused[0].path!r}: {refused[0].reason}")

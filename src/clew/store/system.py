@@ -176,10 +176,18 @@ def replace_file(system: System, path: Path, content: bytes, *, durable: bool = 
             system.close(descriptor)
         system.replace(temporary, path)
     except BaseException:
+        name_place(path)
         _discard(system, temporary)
         raise
     if durable:
         sync_folder(system, path.parent)
+
+
+def name_place(path: Path) -> None:
+    """While a failure is handled: have it say which file it was about, as the system does not for one that is open."""
+    error = sys.exception()
+    if isinstance(error, OSError) and error.filename is None:
+        error.filename = str(path)
 
 
 def _discard(system: System, path: Path) -> None:

@@ -6,6 +6,8 @@ kept in the record's metadata.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -68,10 +70,19 @@ def take_line(line: bytes, surroundings: Surroundings) -> Draft:
     try:
         value = loads(line)
     except NOT_JSON as error:
-        raise UsageError(f"is no JSON: {error}") from None
+        raise UsageError(f"is no JSON: {_half_pair(line) or error}") from None
     if not isinstance(value, dict):
         raise UsageError("is no JSON object")
     return take(value, surroundings)
+
+
+def _half_pair(line: bytes) -> str | None:
+    """What is wrong, if it is that: such a text can be spelled in JSON, and is no Unicode."""
+    try:
+        half = re.search("[\ud800-\udfff]", json.dumps(json.loads(line), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return None
+    return f"a text holds half of a surrogate pair, \\u{ord(half[0]):04x}" if half is not None else None
 
 
 def take(value: dict[str, JSON], surroundings: Surroundings) -> Draft:

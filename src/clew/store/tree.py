@@ -108,12 +108,18 @@ def number_of(line: bytes) -> int:
     return found.clew.seq if found is not None and found.clew is not None else 0
 
 
-def peek_lines(lines: bytes) -> list[Peek]:
-    """The places of many records; lines that are none are passed over."""
+def peek_all(lines: bytes) -> list[Peek] | None:
+    """The places of many records; None where a line is none."""
     try:
         return _decode.decode_lines(lines)
     except NOT_JSON:
-        return [found for line in lines.split(b"\n") if (found := peek(line)) is not None]
+        return None
+
+
+def peek_lines(lines: bytes) -> list[Peek]:
+    """The places of many records; lines that are none are passed over."""
+    found = peek_all(lines)
+    return found if found is not None else [one for line in lines.split(b"\n") if (one := peek(line)) is not None]
 
 
 def is_old(record: dict[str, JSON]) -> bool:
@@ -157,6 +163,8 @@ class Tree:
         """The ids of messages of the older form, which readers give them, in the order of the log."""
         self.moves: list[tuple[int, Peek]] = []
         """The marks that moved it, each with the number of records before it."""
+        self.orphans: dict[int, str] = {}
+        """The parents of records that are not in the log, or not before them."""
         self._stated: dict[int, str] = {}
         self._erased: dict[int, str] = {}
         self._lines = _Lines()
@@ -188,6 +196,8 @@ class Tree:
                 # Only what stands before it can be a parent, so there are no circles.
                 at = places.get(parent, NONE) if parent is not None else NONE
                 parents.append(at if at != node else NONE)
+                if parent is not None and parents[-1] == NONE:
+                    self.orphans[node] = parent
                 if record.branch_id is not None:
                     self._stated[node] = record.branch_id
                 if kind == ERASED:
@@ -224,6 +234,10 @@ class Tree:
         """True when a prompt or reply that follows this record would begin a branch."""
         lines = self._drawn()
         return (lines.owners[parent] if parent != NONE else NONE) in lines.continued
+
+    def is_significant(self, node: int) -> bool:
+        """True for a prompt or a reply, also where it was erased: tools belong to it as before."""
+        return (self._erased.get(node) or self.kinds[node]) in SIGNIFICANT
 
     def uuid(self, node: int) -> str | None:
         """The uuid of a record; None where there is none."""

@@ -23,10 +23,11 @@ from clew.store.blobs import Fresh
 from clew.store.branches import node_of
 from clew.store.drafts import State
 from clew.store.edits import Edit
+from clew.store.gaps import all_gaps, gaps
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.lock import locked
 from clew.store.pending import Pending, announce, announced, put_as_it_was
-from clew.store.placing import files_below, grouped, place, remove_empty, state_among
+from clew.store.placing import folders_of, grouped, has_folder, is_there, obstacle, place, remove_empty, state_among
 from clew.store.rescue import rescue
 from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken
@@ -78,7 +79,8 @@ class Undoing:
     def look(self, tree: Tree, wish: Wish) -> Undone:
         """What would be done."""
         route, steps = self._plan(tree, wish)
-        return Undone(wish.action, tree.uuid(tree.head), tree.uuid(route.goal), steps)
+        unknown = gaps(self._snapshots, tree, route)
+        return Undone(wish.action, tree.uuid(tree.head), tree.uuid(route.goal), steps, unknown=unknown)
 
     def carry_out(self, wish: Wish) -> Undone:
         """Do it. All of it is done and recorded on return, or nothing is."""
@@ -88,10 +90,11 @@ class Undoing:
         def make(at: Place) -> tuple[Wire, State]:
             settle(self._snapshots, at.tree, self._system)
             route, steps = self._plan(at.tree, wish)
-            refuse(steps, wish.force, wish.allow_protected)
+            unknown = gaps(self._snapshots, at.tree, route)
+            refuse(steps, wish.force, wish.allow_protected, unknown)
             kept = self._put_back(steps, wish, at.uuid)
             start, head = at.tree.uuid(at.tree.head), at.tree.uuid(route.goal)
-            done.append(Undone(wish.action, start, head, steps, None, kept))
+            done.append(Undone(wish.action, start, head, steps, None, kept, unknown))
             return self._mark(at, wish, route)
 
         try:
@@ -105,20 +108,24 @@ class Undoing:
         return msgspec.structs.replace(done[0], receipt=receipt)
 
     def _plan(self, tree: Tree, wish: Wish) -> tuple[Route, list[Step]]:
-        taken = self._taken(wish)
-        if wish.action == "redo":
-            route = route_on(tree, taken, wish.root)
-        elif wish.file is not None:
-            goal = node_of(tree, wish.to) if wish.to is not None else None
-            route = route_of_file(tree, taken, wish.root, wish.file, goal)
-        elif wish.to is not None:
-            route = route_to(tree, taken, wish.root, node_of(tree, wish.to))
-        else:
-            route = route_back(tree, taken, wish.root)
+        route = self._route(tree, wish)
         steps = [step for group in grouped(route.targets) for step in self._steps(wish, group, route)]
         if wish.file is not None and all(step.verdict == "same" for step in steps):
             raise UnknownReference(f"{wish.file} is as it was then; there is nothing to undo")
         return route, _without_twins(_without_blocked(steps, wish.root), wish)
+
+    def _route(self, tree: Tree, wish: Wish) -> Route:
+        taken = self._taken(wish)
+        goal = node_of(tree, wish.to) if wish.to is not None else None
+        try:
+            if wish.action == "redo":
+                return route_on(tree, taken, wish.root)
+            if wish.file is not None:
+                return route_of_file(tree, taken, wish.root, wish.file, goal)
+            return route_to(tree, taken, wish.root, goal) if goal is not None else route_back(tree, taken, wish.root)
+        except UnknownReference as error:
+            # Nothing is to be done as far as the logs tell, and they may not tell all.
+            raise UnknownReference("; ".join([str(error), *all_gaps(self._snapshots)[:1]])) from None
 
     def _taken(self, wish: Wish) -> list[Taken]:
         """The snapshots, and behind them what came of a tool that was cut off: what lies there now."""
@@ -127,14 +134,13 @@ class Undoing:
         return [*moved(taken, wish.was, wish.root), *(one for one in found if one is not None)]
 
     def _steps(self, wish: Wish, group: Sequence[str], route: Route) -> list[Step]:
-        with Within(wish.root, apart=wish.force) as within:
+        with Within(wish.root, apart=wish.force, own=True) as within:
             return [self._step(within, path, route.targets[path], route) for path in group]
 
     def _step(self, within: Within, path: str, target: FileState, route: Route) -> Step:
         expected = route.expected.get(path)
         if path in route.elsewhere:
-            words = f"it is not below {route.root}; if the workspace was moved there, say where it was with --from"
-            return Step(path, "refused", target, expected, reason=words)
+            return Step(path, "refused", target, expected, reason=_why_elsewhere(path, route.root))
         try:
             now, there = state_among(within, path, route.targets)
         except PathRefused as error:
@@ -231,7 +237,7 @@ class Undoing:
         )
         changes: dict[str, Change] = {}
         for group in grouped(steps):
-            with Within(root, apart=True) as within:
+            with Within(root, apart=True, own=True) as within:
                 changes.update({path: Change(steps[path].now, self._left(within, steps[path])) for path in group})
         return changes
 
@@ -244,8 +250,10 @@ class Undoing:
     def _announce(self, mark: str, root: Path, changing: Iterable[Step]) -> None:
         """Say what is about to be done, durably, so that it can be taken back behind a crash."""
         files = {os.fsencode(step.path): (step.now, _wanted(step)) for step in changing}
+        above = folders_of(os.fsdecode(name) for name, (_, wanted) in files.items() if not wanted.is_nothing)
+        made = [os.fsencode(folder) for folder in above if not is_there(root / folder)]
         self._announced = mark
-        announce(self._system, self._place(mark), Pending(mark, str(root), files))
+        announce(self._system, self._place(mark), Pending(mark, str(root), files, made))
 
     def _place(self, mark: str) -> Path:
         return self._folder / PENDING.replace("*", mark)
@@ -280,6 +288,12 @@ class Undoing:
         return mark, State(0, tree.uuid(goal), branch, not tree.forks_at(goal), todos)
 
 
+def _why_elsewhere(path: str, root: Path) -> str:
+    if path.startswith("/"):
+        return f"it is not below {root}; if the workspace was moved there, say where it was with --from"
+    return "it may be elsewhere on some system, and another program told the name"
+
+
 def _why(expected: FileState | None) -> str:
     if expected is not None and expected.missing is not None:
         return f"may hold somebody's work: {expected.missing}"
@@ -298,18 +312,22 @@ def _without_twins(steps: list[Step], wish: Wish) -> list[Step]:
 
 
 def _without_blocked(steps: list[Step], root: Path) -> list[Step]:
-    """The steps; refused where a folder has taken the place of a file, and would not be empty."""
+    """The steps; refused where something is in the way of a file, and would be at the end."""
+    written = {step.path for step in steps if step.is_changing and not step.target.is_nothing}
     removed = {step.path for step in steps if step.is_changing and step.target.is_nothing}
-    return [_unless_blocked(step, root, removed) for step in steps]
+    return [_unless_blocked(step, root, written, removed) if step.path in written else step for step in steps]
 
 
-def _unless_blocked(step: Step, root: Path, removed: set[str]) -> Step:
-    if not step.is_changing or step.target.is_nothing or not step.now.is_nothing:
-        return step
-    left = next((path for path in files_below(root, step.path) if path not in removed), None)
+def _unless_blocked(step: Step, root: Path, written: set[str], removed: set[str]) -> Step:
+    left = obstacle(root, step.path, written, removed)
     if left is None:
         return step
-    words = f"it is a folder now, with files that no tool made, such as {left!r}; put them aside first"
+    if left in written:
+        words = f"{left!r} was a file too, at another time; go back step by step"
+    elif step.path.startswith(f"{left}/"):
+        words = f"{left!r} is no folder now, and stays; put it aside first"
+    else:
+        words = f"it is a folder now, with files that no tool made, such as {left!r}; put them aside first"
     return msgspec.structs.replace(step, verdict="refused", reason=words)
 
 
@@ -317,7 +335,7 @@ def _cut_off(taken: Sequence[Taken], wish: Wish) -> list[tuple[Taken, Path]]:
     """The looks at whole workspaces that were the last word, each with where the workspace is now."""
     cut = unclosed(taken)
     pairs = zip(cut, moved(cut, wish.was, wish.root), strict=True)
-    return [(one, Path(str(there.root))) for one, there in pairs if Path(str(there.root)).is_dir()]
+    return [(one, Path(str(there.root))) for one, there in pairs if has_folder(Path(str(there.root)))]
 
 
 def _wanted(step: Step) -> FileState:
@@ -344,7 +362,7 @@ def settle(snapshots: Snapshots, tree: Tree, system: System = SYSTEM) -> list[st
     restored: list[str] = []
     for path, found in announced(_places(snapshots.folder)):
         if all(mark.uuid != found.mark for _, mark in tree.moves):
-            if not Path(found.root).is_dir():
+            if not has_folder(Path(found.root)):
                 continue
             restored += put_as_it_was(found, lambda _, before: snapshots.blobs.get(before.digest or ""))
         # Whoever finished it may be clearing it away himself.

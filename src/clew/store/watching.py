@@ -6,16 +6,21 @@ Others may have changed it too by then, and nothing tells who did what; so the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import base64
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from clew.errors import PathRefused, SourceUnreadable
+from clew.io.ignoring import ignoring
 from clew.io.within import Within, parts_of
 from clew.store.log import Log
 from clew.store.scan import Files, Seen, permissions
-from clew.store.snapshots import CUT_OFF, NO_FILE, Change, FileState, Snapshots, Taken, taken
+from clew.store.snapshots import CUT_OFF, NO_FILE, Change, FileState, Snapshots, Taken, spelled, taken
+from clew.store.wire import FoundFile, FoundState
 
 _GONE = "the copy of it is gone"
 
@@ -48,12 +53,15 @@ class Watch:
             return  # a record without files would be that of a whole workspace
         with snapshots.writing() as log:
             if self._paths is None:
-                self._files = self._scan_first(log)
-            else:
-                with Within(self._root) as within:
-                    self._states = {path: snapshots.look(within, path) for path in self._paths}
+                since, found = self._scan_first(log)
+                place = (log, self._message, self._root)
+                snapshots.append(*place, {}, is_open=True, is_whole=True, since=since, found=found)
+                return
+            with Within(self._root) as within:
+                self._states = {path: snapshots.look(within, path) for path in self._paths}
             changes = {path: Change(state, state) for path, state in self._states.items()}
-            snapshots.append(log, self._message, self._root, changes, is_open=True, is_whole=self._paths is None)
+            since, found = self._found_named(log)
+            snapshots.append(log, self._message, self._root, changes, is_open=True, since=since, found=found)
 
     def after(self) -> dict[str, Change]:
         """Look behind it, and record what has changed; returns that."""
@@ -76,29 +84,99 @@ class Watch:
         before, self._files = self._files, self._scan()
         return _with_copies(self._snapshots, compared(before, self._files))
 
-    def _scan_first(self, log: Log) -> Files:
-        """The workspace before the tool; what a tool did that was cut off here is recorded first."""
-        records = (found for line in log.backward() if (found := taken(line)) is not None)
-        cut = _last_unclosed(records, str(self._root))
-        if cut is not None:
-            close(self._snapshots, log, cut, self._root)
-        return self._scan()
+    def _scan_first(self, log: Log) -> tuple[str | None, dict[str, FoundFile]]:
+        """Look at the workspace before the tool; returns the message of the look before, and what changed since.
+
+        What a tool did that was cut off here is recorded first.
+        """
+        workspace = self._snapshots.workspace(self._root)
+        told, last = _since_last_look(_backward(log), str(self._root))
+        if last is not None and last.is_whole:
+            close(self._snapshots, log, last, self._root)
+        seen = workspace.last_seen()
+        self._files = self._scan()
+        before, now = seen(self._files) if seen is not None and last is not None else (None, self._files)
+        changes = _with_copies(self._snapshots, _unlike(told, before, now))
+        hidden = ignoring([*_ignored(last), *workspace.ignored]) if changes else None
+        return last.message if last is not None else None, {
+            spelled(path): _found(path, change, before is not None)
+            for path, change in changes.items()
+            # What is left out now, or was then, has neither come nor gone.
+            if hidden is not None and not hidden.hides(path)
+        }
+
+    def _found_named(self, log: Log) -> tuple[str | None, dict[str, FoundFile]]:
+        """The same of named files, where the last look at the whole workspace was the last that saw them."""
+        seen = self._snapshots.workspace(self._root).last_seen()
+        before = seen({})[0] if seen is not None else {}
+        unlike = {path: _state(before.get(path)) for path in self._states} if seen is not None else {}
+        unlike = {path: state for path, state in unlike.items() if not state.same_as(self._states[path])}
+        told, last = _since_last_look(_backward(log), str(self._root), set(unlike)) if unlike else ({}, None)
+        if last is None:
+            return None, {}
+        hides = ignoring(_ignored(last)).hides
+        return last.message, {
+            spelled(path): _found(path, Change(state, self._states[path]), True)
+            for path, state in unlike.items()
+            if path not in told and not hides(path)
+        }
 
     def _scan(self) -> Files:
         return self._snapshots.workspace(self._root).scan(self._snapshots.keep)
 
 
-def _last_unclosed(backward: Iterable[Taken], root: str) -> Taken | None:
-    """The last look at a whole workspace, if nothing tells what came of it."""
-    closed: set[str] = set()
+def _backward(log: Log) -> Iterator[Taken]:
+    """The records, the last first."""
+    return (found for line in log.backward() if (found := taken(line)) is not None)
+
+
+def _since_last_look(
+    backward: Iterable[Taken], root: str, wanted: set[str] | None = None
+) -> tuple[dict[str, FileState], Taken | None]:
+    """The last record of a look at the whole workspace, and how the records behind it left files.
+
+    It is not looked for where those tell of all that is wanted.
+    """
+    told: dict[str, FileState] = {}
     for one in backward:
+        if wanted is not None and wanted <= told.keys():
+            break
         if one.root != root:
             continue
-        if one.is_whole:
-            return one if one.message not in closed else None
-        if not one.is_open:
-            closed.add(one.message)
-    return None
+        if one.is_whole or _ignored(one):
+            return told, one
+        told = {**{path: change.after for path, change in one.files.items()}, **told}
+    return told, None
+
+
+def _ignored(record: Taken | None) -> list[str]:
+    """What a look at the whole workspace left out; empty for any other record."""
+    return [] if record is None or record.own is None or record.own.ignored is UNSET else record.own.ignored
+
+
+def _unlike(told: dict[str, FileState], before: Files | None, now: Files) -> dict[str, Change]:
+    """The files that are not as the look before saw them, or not as records told since then."""
+    changes = compared(before, now) if before is not None else {}
+    for path, state in told.items():
+        if path not in changes and not state.same_as(_state(now.get(path))):
+            changes[path] = Change(_state((before or {}).get(path)), _state(now.get(path)))
+    return changes
+
+
+def _found(path: str, change: Change, is_known: bool) -> FoundFile:
+    """`is_known`: there was a look before."""
+    raw = UNSET if spelled(path) == path else base64.b64encode(os.fsencode(path)).decode()
+    before = _found_state(change.before) if is_known else UNSET
+    return FoundFile(before=before, now=_found_state(change.after), raw=raw)
+
+
+def _found_state(state: FileState) -> FoundState:
+    return FoundState(
+        hash=UNSET if state.digest is None else state.digest,
+        mode=UNSET if state.mode is None else state.mode,
+        missing=state.missing or UNSET,
+        link=UNSET if state.link is None else state.link,
+    )
 
 
 def unclosed(records: Iterable[Taken]) -> list[Taken]:
@@ -156,6 +234,8 @@ def compared(before: Files, now: Files) -> dict[str, Change]:
 
 
 def _differ(one: Seen | None, other: Seen | None) -> bool:
+    if one is other:
+        return False
     if one is None or other is None:
         return one is not other
     if one.link is not None or other.link is not None:

@@ -199,6 +199,27 @@ class OwnFile(Wire, kw_only=True):
     """The path's bytes in base64, where they are no text."""
 
 
+class FoundState(Wire, kw_only=True):
+    """A file as a look at a whole folder saw it; empty where there was none."""
+
+    hash: str | UnsetType = UNSET
+    mode: int | UnsetType = UNSET
+    missing: str | UnsetType = UNSET
+    """Why its content is not kept."""
+    link: bytes | UnsetType = UNSET
+    """Where it led, in base64, if it was a link."""
+
+
+class FoundFile(Wire, kw_only=True):
+    """A file that is not as the look before saw it, or not as the records since then left it."""
+
+    before: FoundState | UnsetType = UNSET
+    """As that look saw it; absent where there was none."""
+    now: FoundState
+    raw: str | UnsetType = UNSET
+    """As in other files."""
+
+
 class OwnFiles(Wire, kw_only=True):
     """The store's own part of a snapshot."""
 
@@ -210,6 +231,10 @@ class OwnFiles(Wire, kw_only=True):
     """It was made long behind the tool, which was cut off: others may have changed the files too."""
     ignored: list[str] | UnsetType = UNSET
     """What was left out, where the whole folder was looked at."""
+    since: str | UnsetType = UNSET
+    """The message of the look before, at the same whole folder."""
+    found: dict[str, FoundFile] | UnsetType = UNSET
+    """What had changed since that look: by somebody, or as other records tell."""
     files: dict[str, OwnFile]
 
 

@@ -17,6 +17,7 @@ from clew.agents.backups import read_inside
 from clew.agents.base import SourceFile, Unit
 from clew.agents.evidence import ABSENT, Calm, Event, State, Steady, Touch, Unrest, Whole, absolute, as_bytes
 from clew.agents.sage_agent.locate import BACKUPS, session_id
+from clew.agents.sage_agent.overlapping import together
 from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, own_part
 from clew.agents.sage_agent.tables import BRANCH, ERASED
 from clew.agents.sage_agent.watched import Watching, runs_of, spared, touch_of
@@ -102,14 +103,15 @@ class _Reader:
             return
         self._uuids[uuid] = self.index
         yield from self._begin(self._of(uuid), self.index)
-        runs = runs_of(self._snapshots.taken(uuid))
+        records = list(self._snapshots.taken(uuid))
+        runs = runs_of(records)
         unrest = sum(isinstance(event, Unrest) for event in events)
         if runs:
             named = Counter(path for block in calls if (path := self._work.named(block, self._folder)) is not None)
             files = spared(self._snapshots, runs, unrest, named)
             events = [event._replace(spares=files) if isinstance(event, Unrest) else event for event in events]
             waiting = {str(block.get("tool_id")) for block in calls}
-            yield from self._watching.begin(self.index, runs, waiting, unrest, files)
+            yield from self._watching.begin(self.index, together(records), waiting, unrest, files)
         yield from events
         yield from self.unread(uuid)
 

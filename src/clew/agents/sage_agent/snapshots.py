@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.evidence import ABSENT, Action, State, Whole, absolute
+from clew.agents.evidence import ABSENT, OTHER, Action, State, Whole, absolute
 from clew.agents.sage_agent.locate import BACKUPS, SNAPSHOTS
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
@@ -50,6 +50,7 @@ class Told(NamedTuple):
     action: Action
     before: Moment
     after: Moment
+    modes: tuple[int, int] | None = None
 
 
 class Taken(NamedTuple):
@@ -65,6 +66,10 @@ class Taken(NamedTuple):
     """Made long behind one that was cut off: others may have changed the files too."""
     ignored: tuple[str, ...] | None
     """What was left out, where the whole folder was looked at."""
+    found: dict[str, Moment]
+    """Files that were not as the look before saw them, as they were then."""
+    left: dict[str, Moment]
+    """Those that were not so when they were looked at next, as they were at this look at the whole folder."""
 
 
 class Snapshots:
@@ -76,6 +81,8 @@ class Snapshots:
         self._places: dict[str, list[tuple[int, int]]] = {}
         self._stream: BinaryIO | None = None
         self._seen: set[str] = set()
+        self._next: dict[int, list[tuple[int, int]]] = {}
+        """By the place of a look at a whole folder: those of the records that tell what differed since."""
         self._below: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
         self.gaps: list[tuple[str | None, str | None]] = []
         """Where lines cannot be read: the messages of the records before and behind."""
@@ -94,6 +101,7 @@ class Snapshots:
     def _index(self, records: Iterator[RawRecord]) -> None:
         last: str | None = None
         is_damaged = False
+        looks: dict[str, tuple[str, int]] = {}
         for record in records:
             uuid = record.value.get("messageId") if record.value is not None else None
             if record.value is None or not isinstance(uuid, str):
@@ -102,26 +110,45 @@ class Snapshots:
                 continue
             if is_damaged:
                 self.gaps.append((last, uuid))
+                looks.clear()
             last, is_damaged = uuid, False
             self._places.setdefault(uuid, []).append((record.start, record.stop))
             self._seen.update(_plain_files(record.value))
+            self._follow(looks, uuid, record)
         if is_damaged:
             self.gaps.append((last, None))
 
+    def _follow(self, looks: dict[str, tuple[str, int]], uuid: str, record: RawRecord) -> None:
+        """Note what comes behind which look at a whole folder; `looks` holds the last of each."""
+        own = own_part(record.value or {})
+        if own is None:
+            return
+        since = looks.get(own["root"])
+        if since is not None and since[0] == own.get("since"):
+            self._next.setdefault(since[1], []).append((record.start, record.stop))
+        if own.get("late") is True:
+            # It belongs where the tool was cut off, and what it saw does not.
+            looks.pop(own["root"], None)
+        elif isinstance(own.get("ignored"), list):
+            looks[own["root"]] = (uuid, record.start)
+
     def records(self, uuid: str) -> Iterator[dict[str, JSON]]:
         """The snapshots of a message, in their order."""
-        for start, stop in self._places.get(uuid, ()):
-            assert self._stream is not None
-            self._stream.seek(start)
-            for record in read_records(io.BytesIO(self._stream.read(stop - start))):
-                yield record.value or {}
+        return (self._record(place) for place in self._places.get(uuid, ()))
+
+    def _record(self, place: tuple[int, int]) -> dict[str, JSON]:
+        assert self._stream is not None
+        self._stream.seek(place[0])
+        return next((one.value or {} for one in read_records(io.BytesIO(self._stream.read(place[1] - place[0])))), {})
 
     def taken(self, uuid: str) -> Iterator[Taken]:
         """Those of clew's own store."""
-        for record in self.records(uuid):
+        for place in self._places.get(uuid, ()):
+            record = self._record(place)
             own = own_part(record)
             if own is not None:
                 ignored = own.get("ignored")
+                behind = [self._record(other) for other in self._next.get(place[0], ())]
                 yield Taken(
                     own["root"],
                     dict(_told(record, own, self._copies)),
@@ -129,6 +156,8 @@ class Snapshots:
                     own.get("open") is True,
                     own.get("late") is True,
                     tuple(map(str, ignored)) if isinstance(ignored, list) else None,
+                    dict(_found(record, "now", self._copies)),
+                    {path: at for other in behind for path, at in _found(other, "before", self._copies)},
                 )
 
     def below(self, root: str, ignored: tuple[str, ...]) -> frozenset[str]:
@@ -180,8 +209,39 @@ def _plain_files(record: dict[str, JSON]) -> Iterator[str]:
     """The files of a record that were looked at for what they are: no links, nothing that was refused."""
     own = own_part(record)
     for path, _, _, fact in _names(record, own) if own is not None else ():
-        if not fact.keys() & {"missing", "missingAfter", "link", "linkBefore"}:
+        if not fact.keys() & _ODD:
             yield path
+    for path, file in _found_files(record):
+        if not any(one.keys() & _ODD for one in (file.get("before"), file.get("now")) if isinstance(one, dict)):
+            yield path
+
+
+_ODD = {"missing", "missingAfter", "link", "linkBefore"}
+
+
+def _found_files(record: dict[str, JSON]) -> Iterator[tuple[str, Entry]]:
+    own = own_part(record) or {}
+    found = own.get("found")
+    for name, file in found.items() if isinstance(found, dict) else ():
+        if isinstance(file, dict):
+            yield _path(own["root"], name, file), file
+
+
+def _found(record: dict[str, JSON], side: str, copies: Path) -> Iterator[tuple[str, Moment]]:
+    """What a look at a whole folder found otherwise than the one before: as it was at that (before), or is (now)."""
+    for path, file in _found_files(record):
+        state = file.get(side)
+        if not isinstance(state, dict):
+            continue
+        digest = digest_from(state.get("hash"))
+        if "link" in state:
+            yield path, Moment(None, "", _LINK)
+        elif isinstance(missing := state.get("missing"), str):
+            yield path, Moment(None, digest or "", missing)
+        elif "hash" in state:
+            yield path, _kept(copies, digest) if digest is not None else Moment(None, "", "no content is recorded")
+        else:
+            yield path, Moment(ABSENT)
 
 
 def _told(record: dict[str, JSON], own: dict[str, JSON], copies: Path) -> Iterator[tuple[str, Told]]:
@@ -189,16 +249,21 @@ def _told(record: dict[str, JSON], own: dict[str, JSON], copies: Path) -> Iterat
         before, after = _before(entry, copy, fact, copies), _after(entry, fact, copies)
         is_link = "link" in fact or "linkBefore" in fact
         action = ACTIONS.get(str(entry.get("state")), "change" if is_link else "snapshot")
-        yield path, Told(action, before, after)
+        yield path, Told(action, before, after, _modes(fact.get("modeBefore"), fact.get("mode")))
+
+
+def _modes(before: JSON, after: JSON) -> tuple[int, int] | None:
+    is_told = all(type(mode) is int and 0 <= mode <= 0o7777 for mode in (before, after))
+    return (before, after) if is_told else None
 
 
 def _before(entry: Entry, copy: Entry, fact: Entry, copies: Path) -> Moment:
     if "linkBefore" in fact:
-        return Moment(None, "", _LINK)
+        return Moment(None, OTHER, _LINK)
     if fact.get("existed") is False:
         return Moment(ABSENT)
     if isinstance(missing := fact.get("missing"), str):
-        return Moment(None, "", missing)
+        return Moment(None, OTHER, missing)
     digest, backup = digest_from(copy.get("originalHash")), copy.get("backupPath")
     named = digest_in(re.split(r"[\\/]", backup)[-1]) if isinstance(backup, str) else None
     if named is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from clew.agents.evidence import Calm, Touch, Unrest
+from clew.agents.evidence import OTHER, Calm, Touch, Unrest
 from clew.agents.sage_agent.snapshots import Moment, Snapshots, Taken, Told
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -27,6 +27,8 @@ class Run(NamedTuple):
     """The whole folder was looked at."""
     is_over: bool
     """False where nothing tells what it left."""
+    opened: Taken | None = None
+    """From before it."""
 
     @property
     def is_sure(self) -> bool:
@@ -43,11 +45,19 @@ def runs_of(records: Iterable[Taken]) -> list[Run]:
             opened[number] = taken
             continue
         before = next((at for at in reversed(opened) if _fits(opened[at], taken)), None)
+        if before is None and (late := _taken_late(runs, taken)) is not None:
+            # It was not cut off after all: another tool began while it ran.
+            before = late
+            opened[late] = runs.pop(late).opened or taken
         is_whole = taken.ignored is not None or (before is not None and not opened[before].files)
-        opened.pop(before, None) if before is not None else None
-        runs[number] = Run(taken, is_whole, True)
-    runs.update({number: Run(taken, not taken.files, False) for number, taken in opened.items()})
+        runs[number] = Run(taken, is_whole, True, opened.pop(before) if before is not None else None)
+    runs.update({number: Run(taken, not taken.files, False, taken) for number, taken in opened.items()})
     return [runs[number] for number in sorted(runs)]
+
+
+def _taken_late(runs: Mapping[int, Run], taken: Taken) -> int | None:
+    late = (at for at, run in runs.items() if run.taken.is_late and run.opened is not None)
+    return next((at for at in late if _fits(runs[at].opened or taken, taken)), None) if not taken.is_late else None
 
 
 def _fits(before: Taken, behind: Taken) -> bool:
@@ -83,7 +93,7 @@ class _Pending:
         self._touches: list[Touch] = []
         self._is_left = False
         """The conversation went on, whatever became of its calls."""
-        times = [parse_time(run.taken.time) for run in runs if run.is_over]
+        times = [parse_time(run.taken.time) for run in runs if run.is_sure]
         self._last = max((time for time in times if time is not None), default=None)
 
     def take(self, touch: Touch) -> bool:
@@ -112,6 +122,7 @@ class _Pending:
         has_whole = any(run.is_whole for run in self._runs)
         spoken: set[str] = set()
         for run in self._runs:
+            yield from self._found(run, done)
             for path, told in run.taken.files.items():
                 mine = [touch for touch in self._touches if touch.path == path]
                 if mine and (not run.is_over or (len(mine) > counts[path] and not has_whole and not self._unrest)):
@@ -124,6 +135,26 @@ class _Pending:
                     touch = self._touch(path, told, done)
                     yield touch._replace(action="change", after=None, digest=None, note=_CUT_OFF)
                 spoken.add(path)
+            for path in run.taken.left.keys() - run.taken.files.keys():
+                yield self._left(path, run, done)
+
+    def _left(self, path: str, run: Run, done: int) -> Touch:
+        """What the last look of a tool at a whole folder saw: before it, if it was cut off."""
+        moment = run.taken.left[path]
+        if run.is_over:
+            return self._touch(path, Told("snapshot", moment, moment), done)
+        return self._touch(path, Told("change", moment, Moment(None, None, _CUT_OFF)), done)
+
+    def _found(self, run: Run, done: int) -> Iterator[Touch]:
+        """What had changed when the files were looked at before the tool, and was not changed by it."""
+        for path, moment in run.opened.found.items() if run.opened is not None else ():
+            if path in run.taken.files:
+                continue
+            if moment.state is not None:
+                yield self._touch(path, Told("snapshot", moment, moment), done)
+            else:
+                other = moment._replace(digest=OTHER)
+                yield self._touch(path, Told("outside", other, Moment(None, None, moment.note)), done)
 
     def _seen(self, path: str, told: Told, done: int, mine: Sequence[Touch]) -> Touch:
         """What was seen; where no copy was kept, it may follow from what the call says."""
@@ -172,6 +203,7 @@ def touch_of(path: str, told: Told, call: int, done: int) -> Touch:
         digest=digest or None,
         found=found,
         note=note,
+        modes=told.modes,
     )
 
 
@@ -190,7 +222,9 @@ class Watching:
     ) -> Iterator[Unrest]:
         """A message with runs. Where no call tells of it, something ran that a whole folder was watched for."""
         self._pending.append(_Pending(index, runs, waiting, unrest))
-        if not unrest and any(run.is_whole for run in runs):
+        if any(run.is_whole and not run.is_over for run in runs):
+            yield Unrest(_key(index), index, "a tool that was cut off", is_cut_off=True)
+        elif not unrest and any(run.is_whole for run in runs):
             yield Unrest(_key(index), index, "a tool that was watched", spares)
 
     def take(self, touch: Touch) -> bool:
