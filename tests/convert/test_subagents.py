@@ -118,3 +118,12 @@ class TestTheFolderOfTheParent:
         finds = Library(Host.at(tmp_path)).subagents(StoredSession(*found))
         written = prepare(found.agent, found.source, target, find=finds).write(tmp_path / "home")
         assert said(children(tmp_path / "home", written)) == [["aside"]]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_newest_is_the_session_and_none_of_them(demo: Path, tmp_path: Path, target: str) -> None:
+    """Clients that go on with the last look at seconds, some of them."""
+    written = convert(demo, PARENT, target, tmp_path)
+    main = Library(Host.at(tmp_path)).get(written.session_id).source.path
+    for child in children(tmp_path, written):
+        assert int(child.source.path.stat().st_mtime) < int(main.stat().st_mtime)

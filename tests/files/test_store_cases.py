@@ -392,6 +392,23 @@ def test_a_link_is_no_file_and_not_nothing(world: World) -> None:
     assert answer.certainty == "unknown" and "link" in str(answer.reason)
 
 
+def test_a_link_that_somebody_made_a_file_of_was_no_file_before(world: World) -> None:
+    world.look()
+    message = world.note(world.session.assistant("I link."))
+    with world.session.watch(message, root=world.work):
+        (world.work / "a.txt").unlink()
+        (world.work / "a.txt").symlink_to("b.txt")
+    world.say("user")
+    between = world.index
+    (world.work / "a.txt").unlink()
+    (world.work / "a.txt").write_text("somebody's\n")
+    message = world.note(world.session.assistant("I write."))
+    with world.session.watch(message, ["a.txt"], root=world.work):
+        (world.work / "a.txt").write_text("the tool's\n")
+    world.say("user")
+    assert world.history().at(between, world.path("a.txt")).certainty == "unproved"
+
+
 def test_bytes_that_are_no_text_are_spelled_out(world: World) -> None:
     message = world.note(world.session.assistant("I write."))
     with world.session.watch(message, ["a.txt"], root=world.work):
@@ -403,3 +420,19 @@ def test_bytes_that_are_no_text_are_spelled_out(world: World) -> None:
     [row] = asked(world, "blame", "a.txt", "--json").json
     assert (row["text"], row["message"]) == ("na\\xefve", 2)
     assert asked(world, "show", "s#3", "--file", "a.txt").raw == b"na\xefve\n"
+
+
+def test_a_tool_that_was_cut_off_and_looked_at_late_proves_nothing(world: World) -> None:
+    """What it made, the next one removed; when somebody looked, nothing differed from before."""
+    world.look()
+    (world.work / "a.txt").unlink()
+    world.look()
+    world.killed([Deed("append", "a.txt")], named=False)
+    world.killed([Deed("delete", "a.txt")], named=True)
+    world.back("undo", 0)
+    world.look()
+    history = world.history()
+    for message in range(1, world.index + 1):
+        answer = history.at(message, world.path("a.txt"))
+        if answer.certainty == "exact":
+            assert answer.is_absent == ("a.txt" not in world.moments[message]), message

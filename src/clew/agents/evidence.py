@@ -76,6 +76,8 @@ class Touch(NamedTuple):
     """Why there is less evidence than there could be."""
     modes: tuple[int, int] | None = None
     """Who may do what with it, before and after; None where the record does not tell."""
+    leaves_other: bool = False
+    """What it left is known to be no file, such as a link."""
 
 
 class Unrest(NamedTuple):

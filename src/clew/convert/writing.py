@@ -257,7 +257,6 @@ class Conversion:
     def _write(self, home: Path) -> Converted:
         # What cannot be registered is refused before anything is written.
         registered = self._registered(home)
-        # Agents take the file written last for the session to go on with, so sub-agents come first.
         with ended_in_order(), Placing() as placing:
             agents = {old: child._new_id for child in self._children if len(old := child._original["id"]) >= _LONG}
             below = [path for child in self._children for path in child._stage(placing, home, agents)]
@@ -268,6 +267,7 @@ class Conversion:
             for path, line in lines.items():
                 placing.add(path, line)
             placing.finish()
+        _make_older(below, files[0])
         return self._converted([*files, *registered, *lines, *below])
 
     def _stage(self, placing: Placing, home: Path, agents: Mapping[str, str]) -> list[Path]:
@@ -449,3 +449,11 @@ class Return:
                 out.finish()
             placing.finish()
         return self.describe(home)
+
+
+def _make_older(below: Iterable[Path], main: Path) -> None:
+    """Agents take the file that was written last for the session to go on with, and some look at seconds only."""
+    with suppress(OSError):
+        then = main.stat().st_mtime - 2
+        for path in below:
+            os.utime(path, (then, then))

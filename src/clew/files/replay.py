@@ -74,7 +74,8 @@ class Replay:
         found = before.print if before is not None else None
         left = after.print if after is not None else None
         about = (touch.path, touch.action, touch.how, touch.call, touch.done)
-        mark = Mark(self._number, *about, found, left, touch.note or reason, self._is_other(touch), touch.modes)
+        told = (touch.note or reason, self._is_other(touch), touch.modes, touch.leaves_other)
+        mark = Mark(self._number, *about, found, left, *told)
         self._number += 1
         if after is None and mark.action in LOOKS:
             self._timeline(mark.path).notes.append(mark)

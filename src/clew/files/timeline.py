@@ -39,6 +39,8 @@ class Mark(NamedTuple):
     is_other: bool = False
     """What it found is not known, but is not what was known before."""
     modes: tuple[int, int] | None = None
+    leaves_other: bool = False
+    """What it left is no file: whatever is found later, somebody made it in between."""
 
 
 class Span(NamedTuple):
@@ -115,7 +117,8 @@ class Timeline:
             other = self._other(message)
             return first if other is None or first.print is None else _between(first, other)
         if last is not None:
-            return last
+            is_other = first is not None and first.mark is not None and first.mark.leaves_other
+            return last if not is_other else last._replace(certainty="unproved", reason="it was no file before")
         return self._unproved(first, cause or meanwhile)
 
     def outside(self) -> Iterator[Mark]:

@@ -275,7 +275,7 @@ def _before(entry: Entry, copy: Entry, fact: Entry, copies: Path) -> Moment:
 
 def _after(entry: Entry, fact: Entry, copies: Path) -> Moment:
     if "link" in fact:
-        return Moment(None, "", _LINK)
+        return Moment(None, OTHER, _LINK)
     state = entry.get("state")
     if state == "deleted" or (state in ("unchanged", None) and fact.get("existed") is False):
         return Moment(ABSENT)

@@ -74,7 +74,8 @@ def spared(snapshots: Snapshots, runs: Sequence[Run], unrest: int, calls: Mappin
     told = Counter(path for run in runs if not run.is_whole and run.is_sure for path in run.taken.files)
     named = {path for path, count in told.items() if count >= unrest + calls.get(path, 0)}
     files: frozenset[str] = frozenset()
-    if all(run.is_over for run in runs if run.is_whole):
+    # What was looked at late may have been changed back in between: that nothing differs proves nothing then.
+    if all(run.is_sure for run in runs if run.is_whole):
         for taken in (run.taken for run in runs if run.is_whole):
             whole = frozenset(taken.files) if taken.ignored is None else snapshots.below(taken.root, taken.ignored)
             # Nearly always all messages have the same, which is held once.
@@ -190,7 +191,8 @@ def touch_of(path: str, told: Told, call: int, done: int) -> Touch:
     """One file before and behind, as evidence."""
     before, after = told.before, told.after
     note = after.note if after.state is None else before.note if before.state is None else None
-    digest = after.digest if after.state is None else None
+    leaves_other = after.digest == OTHER
+    digest = after.digest if after.state is None and not leaves_other else None
     found = before.digest if before.state is None else None
     return Touch(
         path,
@@ -204,6 +206,7 @@ def touch_of(path: str, told: Told, call: int, done: int) -> Touch:
         found=found,
         note=note,
         modes=told.modes,
+        leaves_other=leaves_other,
     )
 
 
