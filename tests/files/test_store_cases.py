@@ -381,24 +381,24 @@ def test_snapshots_that_an_agent_makes_itself_have_their_copies_too(world: World
     assert asked(world, "diff", "s#2").out.splitlines()[-2:] == ["-i 1", "+m2"]
 
 
-def test_a_link_is_no_file_and_not_nothing(world: World) -> None:
+def link(world: World) -> None:
+    """A tool makes a link of a file."""
     world.look()
     message = world.note(world.session.assistant("I link."))
     with world.session.watch(message, root=world.work):
         (world.work / "a.txt").unlink()
         (world.work / "a.txt").symlink_to("b.txt")
     world.say("user")
+
+
+def test_a_link_is_no_file_and_not_nothing(world: World) -> None:
+    link(world)
     answer = world.history().at(world.index, world.path("a.txt"))
     assert answer.certainty == "unknown" and "link" in str(answer.reason)
 
 
 def test_a_link_that_somebody_made_a_file_of_was_no_file_before(world: World) -> None:
-    world.look()
-    message = world.note(world.session.assistant("I link."))
-    with world.session.watch(message, root=world.work):
-        (world.work / "a.txt").unlink()
-        (world.work / "a.txt").symlink_to("b.txt")
-    world.say("user")
+    link(world)
     between = world.index
     (world.work / "a.txt").unlink()
     (world.work / "a.txt").write_text("somebody's\n")
