@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Generator
 from functools import partial
 from types import GeneratorType
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET
@@ -29,7 +29,7 @@ from clew.store.log import Log, under_way
 from clew.store.news import News
 from clew.store.stamps import FIRST, Times
 from clew.store.tree import MAIN
-from clew.store.wire import MESSAGES, MessageRecord
+from clew.store.wire import MESSAGES, Context, MessageRecord
 
 KEPT_FOR = 10
 """Milliseconds until somebody who waits for the lock is noticed."""
@@ -52,14 +52,8 @@ class Ended(Exception):
     """The way was open for long enough, or somebody else has written."""
 
 
-class Moment(NamedTuple):
-    """A millisecond, how it is spelled between the parent and the words or results of a message, and the folder."""
-
-    since: float
-    until: float
-    words: bytes
-    results: bytes
-    folder: str
+_Moment: TypeAlias = tuple[float, float, bytes, bytes, str]
+"""A millisecond, how it is spelled between the parent and the words or results of a message, and the folder."""
 
 
 class Burst:
@@ -70,6 +64,9 @@ class Burst:
         self._surroundings = surroundings
         session = _encode(log.path.parent.name)
         self._place = b'","sessionId":%b,"version":%b,"context":' % (session, _encode(version))
+        self._context: Context | None = None
+        self._behind = b""
+        """What stands behind the time of a message, in this context."""
         self._way: _Way | None = None
         self._last = self._looked = self._opened = self._eased = -1
         self._state, self._began, self._skipped, self._skips = State(), 0, 0, 1
@@ -102,7 +99,7 @@ class Burst:
         self.add = self._way.send
         return True
 
-    def moment(self) -> Moment:
+    def moment(self) -> _Moment:
         """Now; raises where the way ends."""
         now, context = self.times.now(), self._surroundings.now()
         milli = self._last = self.times.milli
@@ -112,9 +109,11 @@ class Burst:
             self._looked = milli
         if not self.log.is_as_left():
             raise Ended
-        self.news.later = now, context
-        stamp = b'","timestamp":"%b%b%b,' % (now.encode(), self._place, _encode(context))
-        return Moment(milli / 1000, (milli + 1) / 1000, stamp + b'"message":', stamp + b'"toolResults":', context.cwd)
+        if context is not self._context:
+            self._context, self._behind = context, self._place + _encode(context)
+        self.news.later, self.news.is_told = (now, context), False
+        stamp = b'","timestamp":"' + now.encode() + self._behind
+        return milli / 1000, (milli + 1) / 1000, stamp + b',"message":', stamp + b',"toolResults":', context.cwd
 
     def close(self) -> None:
         """For who holds the guard of the log; waits until nothing is under way there, but not for ever."""
@@ -209,8 +208,8 @@ def _way(burst: Burst, state: State, beginning: str, ending: bytes) -> Generator
     size = partial(log.seek, descriptor, 0, os.SEEK_END)
     encode, join, openings, unset = _encode, _join, _OPENINGS, UNSET
     seq, head, receipt = state.seq, encode(state.head)[1:-1], None
-    number, parent, plain, first, digits = _NUMBER, _PARENT, _CLOSE, FIRST, -len(str(seq + 1))
-    limit, spent, since, until, folder = 10**-digits, b',"usage":', 0.0, 0.0, ""
+    number, parent, plain, limit = _NUMBER, _PARENT, _CLOSE, 0
+    since, until, folder = 0.0, 0.0, ""
     while True:
         draft = yield receipt
         receipt, record = None, draft.record
@@ -234,16 +233,15 @@ def _way(burst: Burst, state: State, beginning: str, ending: bytes) -> Generator
                 stamp, body, end = words, encode(said), ending
             else:
                 continue
-            if usage is not unset:
-                body += spent + encode(usage)
+            spent = b"" if usage is unset else b',"usage":' + encode(usage)
             opening, close = openings[kind], _closing(extra) if extra else plain
         except Exception:
             continue  # whatever it is, the usual way meets it again, and names it
         seq += 1
-        if seq == limit:
-            digits, limit = digits - 1, limit * 10
-        own = (uuid := f"{beginning}{first + seq}").encode()
-        line = join((opening, own, parent, head, stamp, body, end, own[digits:], close))
+        if seq >= limit:
+            limit, zeros = 10 ** len(str(seq)), f"{beginning}{FIRST}"[: -len(str(seq))]
+        own = (uuid := zeros + (digits := str(seq))).encode()
+        line = join((opening, own, parent, head, stamp, body, spent, end, digits.encode(), close))
         if (length := len(line)) >= MAX_LINE:
             seq -= 1
             continue
@@ -260,5 +258,4 @@ def _way(burst: Burst, state: State, beginning: str, ending: bytes) -> Generator
             news.last_prompt = record
         if extra:
             news.note(record, extra)
-        news.is_told = False
         receipt = Receipt(uuid, seq)

@@ -55,6 +55,7 @@ class Log:
         self._system, self._moves = system, moves
         # At hand, since every append needs them.
         self._hold, self.seek, self.write, self._sync = system.lock, system.seek, system.write, system.sync
+        self._stat = system.fstat
         self._lock, self._sign = Lock(system, path, wait), Sign(system, path)
         self._flags = system.write_through if durable else 0
         self.syncs = durable and not self._flags
@@ -83,8 +84,8 @@ class Log:
                 self._lock.wait(descriptor, error)
         try:
             size = self.seek(descriptor, 0, _END)
-            if size == self.end and self._has_name():
-                return False
+            if size == self.end and self._stat(descriptor).st_nlink > 0:
+                return False  # nobody has written since, removed the file or put another in its place
             self._look(descriptor, size)
         except BaseException:
             self.finish()
@@ -148,7 +149,8 @@ class Log:
 
     def is_as_left(self) -> bool:
         """Whether nobody has written since, or removed the log; who knows of no locks may have, while it is kept."""
-        return self.seek(self.descriptor, 0, _END) == self.end and self._has_name()
+        descriptor = self.descriptor
+        return self.seek(descriptor, 0, _END) == self.end and self._stat(descriptor).st_nlink > 0
 
     def _give_way(self) -> None:
         """Let go of a lock that was kept, where somebody waits for it, and keep it no more for a while."""
@@ -192,10 +194,6 @@ class Log:
             if not self._moves or self._in_place():
                 return self.descriptor
             self.drop()
-
-    def _has_name(self) -> bool:
-        """False where the open file was removed, or another was put in its place."""
-        return self._system.fstat(self.descriptor).st_nlink > 0
 
     def _in_place(self) -> bool:
         """True when the open file is still the one that the path names."""
