@@ -12,6 +12,7 @@ from clew.convert.writing import Converted
 from clew.demo import write_demo
 from clew.host import Host
 from clew.library import Library, StoredSession
+from tests.agents import rollouts as codex
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript
 
@@ -127,3 +128,65 @@ def test_the_newest_is_the_session_and_none_of_them(demo: Path, tmp_path: Path, 
     main = Library(Host.at(tmp_path)).get(written.session_id).source.path
     for child in children(tmp_path, written):
         assert int(child.source.path.stat().st_mtime) < int(main.stat().st_mtime)
+
+
+class TestSubAgentsOfSubAgents:
+    """Codex lets a sub-agent start others; elsewhere all of them lie in one folder, that of the session itself."""
+
+    NAMES = (codex.THREAD, codex.OTHER, codex.THIRD)
+
+    @pytest.fixture
+    def home(self, tmp_path: Path) -> Path:
+        """A session that started a sub-agent, which started another, which claims to have started the first."""
+        for depth, name in enumerate(self.NAMES):
+            spawned = {"parent_thread_id": self.NAMES[depth - 1], "depth": depth, "agent_nickname": f"k{depth}"}
+            whence = {"source": {"subagent": {"thread_spawn": spawned}}} if depth else {}
+            answer = json.dumps({"agent_id": self.NAMES[(depth + 1) % 3], "nickname": f"k{depth + 1}"})
+            codex.write(
+                tmp_path / "home",
+                codex.meta(name, session_id=codex.THREAD, **whence),
+                *codex.asked(f"go {depth}"),
+                codex.item("function_call", name="spawn_agent", arguments='{"message":"look"}', call_id=f"c{depth}"),
+                codex.item("function_call_output", call_id=f"c{depth}", output=answer),
+                *codex.answered(f"done {depth}"),
+                thread=name,
+            )
+        return tmp_path / "home"
+
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_all_of_them_go_over_and_come_back(self, home: Path, tmp_path: Path, target: str) -> None:
+        there, back = tmp_path / "there", tmp_path / "back"
+        written = convert(home, codex.THREAD, target, there)
+        assert [loss for loss in written.losses if "sub-agent" in loss.what] == []
+        sessions = Library(Host.at(there)).sources()
+        told = sorted(text for each in sessions for text in words(each))
+        assert [text for text in told if text.startswith(("go", "done"))] == [
+            *("done 0", "done 1", "done 2"),
+            *("go 0", "go 1", "go 2"),
+        ]
+        if target != "codex":
+            convert(there, written.session_id, "codex", back)
+            for name in self.NAMES:
+                (path,), (again,) = home.rglob(f"*{name}.jsonl"), back.rglob(f"*{name}.jsonl")
+                assert again.read_bytes() == path.read_bytes()
+
+    def test_written_anew_each_names_the_new_ones(self, home: Path, tmp_path: Path) -> None:
+        written = convert(home, codex.THREAD, "codex", tmp_path / "there")
+        there = {each.id: each for each in Library(Host.at(tmp_path / "there")).sources()}
+        assert len(there) == 3 and not {*self.NAMES} & {*there}
+        one = there[written.session_id]
+        for depth in (1, 2):
+            (link,) = one.header.subagents or []
+            parent, one = one, there[str(link.session_id)]
+            assert one.header.parent_session_id == parent.id
+            head = json.loads(one.source.path.read_text().partition("\n")[0])["payload"]
+            assert head["session_id"] == written.session_id
+            assert head["source"]["subagent"]["thread_spawn"]["depth"] == depth
+
+    def test_what_changes_below_makes_another_session(self, home: Path, tmp_path: Path) -> None:
+        before = convert(home, codex.THREAD, "gemini", tmp_path / "there")
+        (path,) = home.rglob(f"*{codex.THIRD}.jsonl")
+        with path.open("a") as stream:
+            stream.write(json.dumps(codex.asked("and on")[0]) + "\n")
+        after = convert(home, codex.THREAD, "gemini", tmp_path / "there")
+        assert after.session_id != before.session_id

@@ -58,11 +58,14 @@ def counted(losses: Sequence[Loss]) -> str:
 
 
 class Parent(NamedTuple):
-    """The session that started the one at hand: its id before and after the conversion, and where it is filed."""
+    """The session that started the one at hand, by the id that it has now, and where it is filed."""
 
-    old_id: str
     new_id: str
     folder: dict[str, JSON]
+    elders: dict[str, str]
+    """All sessions above, by their ids before the conversion: those they have now. The first is no sub-agent."""
+    known: set[str]
+    """Every session that has gone over so far, by its id before: a family may claim to go round in a circle."""
 
 
 class NothingSaid(UsageError):
@@ -105,16 +108,29 @@ class Conversion:
         self._placed: tuple[Path, str] | None = None
         self._path = Chosen(self._facts, branch)
         self.session = self._session()
+        self._elders = {**(parent.elders if parent else {}), self._original["id"]: self._new_id}
+        self._known = parent.known if parent else {self._original["id"]}
         self._children: list[Conversion] = []
         self._copies: list[origin.OriginalFile] = []
         self.losses = [*lost, *self._survey()]
 
     def _identity(self, identity: str) -> str:
         """An id that stays the same as long as everything does that goes over."""
-        children = (link.get("session_id") for link in self._original.get("subagents") or ())
-        found = [source for child in children if child and self._find and (source := self._find(child))]
-        files = [self._files, *(origin.describe(source) for source in found)]
+        files = [self._files, *(origin.describe(source) for source in self._below())]
         return derived_id(identity, self._original.get("title"), msgspec.to_builtins(files))
+
+    def _below(self) -> Iterator[SourceFile]:
+        """The files of its sub-agents, and of theirs."""
+        known, waiting = {self._original["id"]}, [self._original]
+        for session in waiting:
+            links = (link.get("session_id") for link in session.get("subagents") or ())
+            for child in (child for child in links if child and child not in known):
+                known.add(child)
+                if self._find and (source := self._find(child)):
+                    yield source
+                    with suppress(SourceUnreadable):
+                        facts = skim(self._agent, source, tree=True, counts=False)
+                        waiting.append(self._agent.session(source, facts))
 
     def _session(self) -> dict[str, JSON]:
         if self._is_same:
@@ -196,14 +212,13 @@ class Conversion:
         is_inside = not link.get("session_id")
         if is_inside and ((self._is_same and self._branch is None) or link.get("root_uuid") not in self._path.aside):
             return  # it goes along, or is named with the other branches
-        if not is_inside and link["session_id"] in {child._original["id"] for child in self._children}:
+        if not is_inside and link["session_id"] in self._known:
             return
         source = self._find(link["session_id"]) if self._find and link.get("session_id") else None
         if source is None or not self._receiver.capacity.subagents:
             why = f"{self._target.title} has no sub-agents"
             if self._receiver.capacity.subagents:
-                why = "it is not here" if self._parent is None else "a sub-agent of a sub-agent stays behind"
-                why = "it lies within the session's own file" if is_inside else why
+                why = "it lies within the session's own file" if is_inside else "it is not here"
             yield Loss(None, f"the sub-agent {name}", f"{why}; what it answered goes over with the call")
             return
         try:
@@ -226,11 +241,23 @@ class Conversion:
     def _child(self, source: SourceFile, old_id: str) -> Conversion:
         kept = self._is_same and self._receiver.keeps_children
         identity = old_id if kept else self._receiver.child_id(derived_id(self._new_id, old_id))
-        folder = {name: self.session[name] for name in ("workspace", "workspace_encoded")}
-        parent = Parent(self._original["id"], self._new_id, folder if self._receiver.keeps_children else {})
+        self._known.add(old_id)
         return Conversion(
-            self._agent, source, self._target, new_id=identity, parent=parent, with_original=self._with_original
+            self._agent,
+            source,
+            self._target,
+            new_id=identity,
+            parent=self._as_parent(),
+            find=self._find,
+            with_original=self._with_original,
         )
+
+    def _as_parent(self) -> Parent:
+        """Where an agent keeps sub-agents in the folder of their session, it keeps theirs there as well."""
+        if not self._receiver.keeps_children:
+            return Parent(self._new_id, {}, self._elders, self._known)
+        folder = {name: self.session[name] for name in ("workspace", "workspace_encoded")}
+        return Parent(next(iter(self._elders.values())), folder, self._elders, self._known)
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do."""
@@ -258,8 +285,9 @@ class Conversion:
         # What cannot be registered is refused before anything is written.
         registered = self._registered(home)
         with ended_in_order(), Placing() as placing:
-            agents = {old: child._new_id for child in self._children if len(old := child._original["id"]) >= _LONG}
-            below = [path for child in self._children for path in child._stage(placing, home, agents)]
+            family = list(self._family())
+            agents = {old: child._new_id for child in family if len(old := child._original["id"]) >= _LONG}
+            below = [path for child in family for path in child._stage(placing, home, agents)]
             files = self._stage(placing, home, agents)
             for path, (before, content) in registered.items():
                 placing.renew(path, before, content)
@@ -269,6 +297,12 @@ class Conversion:
             placing.finish()
         _make_older(below, files[0])
         return self._converted([*files, *registered, *lines, *below])
+
+    def _family(self) -> Iterator[Conversion]:
+        """Its sub-agents, and theirs."""
+        for child in self._children:
+            yield child
+            yield from child._family()
 
     def _stage(self, placing: Placing, home: Path, agents: Mapping[str, str]) -> list[Path]:
         header = self._header(home)
@@ -300,9 +334,7 @@ class Conversion:
         if not self._is_same:
             yield from pieces
             return
-        renames = [(self._original["id"].encode(), self._new_id.encode())]
-        if self._parent is not None:
-            renames.append((self._parent.old_id.encode(), self._parent.new_id.encode()))
+        renames = [(old.encode(), new.encode()) for old, new in self._elders.items()]
         keys = [key.encode() for key in self._receiver.id_keys]
         # Inside a text quotation marks are escaped, so this meets keys and no words.
         spellings = [b'"%b":%b"' % (key, space) for key in keys for space in (b"", b" ")]
