@@ -110,6 +110,12 @@ class TestOfClaudeCode:
         path = self.path(tmp_path, [RING], spoke("user", "more", todos=[]))
         assert converted(path, "codex", tmp_path / "home")[1] == [(4, "that the todo list was emptied")]
 
+    def test_a_call_that_failed_sets_nothing(self, tmp_path: Path) -> None:
+        call = {"type": "tool_use", "id": "c2", "name": "TodoWrite", "input": {"todos": [POLISH]}}
+        result = {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True}
+        path = self.path(tmp_path, [RING], spoke("assistant", [call]), spoke("user", [result]), spoke("user", "more"))
+        assert converted(path, "sage-agent", tmp_path / "home") == (["ring"], [])
+
     def test_sage_agent_keeps_it_on_every_message(self, tmp_path: Path) -> None:
         """It has no tool that sets the list."""
         path = self.path(tmp_path, [RING], spoke("assistant", "so"), spoke("user", "more"))
@@ -119,6 +125,30 @@ class TestOfClaudeCode:
     def test_a_list_that_no_call_set_is_named(self, tmp_path: Path, target: str) -> None:
         path = transcript(tmp_path, spoke("user", "plan", uuid="u1", parentUuid=None, todos=[RING]))
         assert converted(path, target, tmp_path / "home") == (None, [(1, "the todo list")])
+
+
+class TestOfTasks:
+    """Newer versions of Claude Code set tasks one by one, by tools that nobody else has."""
+
+    def path(self, folder: Path, **answer: Any) -> Path:
+        call = {"type": "tool_use", "id": "c1", "name": "TaskCreate", "input": {"subject": "ring", "description": "it"}}
+        result = {"type": "tool_result", "tool_use_id": "c1", "content": "Task #1 created", **answer}
+        said = [spoke("user", "plan"), spoke("assistant", [call]), spoke("user", [result]), spoke("user", "more")]
+        named = [
+            {**record, "uuid": f"u{at}", "parentUuid": f"u{at - 1}" if at else None} for at, record in enumerate(said)
+        ]
+        return transcript(folder, *named)
+
+    @pytest.mark.parametrize("target", OTHERS)
+    def test_where_no_message_can_say_it_the_list_is_named(self, tmp_path: Path, target: str) -> None:
+        assert converted(self.path(tmp_path), target, tmp_path / "home")[1] == [(3, "the todo list")]
+
+    def test_messages_that_can_say_it_do(self, tmp_path: Path) -> None:
+        assert converted(self.path(tmp_path), "sage-agent", tmp_path / "home") == (["ring"], [])
+
+    def test_a_call_that_failed_sets_nothing(self, tmp_path: Path) -> None:
+        path = self.path(tmp_path, is_error=True)
+        assert converted(path, "sage-agent", tmp_path / "home") == ([], [])
 
 
 class TestOfCalls:

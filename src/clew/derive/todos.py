@@ -52,7 +52,7 @@ def progression(messages: Iterable[dict[str, JSON]]) -> list[TodoState]:
 
     A sub-agent inside the session keeps a list of its own: only the chain of the first message is followed.
     """
-    replay = _Replay()
+    replay = Replay()
     states: list[TodoState] = []
     lane: bool | None = None
     for message in messages:
@@ -115,7 +115,7 @@ def as_todos(value: JSON) -> list[Todo] | None:
     return [as_todo(item) for item in value] if isinstance(value, list) else None
 
 
-class _Replay:
+class Replay:
     """The current list, and the calls that wait for their result."""
 
     def __init__(self) -> None:
