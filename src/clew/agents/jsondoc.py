@@ -327,6 +327,8 @@ def _detect(raw: bytes, lead: bytes, outline: _Outline) -> Layout:
     """The layout of the first element, which the others share."""
     before, end, margin = lead.rpartition(b"\n")
     newline = b"\r\n" if before.endswith(b"\r") else b"\n"
+    if margin.strip(b" \t"):
+        margin = b""  # damage, and none that the others would share
     start, stop = next(_left(raw, outline, None), (0, 0))
     text = raw[start:stop] or b"{}"
     line = _compact(text) or b""

@@ -19,7 +19,7 @@ from msgspec import Raw
 from clew.agents.blocks import Hints, QuickBlocks
 from clew.agents.jsonl import Form
 from clew.agents.mapping import Blocks, Context
-from clew.agents.shapes import Deal, Defaults, Outline, Shape, Unfit, Wanted, outline
+from clew.agents.shapes import TYPE, Deal, Defaults, Outline, Shape, Unfit, Wanted, outline
 from clew.model.json import JSON
 
 MAX_SHAPES = 256
@@ -71,10 +71,10 @@ class Shapes:
         self._seen: dict[Outline, int] = {}
         self._blocks: dict[int, QuickBlocks] = {}
 
-    def _make(self, form: Form, lines: Outline) -> Shape | None:
+    def _make(self, form: Form, kind: str, lines: Outline) -> Shape | None:
         opaque = self._opaque if form.role is not None else Any
         try:
-            return Shape(form, lines, self._quick_blocks, opaque, self._defaults, self._wanted)
+            return Shape(form, kind, lines, self._quick_blocks, opaque, self._defaults, self._wanted)
         except Unfit:
             return None
 
@@ -86,13 +86,13 @@ class Shapes:
 
     def learn(self, form: Form, value: dict[str, JSON]) -> Shape | None:
         """The shape of a record, once so many of it were met that making one is worth its while."""
-        lines = outline(form.table, value)
-        if lines is None:
+        lines, kind = outline(form.table, value), value.get(TYPE)
+        if lines is None or type(kind) is not str:
             return None
         times = self._seen[lines] = self._seen.pop(lines, 0) + 1
         if len(self._seen) > MAX_SHAPES:
             del self._seen[next(iter(self._seen))]
-        return self._of(form, lines) if times >= WORTH else None
+        return self._of(form, kind, lines) if times >= WORTH else None
 
     def note(self, sort: bytes, shape: Shape) -> None:
         """A shape was used for a line of this sort: the next source tries it too."""

@@ -40,6 +40,8 @@ Defaults = Mapping[str, Mapping[str, Any]]
 Wanted = tuple[str, ...]
 """Paths of keys, as "message.id"; the empty one is the record itself."""
 _Noted = tuple[dict[str, int], list[str]]
+TYPE = "type"
+"""The key that tells what a record is: all of a shape have the same."""
 MAX_NOTES = 64
 """How many different states of orders a shape remembers."""
 _SECTIONS = {"model": "model", "usage": "token_usage", "thinking": "thinking"}
@@ -95,6 +97,7 @@ class Shape:
     def __init__(
         self,
         form: Form,
+        kind: str,
         lines: Outline,
         blocks: Callable[[Blocks], QuickBlocks],
         opaque: Any,
@@ -110,7 +113,7 @@ class Shape:
         self._shared, self._blocks = dealer.shared, dealer.blocks
         self._names = tuple(_names(lines))
         self._notes: dict[tuple[Any, ...], tuple[_Noted | None, State]] = {}
-        struct = _Structs(form, self._blocks, opaque, defaults).of(lines)
+        struct = _Structs(form, self._blocks, opaque, defaults).of(lines, kind)
         self.decode = msgspec.json.Decoder(struct).decode
 
     def bind(self, context: Context, calls: dict[str, str], give: Callable[..., Any] | None) -> Deal | None:
@@ -172,12 +175,13 @@ class _Structs:
     def __init__(self, form: Form, blocks: QuickBlocks | None, opaque: Any, defaults: Defaults) -> None:
         self._form, self._blocks, self._opaque, self._defaults = form, blocks, opaque, defaults
 
-    def of(self, lines: Outline) -> Any:
+    def of(self, lines: Outline, kind: str | None = None) -> Any:
+        """The struct of objects of this outline; `kind`: of a whole record."""
         inner = dict(lines.inner)
-        fields = [
-            (attribute(lines.keys, key), key, self._type(lines.table.fields.get(key), inner.get(key)))
-            for key in lines.keys
-        ]
+        types = {key: self._type(lines.table.fields.get(key), inner.get(key)) for key in lines.keys}
+        if kind is not None and isinstance(lines.table.fields.get(TYPE), Leaf):
+            types[TYPE] = Literal[kind]
+        fields = [(attribute(lines.keys, key), key, types[key]) for key in lines.keys]
         return native(fields, self._defaults.get(lines.table.name))
 
     def _type(self, field: Field | None, inner: Outline | None) -> Any:

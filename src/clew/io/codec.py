@@ -61,6 +61,15 @@ def _lower() -> int:
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What `loads` raises when it cannot read the text."""
 
+
+def loads_text(text: bytes | msgspec.Raw) -> JSON:
+    """The value of bytes of which nobody has looked whether they are text: what is none is replaced."""
+    try:
+        return loads(text)
+    except UnicodeDecodeError:
+        return loads(bytes(text).decode(errors="replace"))
+
+
 _INT_DIGITS = 4000
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 

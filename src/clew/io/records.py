@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from clew.io.codec import COMPACT, NOT_JSON, CarefulReader, Decoded, TooDeep, decode_text, dumps, loads
+from clew.io.codec import COMPACT, NOT_JSON, CarefulReader, Decoded, TooDeep, decode, decode_text, dumps, loads
 from clew.io.compress import most
 from clew.model.json import JSON
 
@@ -35,6 +35,8 @@ MAX_REREADS = 4
 _UNUSUAL = (*NOT_JSON, UnicodeEncodeError)
 _PREFIX = re.compile(rb"(?:\xef\xbb\xbf|\x00)+")
 _START = re.compile(r'\{\s*"')
+_KEPT = "surrogateescape"
+"""Makes one letter of each byte that is no text, and that byte again of the letter."""
 
 
 class RawRecord(msgspec.Struct, gc=False):
@@ -111,6 +113,11 @@ def read_chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
             yield tail, False
 
 
+def are_lines(chunk: bytes, records: int) -> bool:
+    """Whether so many records can stand one on each line; who decodes many at once takes line ends for mere space."""
+    return records == chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+
+
 def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterator[RawRecord]:
     """The records of one line; nearly always it is one compact record and a line feed."""
     if not whole:
@@ -154,20 +161,16 @@ def _pieces(raw: bytes, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
 
 
 def _values(raw: bytes, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
-    text, findings = decode_text(raw)
+    text = raw.decode(errors=_KEPT)
     whole = _read_all(text, 0)
-    if isinstance(whole, list) and not findings:
-        if len(whole) == 1 and isinstance(whole[0][0], dict):
-            yield raw, whole[0][3].finish(whole[0][0], raw)
-        else:
-            yield from _spell(whole, text, "glued-records" if len(whole) > 1 else None)
-    elif isinstance(whole, list) and len(whole) == 1:
-        value, _, _, reader = whole[0]
-        yield raw, reader.finish(value, raw, findings)
-    elif isinstance(whole, _Damage) and whole.code == "too-deep":
-        yield raw, _fragment("too-deep", *findings)
+    if isinstance(whole, list) and len(whole) == 1:
+        yield raw, _found(whole[0], raw, None)
+    elif isinstance(whole, list):
+        yield from _spell(whole, text)
+    elif whole.code == "too-deep":
+        yield raw, _fragment("too-deep", *decode_text(raw)[1])
     else:
-        yield from _salvage(raw, text, findings, torn)
+        yield from _salvage(text, torn)
 
 
 _Value = tuple[JSON, int, int, CarefulReader]
@@ -203,29 +206,35 @@ def _read_all(text: str, at: int) -> list[_Value] | _Damage:
         values.append((value, begin, at, reader))
 
 
-def _spell(values: list[_Value], text: str, extra: str | None) -> Iterator[tuple[bytes, Decoded]]:
-    for value, begin, stop, reader in values:
-        piece = text[begin:stop].encode()
-        found = reader.finish(value, piece, (extra,) if extra else ())
-        if extra and not reader.findings:
-            found = reader.finish(value, piece)._replace(findings=(extra,))
-        if not isinstance(value, dict):
-            found = _fragment("not-an-object")
-        yield piece, found
+def _spell(values: list[_Value], text: str) -> Iterator[tuple[bytes, Decoded]]:
+    """Records that share a line with something else."""
+    for value in values:
+        piece = text[value[1] : value[2]].encode(errors=_KEPT)
+        yield piece, _found(value, piece, "glued-records")
 
 
-def _salvage(raw: bytes, text: str, findings: tuple[str, ...], torn: bool) -> Iterator[tuple[bytes, Decoded]]:
+def _found(one: _Value, piece: bytes, extra: str | None) -> Decoded:
+    value, _, _, reader = one
+    if not isinstance(value, dict):
+        return _fragment("not-an-object")
+    if decode_text(piece)[1]:
+        found = decode(piece)
+        return found._replace(findings=(*found.findings, extra)) if extra else found
+    found = reader.finish(value, piece, (extra,) if extra else ())
+    if extra and not reader.findings:
+        found = reader.finish(value, piece)._replace(findings=(extra,))
+    return found
+
+
+def _salvage(text: str, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
     """Leading whole records, then the damage, then whole records up to the end of the line."""
-    if findings:
-        # Offsets in replaced text are not offsets in the bytes.
-        yield raw, _fragment("torn-tail" if torn else "malformed-json", *findings)
-        return
     head, at = _leading(text)
-    yield from _spell(head, text, "glued-records")
+    yield from _spell(head, text)
     resumed, tail = _resume(text, at)
     code = "fragment" if tail or head else "torn-tail" if torn else "malformed-json"
-    yield text[at:resumed].encode(), _fragment("torn-tail" if torn and not tail else code)
-    yield from _spell(tail, text, "glued-records")
+    piece = text[at:resumed].encode(errors=_KEPT)
+    yield piece, _fragment("torn-tail" if torn and not tail else code, *decode_text(piece)[1])
+    yield from _spell(tail, text)
 
 
 def _leading(text: str) -> tuple[list[_Value], int]:

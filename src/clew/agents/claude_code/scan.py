@@ -18,9 +18,9 @@ from clew.agents.claude_code.prompts import human_prompt, queued_prompt
 from clew.derive.facts import Facts
 from clew.derive.usage import FIELDS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
-from clew.io.codec import loads as _decode_any
+from clew.io.codec import loads_text
 from clew.io.compress import open_source
-from clew.io.records import read_chunks, read_line, read_lines, read_records
+from clew.io.records import are_lines, read_chunks, read_line, read_lines, read_records
 from clew.model import Subagent
 from clew.model.json import JSON
 from clew.model.time import is_canonical, parse_time, spell_time
@@ -60,9 +60,11 @@ def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
                 # A record is checked for real when it is read; here only its outline counts.
                 lines = _decode_lines(chunk)
             except _DAMAGED:
-                scanner.read_damaged(chunk)
-            else:
+                lines = []
+            if are_lines(chunk, len(lines)):
                 scanner.see_all(list(map(told, lines)))
+            else:
+                scanner.read_damaged(chunk)
     return scanner.finish()
 
 
@@ -337,7 +339,7 @@ class Scanner:
     def answer(self, result: Result | str | list[msgspec.Raw] | msgspec.Raw | None, call: str) -> None:
         """Note which call started an agent."""
         if type(result) is msgspec.Raw:
-            result = _decode_result(result) if _AGENT in bytes(result) else None
+            result = _result(result) if _AGENT in bytes(result) else None
         if type(result) is Result and result.agentId:
             self.calls[result.agentId] = call
 
@@ -434,11 +436,20 @@ def _canonical(time: JSON) -> str | None:
     return spell_time(stamp) if stamp is not None else None
 
 
+def _result(raw: msgspec.Raw) -> Result | str | list[msgspec.Raw] | None:
+    """A result; None where what is wanted of it is no text."""
+    try:
+        found: Result | str | list[msgspec.Raw] | None = _decode_result(raw)
+    except _DAMAGED:
+        return None
+    return found
+
+
 def _texts(content: str | list[Block] | None) -> list[str]:
     """The texts of a prompt."""
     if isinstance(content, str):
         return [content]
     raws = [block.text for block in content or () if block.type == "text" and block.text is not UNSET]
     # The structs of the second pass hold text that is decoded.
-    texts = [_decode_any(raw) if isinstance(raw, msgspec.Raw) else raw for raw in raws]
+    texts = [loads_text(raw) if isinstance(raw, msgspec.Raw) else raw for raw in raws]
     return [text for text in texts if isinstance(text, str)]

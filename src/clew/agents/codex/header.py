@@ -13,7 +13,7 @@ from clew.agents.codex.outline import Outline
 from clew.agents.codex.words import request_of
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
-from clew.io.codec import loads
+from clew.io.codec import loads_text
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
@@ -101,7 +101,7 @@ def _lineage(source: SourceFile, outline: Outline, meta: Payload) -> Any:
 
 
 def _opened(raw: Any) -> JSON:
-    return None if raw is UNSET else loads(raw)
+    return None if raw is UNSET else loads_text(raw)
 
 
 def _canonical(time: JSON) -> str | None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from clew.agents.codex.kinds import KINDS
-from clew.io.codec import dumps, loads
+from clew.io.codec import dumps, loads_text
 from clew.model.json import JSON
 
 DAMAGED = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -112,6 +112,22 @@ _decoder = msgspec.json.Decoder(Line)
 decode, decode_lines = _decoder.decode, _decoder.decode_lines
 
 
+class _Passed(msgspec.Struct, gc=False):
+    """Nothing of an object."""
+
+
+_pass_over = msgspec.json.Decoder(_Passed).decode
+
+
+def is_record(text: bytes) -> bool:
+    """Whether a line is a whole record; nothing of it is kept."""
+    try:
+        _pass_over(text)
+    except DAMAGED:
+        return False
+    return True
+
+
 def item_of(line: Line) -> tuple[str | None, Payload]:
     """The kind of item on a line that is conversation, None where it is something else, and its payload."""
     payload = line.payload
@@ -138,7 +154,7 @@ def meta_of(line: Line) -> Payload | None:
 
 def branch_of(meta: Payload) -> str | None:
     """The git branch that a session began on."""
-    git: JSON = loads(meta.git) if meta.git is not UNSET else None
+    git: JSON = loads_text(meta.git) if meta.git is not UNSET else None
     branch = git.get("branch") if isinstance(git, dict) else None
     return branch if isinstance(branch, str) else None
 
@@ -150,7 +166,7 @@ def texts_of(content: JSON) -> list[str]:
     if content is UNSET or content is None:
         return []
     raws = [block.text for block in content if block.type in ("input_text", "output_text", "text")]
-    texts = [loads(raw) for raw in raws if raw is not UNSET]
+    texts = [loads_text(raw) for raw in raws if raw is not UNSET]
     return [text for text in texts if isinstance(text, str)]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from clew.io.codec import NOT_JSON, loads
+from clew.io.codec import NOT_JSON, loads, loads_text
 from clew.model.json import JSON
 
 HEAD, TAIL = 200, 160
@@ -73,9 +73,9 @@ def outcome_of_raw(output: Raw) -> Outcome:
     view = memoryview(output)
     first = view[0]
     if first == _QUOTE:
-        head = _cut_string(bytes(view[: 2 * HEAD])) if len(view) > 2 * HEAD else loads(output)
+        head = _cut_string(bytes(view[: 2 * HEAD])) if len(view) > 2 * HEAD else loads_text(output)
         return _of_text(head[:HEAD], bytes(view[-2 * TAIL : -1]).replace(b'\\"', b'"').decode(errors="replace"))
-    return outcome(loads(output)) if first == _BRACKET else UNKNOWN
+    return outcome(loads_text(output)) if first == _BRACKET else UNKNOWN
 
 
 def _cut_string(head: bytes) -> str:

@@ -20,6 +20,7 @@ from clew.agents.codex.lines import (
     Tokens,
     branch_of,
     decode,
+    is_record,
     item_of,
     lenient,
     meta_of,
@@ -36,7 +37,7 @@ from clew.agents.codex.twins import Twins, spelled_texts
 from clew.agents.codex.words import is_human, is_injected, starts_turn
 from clew.derive.facts import Facts
 from clew.graph.links import MESSAGE, RESULT, SAID, SIGNIFICANT
-from clew.io.codec import NOT_JSON, loads
+from clew.io.codec import NOT_JSON, loads, loads_text
 from clew.io.records import read_chunks, read_line
 from clew.model import Subagent
 from clew.model.time import parse_time, spell_time
@@ -120,6 +121,8 @@ class Scanner:
         """See a line of which the beginning tells enough; False for any other."""
         begins = _BEGINS(text)
         if begins is None or self.copied.active or not text.endswith(b"}}\n") or text.find(_BEGUN, 1) > 0:
+            return False
+        if not is_record(text):
             return False
         time, kind, call = begins.groups()
         if kind in _SILENT:
@@ -282,7 +285,7 @@ class Scanner:
         """Note that a message that was read already is a prompt: one text."""
         self.requests.prompt()
         self.twins.saw_user(line)
-        if self.facts.first_prompt is None and is_human(texts := [loads(spelled)], False):
+        if self.facts.first_prompt is None and is_human(texts := [loads_text(spelled)], False):
             self.facts.first_prompt = texts[0] or None
 
     def _node(self, uuid: str, parent: str | None, flags: int, time: str | None) -> None:
@@ -345,7 +348,7 @@ class Scanner:
     def _spawned(self, call: str, output: Raw) -> None:
         """A call that started a sub-agent tells its id in its result."""
         try:
-            told = loads(loads(output))
+            told = loads(loads_text(output))
         except (*NOT_JSON, TypeError):
             return
         if isinstance(told, dict) and isinstance(told.get("agent_id"), str):
@@ -392,7 +395,7 @@ class Scanner:
         if self.line not in self.outline.lone:
             self.twins.saw_event(self.line, kind, bytes(payload.message))
             return
-        text = loads(payload.message)
+        text = loads_text(payload.message)
         texts = [text] if isinstance(text, str) else []
         if kind == "agent_message":
             self._add(None, "assistant", False, False, line.timestamp, _SPOKEN)
