@@ -6,6 +6,8 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import FORKED, LATEST, clew, run
 
 PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
@@ -195,3 +197,47 @@ def test_every_session_of_the_demo_shows_its_raw_records(demo: Path) -> None:
         done = clew("--home", demo, "show", f"{row['agent']}:{row['id']}", "--raw")
         assert done.code == 0
         assert done.raw
+
+
+def test_resume_names_what_the_agent_itself_finds(tmp_path: Path) -> None:
+    """A list of prompts and a thread that was put away are converted first; a sub-agent goes on with its session."""
+    home = tmp_path / "home"
+    clew("demo", home)
+    for reference, program in (("b292", "gemini"), ("019c57", "codex")):
+        done = clew("resume", reference, "--home", home, "--print")
+        assert done.code == 0 and f" {program} " in done.out
+        assert "converted: " in done.err and reference not in done.out
+    for reference, parent in (("agent-a6d4", "38ed"), ("b8d9", "7c1e")):
+        done = clew("resume", reference, "--home", home, "--print")
+        assert done.code == 2 and f"`clew resume {parent}" in done.err
+
+
+def test_resume_knows_no_folder_where_there_is_only_a_hash(demo: Path) -> None:
+    done = clew("resume", "2e9f", "--home", demo, "--print")
+    assert done.code == 0 and "cd " not in done.out and "nobody knows the folder" in done.err
+    assert clew("resume", "2e9f", "--home", demo, "--json").json["cwd"] is None
+
+
+def test_resume_goes_on_with_another_branch(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clew("demo", home)
+    done = clew("resume", "f005", "--branch", "3", "--allow-loss", "--home", home, "--print")
+    assert done.code == 0 and "converted: " in done.err and "f005" not in done.out
+
+
+@pytest.mark.parametrize("words", [("list", "--home", ""), ("--home", "", "list"), ("--home", "", "stats", "--json")])
+def test_a_home_without_a_name_is_refused(words: tuple[str, ...]) -> None:
+    done = clew(*words)
+    assert done.code == 2 and "it is empty" in done.err
+
+
+def test_nothing_is_converted_into_a_home_without_a_name(demo: Path) -> None:
+    assert clew("--home", demo, "convert", PLAIN, "--to", "codex", "--home", "").code == 2
+
+
+def test_P11_a_pipe_in_the_place_of_the_names_of_threads_does_not_block(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clew("demo", home)
+    (home / ".codex/session_index.jsonl").unlink(missing_ok=True)
+    os.mkfifo(home / ".codex/session_index.jsonl")
+    assert run("--home", home, "list", "--agent", "codex").code == 0

@@ -13,6 +13,7 @@ from clew.agents.base import Receives
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, redacting, redaction
+from clew.cli.sourcing import Folder
 from clew.convert.choosing import prepare
 from clew.convert.writing import Converted, counted
 from clew.errors import UnknownReference, UsageError, WouldLose
@@ -30,7 +31,7 @@ _SHOWN = 20
 )
 @click.option(
     "--home",
-    type=click.Path(path_type=Path),
+    type=Folder(path_type=Path),
     metavar="DIR",
     required=True,
     help="Home folder to write the session below.",

@@ -26,6 +26,7 @@ _SHOWN = 10
 @click.command("resume")
 @click.argument("reference", metavar="PATH|REF")
 @click.option("--in", "target", metavar="AGENT", help="Go on in this agent; without it, in the session's own.")
+@click.option("--branch", metavar="MESSAGE", help="Go on with the branch this message is on: its index or uuid.")
 @click.option("--print", "only_print", is_flag=True, help="Convert where needed, but only print the command.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
 @common
@@ -35,6 +36,7 @@ def command(
     /,
     reference: str,
     target: str | None,
+    branch: str | None,
     only_print: bool,
     allow_loss: bool,
     homes: tuple[str, ...],
@@ -42,32 +44,49 @@ def command(
 ) -> int:
     """Go on with a session: its agent is started in its folder.
 
-    With --in, and where the agent would not find it, the session is first converted: below your own home folder, or
-    below the one that --home names. What was converted once is not converted again.
+    With --in or --branch, and where the agent would not find it, the session is first converted: below your own home
+    folder, or below the one that --home names. What was converted once is not converted again.
     """
     shelf = library(context, homes)
     session = shelf.get(reference)
     agent = registry.get(target or session.agent.id)
     if not isinstance(agent, Receives):
         raise UsageError(f"{agent.title} cannot be told to go on with a session")
+    _refuse_subagent(session, agent)
     folder = session.header.workspace
     if not only_print and not wants_json(context, as_json):
         _check_start(agent.receiver().command({"id": "any"})[0], folder)
     host = _home(context, homes)
-    if agent.id == session.agent.id and _is_at_home(session, host, agent.receiver().finds):
+    if branch is None and agent.id == session.agent.id and _is_at_home(session, host, agent.receiver().finds):
         argv = agent.receiver().command({"id": session.id})
     else:
-        prepared = prepare(session.agent, session.source, agent.id, find=shelf.subagents(session))
+        prepared = prepare(session.agent, session.source, agent.id, branch, shelf.subagents(session))
         argv = _converted(agent, prepared, host.home, allow_loss)
     # An agent looks below HOME, so one that is to look elsewhere is told so.
     environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
     if wants_json(context, as_json):
-        print_json({"argv": argv, "cwd": folder, "environment": environment})
+        print_json({"argv": argv, "cwd": folder if _is_place(folder) else None, "environment": environment})
     elif only_print:
+        if not _is_place(folder):
+            say(f"clew: nobody knows the folder of this session, only the name {folder!r}: run it where the project is")
         click.echo(_spelled(argv, folder, environment))
     else:
         _start(argv, folder, environment)
     return 0
+
+
+def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
+    """An agent goes on with the session that started a sub-agent; another agent gets a session of its own."""
+    is_kept = isinstance(agent, Receives) and agent.receiver().keeps_children
+    if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
+        parent = session.header.parent_session_id
+        hint = f"; `clew resume {parent}` goes on with the session that started it" if parent else ""
+        raise UsageError(f"{session.id} is a sub-agent's, which {agent.title} does not go on with by itself{hint}")
+
+
+def _is_place(folder: str) -> bool:
+    """False for a mere name, such as the hash of a folder that nobody knows."""
+    return "/" in folder or "\\" in folder
 
 
 def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
@@ -112,7 +131,8 @@ def _check_start(program: str, folder: str) -> None:
 
 def _spelled(argv: list[str], folder: str, environment: dict[str, str]) -> str:
     settings = "".join(f"{name}={shlex.quote(value)} " for name, value in environment.items())
-    return f"cd {shlex.quote(folder)} && {settings}{shlex.join(argv)}"
+    place = f"cd {shlex.quote(folder)} && " if _is_place(folder) else ""
+    return f"{place}{settings}{shlex.join(argv)}"
 
 
 def _start(argv: list[str], folder: str, environment: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ import click
 
 from clew.cli import ABOUT, COMMANDS, OPTIONS
 from clew.cli.lazy import LazyGroup
-from clew.cli.sourcing import sourcing
+from clew.cli.sourcing import Folder, sourcing
 
 
 @click.group(
@@ -16,7 +16,7 @@ from clew.cli.sourcing import sourcing
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--home", "homes", multiple=True, metavar="DIR", help=OPTIONS["--home DIR"])
+@click.option("--home", "homes", type=Folder(), multiple=True, metavar="DIR", help=OPTIONS["--home DIR"])
 @sourcing
 @click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
 @click.option("--version", is_flag=True, help=OPTIONS["--version"])

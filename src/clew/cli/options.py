@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clew.cli.sourcing import REFRESH, sourcing, wanted_sources
+from clew.cli.sourcing import REFRESH, Folder, sourcing, wanted_sources
 from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference, UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 def common(function: F) -> F:
     """--home, --source, --refresh and --json, for every command."""
     home = click.option(
-        "--home", "homes", multiple=True, metavar="DIR", help="Home folder to read agents from; repeatable."
+        "--home",
+        "homes",
+        type=Folder(),
+        multiple=True,
+        metavar="DIR",
+        help="Home folder to read agents from; repeatable.",
     )
     return home(sourcing(as_json_option(function)))
 

@@ -17,6 +17,16 @@ FAILED = "clew.failed"
 """Keys of what the contexts of one run share; `FAILED`: a host that was asked for did not answer."""
 
 
+class Folder(click.Path):
+    """The name of a folder; an empty one would mean the current folder, and comes of a variable that is not set."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """The same, unless it is empty."""
+        if value == "":
+            self.fail("it is empty, as if a variable were not set", parameter, context)
+        return super().convert(value, parameter, context)
+
+
 def _note_sources(context: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
     context.meta[SOURCES] = [*context.meta.get(SOURCES, ()), *value]
 

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from clew.agents.base import Agent, SourceFile, freeze, open_main
 from clew.export.document import write_document
 from clew.export.reading import DocumentStream, exact_units
-from clew.io.compress import open_source
+from clew.io.compress import damage, open_source
 from clew.model.json import JSON
 
 LF = b"\n"
@@ -110,7 +110,7 @@ def _count(original: Original, proof: Proof) -> None:
 class Original:
     """A source file next to the bytes that should equal it."""
 
-    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
         self.path, self._stream = path, stream
         self.bytes = 0
         self.line = 1
@@ -137,3 +137,5 @@ class Original:
         self.bytes += left
         if left and self.why is None:
             self.why = f"{left} bytes at the end did not come back"
+        if self.why is None and (found := damage(self._stream)):
+            self.why = f"the archive is damaged ({found}); all that could be unpacked came back"

@@ -121,7 +121,7 @@ CODES: dict[str, Code] = {
     "quarantined": Code(
         "note", "Torn pieces of records were set aside.", "They were never acknowledged; remove the file at will."
     ),
-    "unreadable": Code("error", "The file cannot be read.", "Check its permissions."),
+    "unreadable": Code("error", "The file cannot be read.", "What it says is why: permissions, or limits."),
     "bad-settings": Code("error", "The store's settings cannot be read.", "Mend or remove the file."),
     "snapshots-missing": Code(
         "error", "The log of the snapshots is gone, and copies of files are there.", "No copy is removed meanwhile."

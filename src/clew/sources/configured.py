@@ -58,7 +58,9 @@ def load(env: Mapping[str, str] | None = None) -> Configuration:
 
 def checked(entry: Entry) -> Entry:
     """The entry, if its name can be the name of a folder and its place is one that its kind can have."""
-    if not _NAME.fullmatch(entry.name) or entry.name in ("local", "archive"):
+    if entry.name in ("local", "archive"):
+        raise UsageError(f"{entry.name!r} cannot be the name of a source: it stands for what is always there")
+    if not _NAME.fullmatch(entry.name):
         raise UsageError(f"{entry.name!r} cannot be the name of a source: letters, digits and ._@- only")
     if entry.kind == "ssh":
         from clew.sources.target import Target

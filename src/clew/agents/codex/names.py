@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from clew.agents.codex import locate
 from clew.derive.titles import short_title
+from clew.errors import SourceUnreadable
 from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import open_source
 
 INDEX = "session_index.jsonl"
 DATABASE = "state_5.sqlite"
@@ -56,7 +58,7 @@ def _read(home: Path, *_state: float) -> _Names:
 def _from_list(path: Path) -> dict[str, str]:
     names: dict[str, str] = {}
     try:
-        with path.open("rb") as stream:
+        with open_source(path) as stream:
             for line in stream.read(_LIMIT).splitlines():
                 try:
                     entry = loads(line)
@@ -65,7 +67,7 @@ def _from_list(path: Path) -> dict[str, str]:
                 if isinstance(entry, dict) and isinstance(entry.get("id"), str):
                     name = entry.get("thread_name")
                     names[entry["id"]] = name if isinstance(name, str) else ""
-    except OSError:
+    except (OSError, SourceUnreadable):
         return names
     return names
 

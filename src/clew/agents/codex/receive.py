@@ -68,5 +68,6 @@ RECEIVER = Receiver(
     _goes_on,
     beyond=_beyond,
     listed=_listed,
-    finds=lambda path, _identity: path.suffix != ".gz",
+    # One that was put away is not looked for.
+    finds=lambda path, _identity: path.suffix != ".gz" and locate.ARCHIVED not in path.parts,
 )

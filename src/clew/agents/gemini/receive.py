@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from clew.agents.gemini.compose import folder_of
-from clew.agents.gemini.locate import is_chat
+from clew.agents.gemini.locate import CHATS, is_chat
 from clew.agents.gemini.project import MARKER, REGISTRY, registered
 from clew.agents.receiving import Capacity, Header, Read, Receiver
 from clew.agents.tools import (
@@ -96,4 +96,5 @@ RECEIVER = Receiver(
     keeps_children=True,
     filed_under=_filed_under,
     register=_register,
+    finds=lambda path, _identity: path.parent.name == CHATS and path.suffix in (".json", ".jsonl"),
 )
