@@ -22,6 +22,7 @@ from clew.render.page.ansi import coloured
 from clew.render.page.frame import assets
 from clew.render.page.index import Entry, index
 from clew.render.page.prose import prose
+from clew.render.safe import visible
 from tests.render.hostile import FENCES, HOSTILE, LINKS, MARKUP, poisoned
 from tests.render.pages import elements, faults, page, parse, reply, sessions, words
 
@@ -88,6 +89,15 @@ def header(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_H01_hostile_text_in_every_field_is_text(text: str) -> None:
     assert faults(page(block_kinds(text), header(text), agent=text)) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["\x00", "a\rb", "\x1b[2J", "\x7f\x9b", "\u202e", "\u200bx", "\ud800", "&#8203;&#x202e;", "\ufdd0"]
+)
+def test_H01_nothing_invisible_comes_through_from_any_field(text: str) -> None:
+    html = page(block_kinds(text), header(text), agent=text)
+    assert visible(html) == html
+    assert faults(html) == []
 
 
 def test_H01_hostile_text_in_every_field_of_every_agent(home: Path) -> None:
