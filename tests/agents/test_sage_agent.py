@@ -460,6 +460,7 @@ def test_snapshots_are_checked(tmp_path: Path) -> None:
         ("{", ["metadata-damaged"]),
         ('{"id": "session-123", "messageCount": 1}', []),
         ('{"id": "other", "messageCount": 2}', ["metadata-mismatch", "metadata-mismatch"]),
+        ('{"id": "session-123", "messageCount": 0}', ["metadata-behind"]),
     ],
 )
 def test_metadata_are_checked(tmp_path: Path, metadata: str | None, expected: list[str]) -> None:

@@ -18,6 +18,7 @@ from clew.errors import UnknownReference
 from clew.files.history import FileHistory
 from clew.store import Receipt, Session, Store, ToolCall, ToolResult
 from clew.store.steps import Refused
+from clew.store.system import System
 from tests.store.support import Quick
 
 NAMES = ("a.txt", "b.txt", "sub/c.txt", "run.log")
@@ -49,10 +50,10 @@ class Did(NamedTuple):
 class World:
     """A workspace, a session, and what is known about both."""
 
-    def __init__(self, home: Path, there: Sequence[str] = NAMES[:2]) -> None:
+    def __init__(self, home: Path, there: Sequence[str] = NAMES[:2], system: System | None = None) -> None:
         self.home, self.work = home, home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
-        self.store = Store(home, system=Quick())
+        self.store = Store(home, system=system or Quick())
         self.session: Session = self.store.session("s")
         self.moments: list[Disk] = [{}]
         self.did: list[Did] = []
@@ -150,6 +151,11 @@ class World:
             self.deed(deed, "u")
         self.note(self.session.results(ToolResult(tool_call_id=call.id, tool_name="bash", content="ok")))
 
+    def restart(self) -> None:
+        """The agent was killed, and is there again."""
+        self.store = Store(self.home, system=Quick())
+        self.session = self.store.session("s")
+
     def killed(self, deeds: Sequence[Deed], named: bool) -> None:
         """A watched tool that is killed with its agent, so that nothing tells what it did."""
         message = self.note(self.session.assistant("I do it, and am killed.", calls=[self._call("bash")]))
@@ -157,6 +163,7 @@ class World:
         self.session.watch(message, names, root=self.work).before()
         for deed in deeds:
             self.deed(deed, "u")
+        self.session.close()  # as a process does that ends
         self.session = self.store.session("s")
         self.say("user")
 

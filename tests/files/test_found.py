@@ -65,6 +65,37 @@ def test_the_first_whole_look_is_compared_with_what_named_ones_left(world: World
     assert known(history, 5, world.path("a.txt")) == ("exact", world.moments[5]["a.txt"])
 
 
+@pytest.mark.parametrize("how", ["gone", "older"])
+@pytest.mark.parametrize("named", [True, False])
+def test_where_it_is_not_known_what_the_last_look_saw_nothing_is_proved_across(
+    world: World, how: str, named: bool
+) -> None:
+    """The file is removed, or a power cut brings an older one back."""
+    tool(world, "b.txt")
+    [place] = world.session.folder.glob("workspace-*.seen")
+    older = place.read_bytes()
+    tool(world, "a.txt")
+    place.unlink() if how == "gone" else place.write_bytes(older)
+    world.say("user")
+    before = world.index
+    for name in ("a.txt", "notes.md"):
+        world.person(Deed("rewrite", name))
+    tool(world, "notes.md", named=named and how == "older")
+    tool(world, "b.txt")
+    world.say("user")
+    history = world.history()
+    for name in ("a.txt", "notes.md"):
+        assert history.at(before, world.path(name)).certainty != "exact", name
+    for message in range(1, world.index + 1):
+        for name in ("a.txt", "b.txt", "notes.md"):
+            certainty, body = known(history, message, world.path(name))
+            assert certainty != "exact" or body == world.moments[message].get(name), (message, name)
+    lost = [
+        line for line in (world.session.folder / "snapshots.jsonl").read_text().splitlines() if '"lost":true' in line
+    ]
+    assert len(lost) >= 1
+
+
 def test_a_file_that_became_a_link_is_not_called_what_it_was(world: World) -> None:
     tool(world, "a.txt")
     (world.work / "a.txt").unlink()

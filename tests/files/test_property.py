@@ -233,6 +233,19 @@ def do(world: World, step: tuple[object, ...]) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(PATHS, texts()), st.lists(STEPS, max_size=14))
 def test_what_is_called_exact_is_what_was_there(files: Disk, steps: list[tuple[object, ...]]) -> None:
+    check(files, steps)
+
+
+def test_back_at_the_end_of_another_branch_files_may_have_gone_back() -> None:
+    """Twice: to what one branch left, with its files, and then to the other, without."""
+    path = f"{FOLDER}/bell.py"
+    one, other = [writing(path, "")] * 2, [writing(path, ""), writing(path, "ding\n")]
+    steps = [("at once", one, False), ("rewind", 0, False), ("at once", other, False), ("rewind", 4, True)]
+    check({}, [*steps, ("rewind", 9, False)])
+
+
+def check(files: Disk, steps: list[tuple[object, ...]]) -> None:
+    """All that is said of a session is true."""
     world = World(files)
     world.prompt()
     for step in steps:

@@ -48,6 +48,8 @@ BESIDE = st.one_of(
     st.tuples(st.just("named"), RUNS, st.lists(st.one_of(st.none(), PERSONAL), max_size=3)),
 )
 """With a person who edits files at any moment."""
+CUT_OFF = st.one_of(BESIDE, st.tuples(st.just("killed"), st.lists(DEEDS, max_size=2), st.just(False)))
+"""The same with tools that are killed while the whole workspace is watched: nothing tells them from the person."""
 ALONE = st.one_of(
     *COMMON,
     st.tuples(
@@ -88,12 +90,10 @@ def do(world: World, step: Step) -> None:
 def check(world: World) -> Counter[str]:
     """Everything that is called exact is right, and all ways to ask agree; returns how much is."""
     history = world.history()
-    found = _files(world, history) + _marks(world, history) + _lines(world, history)
-    note(str(dict(found)))
-    return found
+    return shown(world, history) + _marks(world, history) + _lines(world, history)
 
 
-def _files(world: World, history: FileHistory) -> Counter[str]:
+def shown(world: World, history: FileHistory) -> Counter[str]:
     """The file at each message, shown and restored."""
     count: Counter[str] = Counter()
     known = {world.path(name): name for name in ALL}
@@ -170,7 +170,9 @@ def tried(steps: st.SearchStrategy[Step], examples: int, named: bool = True) -> 
             for step in steps:
                 do(world, step)
             world.look(named)
-            total.update(check(world))
+            found = check(world)
+            note(str(dict(found)))
+            total.update(found)
 
     run()
     print(_shares(total))
@@ -193,6 +195,11 @@ def test_of_files_that_no_record_names_nothing_is_called_exact_across_an_edit() 
     total = tried(BESIDE, 60, named=False)
     assert total["exact"] > total["unknown"] + total["unproved"]
     assert total["run not told"] == total["line not told"] == 0
+
+
+def test_beside_a_person_and_tools_that_are_cut_off_what_is_called_exact_was_there() -> None:
+    total = tried(CUT_OFF, 60)
+    assert total["run not told"] == 0
 
 
 def test_beside_tools_that_are_not_watched_what_is_called_exact_was_there() -> None:

@@ -409,6 +409,43 @@ def test_a_link_that_somebody_made_a_file_of_was_no_file_before(world: World) ->
     assert world.history().at(between, world.path("a.txt")).certainty == "unproved"
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_what_was_no_file_when_it_was_looked_at_is_not_what_came_later(world: World, named: bool) -> None:
+    """A folder, or a link that somebody made; then somebody puts a file there."""
+    path = world.work / "d"
+    path.mkdir() if named else path.symlink_to("b.txt")
+    message = world.note(world.session.assistant("I look."))
+    with world.session.watch(message, ["d"] if named else None, root=world.work):
+        pass
+    world.say("user")
+    path.rmdir() if named else path.unlink()
+    path.write_text("somebody's\n")
+    world.say("user")
+    message = world.note(world.session.assistant("I write."))
+    with world.session.watch(message, root=world.work):
+        path.write_text("the tool's\n")
+    world.say("user")
+    history = world.history()
+    assert all(history.at(number, world.path("d")).certainty != "exact" for number in (2, 3))
+    assert known(history, 6, world.path("d")) == ("exact", b"the tool's\n")
+
+
+def test_tools_at_once_say_what_the_first_of_them_found(world: World) -> None:
+    world.look()
+    world.person(Deed("rewrite", "a.txt"))
+    message = world.note(world.session.assistant("Two."))
+    one, other = (world.session.watch(message, ["a.txt"], root=world.work) for _ in range(2))
+    one.before()
+    world.deed(APPEND, "m4")
+    other.before()
+    one.after()
+    other.after()
+    world.say("user")
+    history, path = world.history(), world.path("a.txt")
+    assert history.at(3, path).certainty == "unproved"
+    assert known(history, world.index, path) == ("exact", world.moments[-1]["a.txt"])
+
+
 def test_bytes_that_are_no_text_are_spelled_out(world: World) -> None:
     message = world.note(world.session.assistant("I write."))
     with world.session.watch(message, ["a.txt"], root=world.work):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +53,48 @@ class Faulty(System):
             raise OSError(self.error, "injected")
 
         return call
+
+
+class Kill(BaseException):
+    """The process is gone."""
+
+
+class Mortal(System):
+    """Once armed, the n-th call is not made any more, nor any behind it: as if the process had been killed there."""
+
+    def __init__(self) -> None:
+        self.write_through = 0
+        self.left: int | None = None
+        self._opened: set[int] = set()
+        for name in CALLS:
+            setattr(self, name, self._wrapped(name, getattr(Quick, name)))
+
+    @property
+    def is_dead(self) -> bool:
+        return self.left == 0
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            if self.left:
+                self.left -= 1
+            if self.is_dead and threading.current_thread() is not threading.main_thread():
+                raise OSError(errno.EBADF, "the process is gone")
+            if self.is_dead:
+                raise Kill
+            result = real(*arguments)
+            if name == "open":
+                self._opened.add(result)
+            elif name == "close":
+                self._opened.discard(arguments[0])
+            return result
+
+        return call
+
+    def bury(self) -> None:
+        """As the system does for the dead: what they had open is closed, and their locks with it."""
+        for descriptor in self._opened:
+            os.close(descriptor)
+        self._opened.clear()
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -149,10 +149,19 @@ def test_without_the_log_of_the_snapshots_nothing_is_said_to_be_undone(session: 
 
 
 def test_a_redo_needs_the_snapshot_of_its_undo(session: Session, work: Path) -> None:
+    """Also by force: the conversation would go on, and files would not."""
     session.undo()
+    before, head = contents(work), session.head
     damage(snapshots(session), 7)
-    with pytest.raises(Refused, match=r"snapshots\.jsonl:7"):
-        session.redo()
+    for force in (False, True):
+        with pytest.raises(
+            Refused, match=r"what the undo replaced is not known for sure: .*snapshots\.jsonl:7"
+        ) as refused:
+            session.redo(force=force)
+        assert "--force" not in str(refused.value)
+        assert (contents(work), session.head) == (before, head)
+    session.undo("three", force=True)
+    assert (contents(work), session.head) == (LAST, "three")
 
 
 def test_a_redo_to_a_message_that_is_gone_is_refused(session: Session, work: Path) -> None:

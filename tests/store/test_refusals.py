@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 import errno
 import math
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -38,6 +41,73 @@ ODD: dict[str, Callable[[Session], object]] = {
     "no number in the metadata": lambda s: s.describe(state=math.nan),
     "a title of bytes": lambda s: s.title(b"x"),  # type: ignore[arg-type]
 }
+
+
+class Pair(NamedTuple):
+    one: Any
+
+
+ODD_VALUES: dict[str, Any] = {
+    "no number in a dict of another kind": OrderedDict(a=math.nan),
+    "no end in a tuple": {"a": (math.inf,)},
+    "no number in a named tuple": {"a": Pair(math.nan)},
+    "a set": {"a": {1, 2}},
+    "a frozen set": {"a": frozenset({b"x"})},
+    "a name of bytes": {b"k": 1},
+    "a name that is a number": {1: 2},
+    "a name that is no number": {"a": {math.nan: 1}},
+    "a date": {"a": datetime.date(2026, 1, 1)},
+    "a text of another kind": {"a": type("Text", (str,), {})("x")},
+}
+WAYS: dict[str, Callable[[Any], Draft]] = {
+    "a call": lambda odd: _draft(Said(role="assistant", content="x", tool_calls=[_call(odd)])),
+    "a block": lambda odd: _draft(Said(role="user", content=[odd])),
+    "the metadata": lambda odd: _draft(Said(role="user", content="x"), odd),
+}
+
+
+def _call(odd: Any) -> ToolCall:
+    return ToolCall(id="c", name="n", arguments=odd)
+
+
+def _draft(said: Said, extra: Any = None) -> Draft:
+    return Draft(MessageRecord(type="user" if said.role == "user" else "assistant", uuid="", message=said), extra=extra)
+
+
+@pytest.mark.parametrize("odd", ODD_VALUES.values(), ids=ODD_VALUES.keys())
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("before", [0, 30])
+def test_values_that_json_does_not_have_are_refused_on_every_way(
+    tmp_path: Path, odd: Any, way: Callable[[Any], Draft], before: int
+) -> None:
+    """One by one in the usual way and in the quick one, and several at once."""
+    session = Store(tmp_path, system=Quick()).session("s")
+    for number in range(before):
+        session.user(f"{number}")
+    for add in (session.append, lambda draft: session.extend([_draft(Said(role="user", content="y")), draft])):
+        with pytest.raises(UsageError):
+            add(way(odd))
+    with pytest.raises(UsageError):
+        session.describe(name=odd)
+    assert session.user("goes on").seq == before + 1
+    session.close()
+    assert len(lines(log_of(tmp_path))) == before + 1
+
+
+def test_what_is_the_same_in_json_is_kept_on_every_way(tmp_path: Path) -> None:
+    class Colour(enum.StrEnum):
+        RED = "red"
+
+    value = {"a": OrderedDict(b=(1, 2.5)), "c": Colour.RED, "d": Pair(None)}
+    session = Store(tmp_path, system=Quick()).session("s")
+    session.append(WAYS["a call"](value))
+    for number in range(30):
+        session.user(f"{number}")
+    session.append(WAYS["a call"](value))
+    session.extend([WAYS["a call"](value)])
+    session.close()
+    calls = [line["message"]["toolCalls"][0] for line in lines(log_of(tmp_path)) if "toolCalls" in line["message"]]
+    assert [call["arguments"] for call in calls] == [{"a": {"b": [1, 2.5]}, "c": "red", "d": [None]}] * 3
 
 
 @pytest.mark.parametrize("go", ODD.values(), ids=ODD.keys())
@@ -161,6 +231,9 @@ def test_a_session_that_was_not_closed_is_nothing_wrong(tmp_path: Path) -> None:
     assert (finding.problem.code, finding.problem.severity) == ("metadata-behind", "note")
     ran = clew("doctor", tmp_path)
     assert ran.code == 0 and "metadata-behind" in ran.out
+    assert clew("validate", "s", "--home", tmp_path).code == 0
+    told = clew("validate", "s", "--home", tmp_path, "--level", "note")
+    assert "metadata-behind" in told.out and "metadata-mismatch" not in told.out
     assert clew("doctor", tmp_path, "--fix").code == 0
     assert list(examine(tmp_path)) == []
     place = log_of(tmp_path).with_name("metadata.json")

@@ -16,7 +16,7 @@ from clew.io.blobs import digest_of
 from clew.io.ignoring import ignoring
 from clew.store import Session, Store, scan
 from clew.store.blobs import Fresh
-from clew.store.scan import read_cache
+from clew.store.sightings import read_look
 from clew.store.snapshots import Change, Snapshots
 from clew.store.steps import Refused
 from tests.cli.running import state
@@ -177,7 +177,8 @@ def test_a_folder_that_cannot_be_looked_into_is_not_gone(
 
     monkeypatch.setattr(scan, "_entries", closed)
     assert kinds(watched(session, work, "echo x > new")) == {"new": "created"}
-    assert "kept/gone.txt" in session._snapshots.workspace(work).known()
+    look = session._snapshots.workspace(work).sightings.last()
+    assert look is not None and "kept/gone.txt" in look.named
 
 
 def test_links_are_seen_but_not_followed_and_pipes_are_left_alone(session: Session, work: Path, tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_R12_any_name_is_seen_and_comes_back(session: Session, work: Path, tmp_p
     for name in names:
         (work / os.fsdecode(name)).write_bytes(name)
     assert {os.fsencode(path) for path in watch.after()} == set(names)
-    assert read_cache(next(session.folder.glob("workspace-*")))
+    assert read_look(next(session.folder.glob("workspace-*"))) is not None
     with session.watch(session.assistant("y"), root=work):
         for name in names:
             (work / os.fsdecode(name)).write_bytes(b"changed")

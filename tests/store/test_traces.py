@@ -80,8 +80,9 @@ def test_S17_an_undo_of_an_erased_message_cannot_be_taken_back(tmp_path: Path, w
     session.undo()
     erase(session, "secret")
     assert holding(session) == []
-    with pytest.raises(Refused, match="was erased"):
-        open_session(tmp_path).redo()
+    for force in (False, True):
+        with pytest.raises(Refused, match="was erased"):
+            open_session(tmp_path).redo(force=force)
     assert (work / "a").read_text() == "zero\n"
 
 

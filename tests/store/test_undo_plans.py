@@ -117,7 +117,7 @@ def test_R10_a_failure_at_any_call_takes_everything_back(
     work: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """Files change places with folders, some of them empty, in more groups than one."""
-    monkeypatch.setattr("clew.store.placing._FOLDERS", 2)
+    monkeypatch.setattr("clew.store.groups.FOLDERS", 2)
     for path in ("d/x", "f", "g/h/old", "s"):
         put(path, path.encode())
     Path("d/empty").mkdir()
@@ -336,7 +336,7 @@ def test_R12_a_workspace_with_a_name_that_no_folder_can_have(session: Session, w
     put("f", b"0")
     tool(session, lambda: put("f", b"1"), "f")
     with session._snapshots.writing() as log:
-        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, is_whole=True)
+        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, look="x")
     path = session.folder / "snapshots.jsonl"
     told = root.encode("unicode_escape").replace(b"\\x00", b"\\u0000")
     path.write_bytes(path.read_bytes().replace(b"/nowhere", told))

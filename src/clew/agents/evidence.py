@@ -90,6 +90,8 @@ class Unrest(NamedTuple):
     """Files that were watched meanwhile: whatever happened to them stands in a touch."""
     is_cut_off: bool = False
     """It was to be watched, and was cut off: nothing tells which files it changed."""
+    only: frozenset[str] | None = None
+    """The files that it can have changed, where not any."""
 
 
 class Calm(NamedTuple):
@@ -105,7 +107,16 @@ class Steady(NamedTuple):
     message: int
 
 
-Event: TypeAlias = Touch | Unrest | Calm | Steady
+class Amid(NamedTuple):
+    """A message that was written while a tool of message `call` was at work on files that were watched: looks before
+    and behind it do not tell what they were just then."""
+
+    message: int
+    call: int
+    files: frozenset[str]
+
+
+Event: TypeAlias = Touch | Unrest | Calm | Steady | Amid
 
 
 class Evidence(Protocol):

@@ -108,7 +108,7 @@ def _diff_since(step: Step) -> str:
     if not step.is_changed_since:
         return ""
     recorded: State = Whole(step.recorded, True) if step.recorded is not None else ABSENT
-    if step.recorded is None and step.content is not None and (step.expected is None or step.expected.digest):
+    if step.recorded is None and step.content is not None and (step.expected is None or not step.expected.is_nothing):
         recorded = Whole(step.content, True)
     return differing(step.path, recorded, _whole(step.there))
 

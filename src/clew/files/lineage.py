@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from clew.graph.links import NONE, RESULT, SIGNIFICANT, Links
 from clew.graph.tree import Tree
@@ -23,10 +24,17 @@ class Lineage:
         self._parents = links.parents
         self._stretches = {index: self._owners[node] for node, index in enumerate(links.messages) if index}
         self._above: dict[int, frozenset[int]] = {}
-        self.jumps = sorted((links.messages[node], _message_above(links, node)) for node in begins)
-        """Where a stretch begins, and the message that it follows: files may have been put back there, too."""
+        jumps = {*begins, *self._gone_on(links)}
+        self.jumps = sorted((links.messages[node], _message_above(links, node)) for node in jumps)
+        """Where a stretch begins or is gone on with, and the message it follows: files may have been put back, too."""
         self._steady: list[list[int]] = []
         """First and last message of each run that files went through in the order of time."""
+
+    def _gone_on(self, links: Links) -> Iterator[int]:
+        """Where the conversation came back to the end of a stretch from elsewhere."""
+        for node, index in enumerate(links.messages):
+            if index > 1 and not self.leads(index - 1, index):
+                yield node
 
     def hold(self, message: int) -> None:
         """Note that files went on from the message before to this one, as far as nothing else is told."""

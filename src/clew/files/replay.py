@@ -7,7 +7,7 @@ from bisect import bisect_right, insort_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from clew.agents.evidence import Calm, Edit, Event, State, Steady, Touch, Unrest, Whole
+from clew.agents.evidence import Amid, Calm, Edit, Event, State, Steady, Touch, Unrest, Whole
 from clew.files.content import RANK, Print, agree, print_of, weakened
 from clew.files.lineage import Lineage
 from clew.files.timeline import LOOKS, NEVER, Mark, Span, Timeline, led
@@ -37,6 +37,7 @@ class Replay:
         """By key: the number of a span that is not over."""
         self._over: list[tuple[int, int]] = []
         """End and number of those that are, by end."""
+        self._amid: dict[int, list[Amid]] = {}
         self._held: dict[str, tuple[Mark, State]] = {}
         self._number = 0
 
@@ -57,7 +58,7 @@ class Replay:
         """Take up one piece of evidence."""
         if isinstance(event, Unrest):
             self._open[event.key] = len(self.spans)
-            self.spans.append(Span(event.call, NEVER, event.what, event.spares, event.is_cut_off))
+            self.spans.append(Span(event.call, NEVER, event.what, event.spares, event.is_cut_off, event.only))
         elif isinstance(event, Calm):
             at = self._open.pop(event.key, None)
             if at is not None:
@@ -65,6 +66,8 @@ class Replay:
                 insort_right(self._over, (event.done, at))
         elif isinstance(event, Steady):
             self._lineage.hold(event.message)
+        elif isinstance(event, Amid):
+            self._amid.setdefault(event.message, []).append(event)
         else:
             self._touch(event)
 
@@ -77,7 +80,7 @@ class Replay:
         told = (touch.note or reason, self._is_other(touch), touch.modes, touch.leaves_other)
         mark = Mark(self._number, *about, found, left, *told)
         self._number += 1
-        if after is None and mark.action in LOOKS:
+        if after is None and mark.action in LOOKS and not mark.leaves_other:
             self._timeline(mark.path).notes.append(mark)
             return
         self._keep(mark, before, after)
@@ -118,7 +121,7 @@ class Replay:
         return not any(self._disturbs(at, mark, call) for _, at in self._over[since:])
 
     def _disturbs(self, at: int, mark: Mark, call: int) -> bool:
-        return self.spans[at].call < call and mark.path not in self.spans[at].spares
+        return self.spans[at].call < call and self.spans[at].concerns(mark.path)
 
     def _after(self, touch: Touch, before: Found | None) -> tuple[Found | None, str | None]:
         """What the tool left, and why that is not for sure."""
@@ -164,7 +167,7 @@ class Replay:
 
     def _timeline(self, path: str) -> Timeline:
         if path not in self.timelines:
-            self.timelines[path] = Timeline(path, self.spans, self._lineage)
+            self.timelines[path] = Timeline(path, self.spans, self._lineage, self._amid)
         return self.timelines[path]
 
     def _is_known_better(self, timeline: Timeline, mark: Mark, after: Found, held: tuple[Mark, State]) -> bool:

@@ -7,11 +7,11 @@ something that left no record changed it, and nothing is proved in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from clew.agents.evidence import Action, How
+from clew.agents.evidence import Action, Amid, How
 from clew.files.content import RANK, Certainty, Print, agree
 from clew.files.lineage import Lineage
 
@@ -52,6 +52,12 @@ class Span(NamedTuple):
     spares: frozenset[str] = frozenset()
     """Files that were watched meanwhile."""
     is_cut_off: bool = False
+    only: frozenset[str] | None = None
+    """The files that it could change, where not any."""
+
+    def concerns(self, path: str) -> bool:
+        """True where it could change a file, and no evidence tells what it did."""
+        return path not in self.spares and (self.only is None or path in self.only)
 
 
 class Answer(NamedTuple):
@@ -82,17 +88,23 @@ class Answer(NamedTuple):
 class Timeline:
     """The marks of one file, in order, and all that ran meanwhile."""
 
-    def __init__(self, path: str, spans: Sequence[Span], lineage: Lineage) -> None:
+    def __init__(
+        self, path: str, spans: Sequence[Span], lineage: Lineage, amid: Mapping[int, Sequence[Amid]] | None = None
+    ) -> None:
         self.path = path
         self.marks: list[Mark] = []
         self.notes: list[Mark] = []
         """Looks that show nothing, such as copies that are gone; they say why something is not known."""
         self._spans = spans
         self._lineage = lineage
+        self._amid = amid if amid is not None else {}
 
     def at(self, message: int) -> Answer:
         """The file as it was when the message was written."""
         answer = self._at(message)
+        at_work = next((one.call for one in self._amid.get(message, ()) if self.path in one.files), None)
+        if at_work is not None and answer.print is not None:
+            return answer._replace(certainty="unproved", reason=f"a tool of message {at_work} was at work")
         around = (mark for mark in self.marks if mark.call < message < mark.done and mark.after is not None)
         for mark in around:
             # It was looked at some time around the message, and nobody knows on which side.
@@ -114,8 +126,8 @@ class Timeline:
         if first is not None and first.print is not None and last is not None and cause is None:
             return self._both(first, last)
         if cause is None and first is not None and last is None:
-            other = self._other(message)
-            return first if other is None or first.print is None else _between(first, other)
+            other = self._other(first, message)
+            return first if other is None else _between(first, other)
         if last is not None:
             is_other = first is not None and first.mark is not None and first.mark.leaves_other
             return last if not is_other else last._replace(certainty="unproved", reason="it was no file before")
@@ -158,7 +170,7 @@ class Timeline:
             found = self._known(mark, False)
             if found.print is not None and (best is None or _is_better(found, best)):
                 best = found
-            if mark.action not in LOOKS:
+            if mark.action not in LOOKS or mark.leaves_other:
                 break
         return best, None
 
@@ -168,12 +180,13 @@ class Timeline:
             return first if RANK[first.certainty] >= RANK[last.certainty] else last
         return _between(first, last.mark)
 
-    def _other(self, message: int) -> Mark | None:
-        """The next evidence, if it shows only that the file had become something else."""
+    def _other(self, first: Answer, message: int) -> Mark | None:
+        """The next evidence, if it shows that the file had become something else before anything ran."""
         following = next((mark for mark in self.marks if self._is_later(mark, message)), None)
-        if following is None or not following.is_other or self._cause(message, message, following.call) is not None:
+        if following is None or first.print is None or self._cause(message, message, following.call) is not None:
             return None
-        return following
+        is_unlike = following.before is not None and not agree(first.print, following.before)
+        return following if following.is_other or is_unlike else None
 
     def _known(self, mark: Mark, is_after: bool) -> Answer:
         found = mark.after if is_after else mark.before
@@ -226,7 +239,7 @@ class Timeline:
         return any(self._is_within(span, begin, end) for span in self._spans)
 
     def _is_within(self, span: Span, begin: int, end: int) -> bool:
-        return span.done > begin and span.call < end and self.path not in span.spares
+        return span.done > begin and span.call < end and span.concerns(self.path)
 
     def _is_elsewhere(self, mark: Mark, message: int) -> bool:
         if led(self._lineage, mark, message):

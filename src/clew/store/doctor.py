@@ -6,15 +6,16 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
+from clew.agents.sage_agent.metadata import disagreements
 from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.model.codes import problem
-from clew.model.json import JSON
 from clew.store import metadata
 from clew.store.copies import examine_copies
 from clew.store.finding import Finding
@@ -157,19 +158,9 @@ def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
     if metadata.format_of(folder) > FORMAT:
         yield _found("newer-store", place)
         return
-    for name, truth in (("id", folder.name), ("messageCount", metadata.count_records(log))):
-        if name == "messageCount" and _is_behind(known.get(name), truth):
-            detail = f"{name} is {known.get(name)!r}, the log says {truth!r}"
-            yield _found("metadata-behind", place, detail, mend)._replace(is_wrong=False)
-            return
-        if known.get(name) != truth:
-            yield _found("metadata-mismatch", place, f"{name} is {known.get(name)!r}, the log says {truth!r}", mend)
-            return
-
-
-def _is_behind(known: JSON, truth: JSON) -> bool:
-    """As behind every process that ended without closing its session, which loses nothing."""
-    return isinstance(known, int) and not isinstance(known, bool) and isinstance(truth, int) and 0 <= known < truth
+    for code, detail in islice(disagreements(known, folder.name, metadata.count_records(log)), 1):
+        # All of it is mended at once.
+        yield _found(code, place, detail, mend)._replace(is_wrong=code != "metadata-behind")
 
 
 def _project_metadata(system: System, folder: Path) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from clew.io.ignoring import ignoring
 from clew.store.snapshots import CUT_OFF, Change, FileState, Taken
 
 BETWEEN = "was changed by somebody between two tool runs"
@@ -33,6 +34,8 @@ class _File:
 
     def __init__(self) -> None:
         self.last: FileState | None = None
+        self.found: FileState | None = None
+        """As the last tool found it."""
         self.versions: set[Version] = set()
         """All that records tell of: those are kept, and were not made by somebody in between."""
         self.opened_by: str | None = None
@@ -46,6 +49,8 @@ class Edits:
         self._found: dict[int, dict[str, list[Edit]]] = {}
         self._running: dict[str, int] = {}
         """Tools of each message that were begun, and of which nothing tells that they ended."""
+        self._whole: dict[str, Taken] = {}
+        """Of those messages the last look at a whole workspace."""
         self._causes: set[str] = set()
         self._record = Taken("", None, {})
         self._anchor = -1
@@ -57,6 +62,10 @@ class Edits:
             return
         running = max(0, self._running.get(record.message, 0) + (1 if record.is_open else -1))
         self._running[record.message] = running
+        if record.is_whole:
+            self._whole[record.message] = record
+        if not running:
+            self._whole.pop(record.message, None)
         if not running and record.message in self._causes:
             self._acquit(record.message)
 
@@ -70,18 +79,18 @@ class Edits:
     def note(self, path: str, change: Change) -> None:
         """One file of the record."""
         file = self._files.setdefault(path, _File())
-        for found in (self._between(file, change.before), self._late(change)):
+        for found in (self._between(path, file, change.before), self._late(change)):
             if found is not None:
                 self._found.setdefault(self._anchor, {}).setdefault(path, []).append(found)
                 if found.cause is not None:
                     self._causes.add(found.cause)
-        file.last = change.after
+        file.last, file.found = change.after, change.before
         file.versions.add(_version(change.before))
         if not self._record.is_late:
             file.versions.add(_version(change.after))
         file.opened_by = self._record.message if self._record.is_open else None
 
-    def _between(self, file: _File, before: FileState) -> Edit | None:
+    def _between(self, path: str, file: _File, before: FileState) -> Edit | None:
         """What the tool found, if no record left it so."""
         last = file.last
         if last is None or before.is_nothing:
@@ -89,9 +98,20 @@ class Edits:
         if _version(before) in file.versions or _version(before) == _version(last):
             return None
         if last.missing == CUT_OFF:
-            return Edit(last, before, UNSURE, file.opened_by)
-        is_known = last.digest != "" and (before.digest != "" or self._record.root is not None)
-        return Edit(last, before, BETWEEN) if is_known else None
+            return Edit(file.found or last, before, UNSURE, file.opened_by)
+        if last.digest == "" or (before.digest == "" and self._record.root is None):
+            return None
+        other = self._at_work(path)
+        return Edit(last, before, BETWEEN) if other is None else Edit(last, before, UNSURE, other)
+
+    def _at_work(self, path: str) -> str | None:
+        """The message of a tool that may have changed the file meanwhile, as the whole workspace is watched for it."""
+        record = self._record
+        others = (one for one in self._whole.values() if one.root == record.root)
+        if record.is_late:
+            # What it found was there before its own tool began.
+            others = (one for one in others if one.message != record.message)
+        return next((one.message for one in others if not ignoring(one.ignored).hides(path)), None)
 
     def _late(self, change: Change) -> Edit | None:
         """What a look found that came too late."""
@@ -118,17 +138,19 @@ class Edits:
 def in_time(records: Iterable[Taken]) -> list[Taken]:
     """The records in the order of what they tell: what was recorded late belongs where the tool was cut off."""
     ordered: list[Taken] = []
-    late: list[Taken] = []
+    opened: dict[tuple[str, str | None], int] = {}
+    late: dict[int, list[Taken]] = {}
+    records = list(records)
     for one in records:
-        (late if one.is_late else ordered).append(one)
-    for one in late:
-        opened = [at for at, other in enumerate(ordered) if other.is_whole and _is_of(other, one)]
-        ordered.insert(opened[-1] + 1 if opened else len(ordered), one)
-    return ordered
-
-
-def _is_of(opening: Taken, late: Taken) -> bool:
-    return (opening.message, opening.root) == (late.message, late.root)
+        if one.is_late:
+            continue
+        if one.is_whole:
+            opened[one.message, one.root] = len(ordered)
+        ordered.append(one)
+    for one in records:
+        if one.is_late:
+            late.setdefault(opened.get((one.message, one.root), len(ordered)), []).append(one)
+    return [one for at, record in enumerate((*ordered, None)) for one in (record, *late.get(at, ())) if one is not None]
 
 
 def _version(state: FileState) -> Version:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from clew.agents.sage_agent.locate import find_backup
 from clew.errors import UnknownReference
-from clew.io.blobs import digest_in, digest_of, name_of
+from clew.io.blobs import digest_in, name_of
 from clew.io.codec import dumps, loads
 from clew.model.json import JSON
 from clew.store import metadata
@@ -24,8 +24,8 @@ from clew.store.blobs import Blobs
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SNAPSHOTS
 from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE, record_in
-from clew.store.scan import read_cache, spelled_cache
-from clew.store.snapshots import CACHES, spelled
+from clew.store.sightings import ALL, places_of, read_look, spelled_look
+from clew.store.snapshots import spelled
 from clew.store.system import SYSTEM, System, replace_file, sync_folder, write_all
 from clew.store.traces import (
     GONE,
@@ -246,9 +246,10 @@ def _without(record: dict[str, JSON], private: Private, marks: set[str], length:
 
 def _forget_seen(folder: Path, mine: list[dict[str, JSON]], private: Private, system: System) -> Iterator[str]:
     """Have what was seen of workspaces not name such files, nor take their contents for kept."""
-    places = {folder / CACHES.replace("*", digest_of(os.fsencode(root))[:16]): root for root in roots_of(mine)}
-    for cache in sorted(folder.glob(CACHES)):
-        files, root = read_cache(cache), places.get(cache)
+    places = {place: root for root in roots_of(mine) for place in places_of(folder, root)}
+    for place in sorted(folder.glob(ALL)):
+        look, root = read_look(place), places.get(place)
+        files = look.named if look is not None else {}
         named = {path for path in files if root is not None and spelled(path) in private.names}
         there = {path for path in named if os.path.lexists(f"{root}/{path}")}
         left = {
@@ -256,11 +257,11 @@ def _forget_seen(folder: Path, mine: list[dict[str, JSON]], private: Private, sy
             for path, seen in files.items()
             if path not in named - there
         }
-        if left != files:
-            list(_blanked(system, cache))
-            replace_file(system, cache, spelled_cache(left))
+        if look is not None and left != files:
+            list(_blanked(system, place))
+            replace_file(system, place, spelled_look(replace(look, named=left)))
         if not created(mine).isdisjoint(spelled(path) for path in there):
-            yield f"{cache} names files that are still in {root}"
+            yield f"{place} names files that are still in {root}"
 
 
 def _backups(folder: Path, record: dict[str, JSON]) -> Iterator[Path]:

@@ -10,7 +10,8 @@ import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable
 from clew.io.within import Change, Within
-from clew.store.placing import grouped, obstacle, place, remove_empty, state_among
+from clew.store.groups import grouped
+from clew.store.placing import obstacle, place, remove_empty, state_among
 from clew.store.snapshots import FileState
 from clew.store.system import System, replace_file
 

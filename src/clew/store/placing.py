@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,8 @@ from pathlib import Path
 from clew.errors import ClewError, PathRefused
 from clew.io.blobs import digest_of
 from clew.io.within import Change, Within
+from clew.store.groups import folders_of, folders_to, grouped
 from clew.store.snapshots import NO_FILE, FileState
-
-_FOLDERS = 200
-"""So many folders are held open at once."""
 
 
 def state_at(within: Within, path: str) -> tuple[FileState, bytes | None]:
@@ -37,7 +35,7 @@ def state_among(within: Within, path: str, others: Container[str]) -> tuple[File
             return NO_FILE, None
         return state_at(within, path)
     except PathRefused:
-        blocking = (above for above in _above(path) if above in others)
+        blocking = (above for above in folders_to(path) if above in others)
         if any(not state_at(within, above)[0].is_nothing for above in blocking):
             return NO_FILE, None
         raise
@@ -45,10 +43,10 @@ def state_among(within: Within, path: str, others: Container[str]) -> tuple[File
 
 def obstacle(root: Path, path: str, written: Container[str], removed: Container[str]) -> str | None:
     """What keeps a path from becoming a file: another that is to be one above it, or what stands there and stays."""
-    rival = next((above for above in _above(path) if above in written), None)
+    rival = next((above for above in folders_to(path) if above in written), None)
     if rival is not None:
         return rival
-    for above in _above(path):
+    for above in folders_to(path):
         if not is_folder(root / above):
             return above if is_there(root / above) and above not in removed else None
     if not is_folder(root / path):
@@ -59,7 +57,7 @@ def obstacle(root: Path, path: str, written: Container[str], removed: Container[
 def place(root: Path, changes: Sequence[Change]) -> None:
     """Make all changes, or none. What stands in the way of others goes first, with the folders that it leaves empty."""
     written = {change.path for change in changes if not change.is_removal}
-    folders = {above for path in written for above in _above(path)}
+    folders = {above for path in written for above in folders_to(path)}
     first = [change for change in changes if change.is_removal and _is_in_the_way(change.path, written, folders)]
     gone = {change.path for change in first}
     placing = _Placing(root)
@@ -124,7 +122,7 @@ def _reverse(within: Within, change: Change) -> Change:
 
 
 def _is_in_the_way(path: str, written: set[str], folders: set[str]) -> bool:
-    return path in folders or any(above in written for above in _above(path))
+    return path in folders or any(above in written for above in folders_to(path))
 
 
 def is_folder(path: Path) -> bool:
@@ -147,32 +145,6 @@ def files_below(root: Path, path: str) -> Iterator[str]:
     for inner, folders, files in os.walk(root / path, followlinks=False):
         links = [name for name in folders if os.path.islink(os.path.join(inner, name))]  # noqa: PTH114, PTH118
         yield from (os.path.relpath(os.path.join(inner, name), root) for name in (*files, *links))  # noqa: PTH118
-
-
-def _above(path: str) -> Iterator[str]:
-    """The folders on the way to a path, the outermost first."""
-    parts = path.split("/")
-    return ("/".join(parts[:end]) for end in range(1, len(parts)))
-
-
-def folders_of(paths: Iterable[str]) -> list[str]:
-    """The folders on the ways to all of them, each behind those above it."""
-    return list(dict.fromkeys(above for path in paths for above in _above(path)))
-
-
-def grouped(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Paths that can be worked on at once: each folder on their ways is held open meanwhile."""
-    group: list[str] = []
-    folders: set[str] = set()
-    for path in paths:
-        above = set(_above(path))
-        if group and len(folders | above) > _FOLDERS:
-            yield group
-            group, folders = [], set()
-        group.append(path)
-        folders |= above
-    if group:
-        yield group
 
 
 def remove_empty(root: Path, parts: list[str]) -> bool:

@@ -218,7 +218,7 @@ def _check_numbers(tokens: int | None, usage: dict[str, JSON] | None, runs: Sequ
         raise UsageError(f"estimated_tokens is {tokens!r}, not a number from 0 on")
     refuse_odd(usage, "usage")
     for run in runs:
-        refuse_odd(msgspec.structs.astuple(run), "a tool call")
+        refuse_odd([part for part in msgspec.structs.astuple(run) if part is not UNSET], "a tool call")
 
 
 def _nobody() -> dict[str, JSON]:

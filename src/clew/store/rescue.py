@@ -7,7 +7,8 @@ from itertools import chain, count
 from pathlib import Path
 
 from clew.io.within import Change
-from clew.store.placing import folders_of, is_folder, is_there, obstacle, place
+from clew.store.groups import folders_of
+from clew.store.placing import is_folder, is_there, obstacle, place
 from clew.store.steps import Step
 from clew.store.system import SYSTEM, make_folder
 

@@ -7,11 +7,9 @@ What is neither is left alone, and so is everything that the list of what to ign
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,51 +20,17 @@ from clew.io.blobs import LIMIT, digest_of
 from clew.io.ignoring import TEMPORARY, Ignored, ignoring
 from clew.io.within import Within
 from clew.store.blobs import Fresh
-from clew.store.system import System, replace_file
+from clew.store.groups import groups_of
+from clew.store.sightings import Files, Seen, Sightings
 
 IGNORED = tuple(".git .hg .svn .sage node_modules __pycache__ .venv .tox .mypy_cache .pytest_cache .ruff_cache".split())
 """Never looked at, beside what a person adds: other programs' own folders, what can be made again, our own."""
 
-_TOGETHER = 16 << 20
-_FOLDERS = 64
-"""So many folders are held open at once."""
 _MOMENT, _WHOLE_SECONDS = 50_000_000, 2_000_000_000
 """A file that changed so shortly before it was read may change again without looking different."""
 
 Keep = Callable[[Sequence[Fresh]], list[str | None]]
 """Keeps contents; for each the reason why it could not, or None."""
-
-
-class Seen(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A file as it was when it was read."""
-
-    size: int
-    changed: int
-    touched: int
-    inode: int
-    mode: int
-    digest: str
-    """Empty where it could not be read."""
-    missing: str | None = None
-    """Why its content is not kept."""
-    unsure: bool = False
-    """It may have changed since without looking different."""
-    link: bytes | None = None
-    """Where it leads, if it is a link; then there is no digest."""
-
-    def looks_like(self, found: os.stat_result) -> bool:
-        """True where it need not be read again; what could not be kept is tried again."""
-        return (
-            self.touched == found.st_ctime_ns
-            and not self.unsure
-            and self.missing is None
-            and self.changed == found.st_mtime_ns
-            and self.size == found.st_size
-            and self.inode == found.st_ino
-        )
-
-
-Files = dict[str, Seen]
 
 
 class _Met(NamedTuple):
@@ -78,69 +42,16 @@ class _Met(NamedTuple):
 class Workspace:
     """A folder that is looked at again and again; what was seen is kept in a file."""
 
-    def __init__(self, root: Path, cache: Path, ignore: Sequence[str], system: System) -> None:
-        self.root, self._cache, self._system = root, cache, system
+    def __init__(self, root: Path, sightings: Sightings, ignore: Sequence[str]) -> None:
+        self.root, self.sightings = root, sightings
         self.ignored = (*IGNORED, *ignore)
         """What is left out."""
         self._ignored = ignoring(self.ignored)
-        self._held: tuple[tuple[int, ...], Cache] | None = None
-
-    def known(self) -> Files:
-        """What was seen last."""
-        found = self._last()
-        return found.named if found is not None else {}
-
-    def _last(self) -> Cache | None:
-        """What was seen last, all names spelled alike; read again only where another process wrote it."""
-        stamp = self._stamp()
-        if self._held is None or stamp is None or self._held[0] != stamp:
-            found = read_whole_cache(self._cache)
-            if found is None or stamp is None:
-                return None
-            self._held = (stamp, found)
-        return self._held[1]
-
-    def last_seen(self) -> Callable[[Files], tuple[Files, Files]] | None:
-        """What was seen last, to be put beside what is there now; None where nothing is known of it."""
-        found = self._last()
-        if found is None:
-            return None
-        known = found.named
-        if found.links:
-            return lambda now: (known, now)
-        # An earlier version did not look at links: that one is there does not mean that it is new.
-        return lambda now: (known, {path: seen for path, seen in now.items() if seen.link is None})
-
-    def _stamp(self) -> tuple[int, ...] | None:
-        try:
-            found = self._cache.stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
-
-    def _note(self, now: Files) -> None:
-        """Keep what was seen. It can be found anew, so it need not be durable, only whole."""
-        self._held = None
-        with suppress(OSError):
-            replace_file(self._system, self._cache, spelled_cache(now), durable=False)
-            stamp = self._stamp()
-            self._held = (stamp, Cache(now, {}, True)) if stamp is not None else None
 
     def scan(self, keep: Keep) -> Files:
-        """Every file as it is now, which is noted; the content of those that are new or changed is kept."""
-        now, is_other = self._looked(keep)
-        if is_other or self._last() is None:
-            # That there is no file is something that was seen, too.
-            self._note(now)
-        return now
-
-    def look(self) -> Files:
-        """The same, and nothing is noted or kept."""
-        return self._looked(lambda contents: [None] * len(contents))[0]
-
-    def _looked(self, keep: Keep) -> tuple[Files, bool]:
-        """Every file, and whether it is not all as it was."""
-        known = self.known()
+        """Every file as it is now; the content of those that are new or changed is kept."""
+        last = self.sightings.last()
+        known = last.named if last is not None else {}
         unreadable: list[str] = []
         now: Files = {}
         met: list[_Met] = []
@@ -154,7 +65,11 @@ class Workspace:
             # What cannot be looked into is not gone.
             now.update({path: seen for path, seen in known.items() if path.startswith(prefix)})
         now.update(self._read(met, keep))
-        return now, bool(met) or len(now) != len(known)
+        return now
+
+    def look(self) -> Files:
+        """The same, and nothing is kept."""
+        return self.scan(lambda contents: [None] * len(contents))
 
     def _read(self, met: Sequence[_Met], keep: Keep) -> Iterator[tuple[str, Seen]]:
         links = [one for one in met if stat.S_ISLNK(one.found.st_mode)]
@@ -201,20 +116,7 @@ def _seen(found: os.stat_result, digest: str, missing: str | None, moment: int) 
 
 
 def _grouped(met: Sequence[_Met]) -> Iterator[list[_Met]]:
-    """Files to read at once: neither too many bytes nor too many folders."""
-    group: list[_Met] = []
-    folders: set[str] = set()
-    size = 0
-    for one in met:
-        folder = one.path.rpartition("/")[0]
-        if group and (size + one.found.st_size > _TOGETHER or len(folders | {folder}) > _FOLDERS):
-            yield group
-            group, folders, size = [], set(), 0
-        group.append(one)
-        folders.add(folder)
-        size += one.found.st_size
-    if group:
-        yield group
+    return groups_of(met, lambda one: one.path, lambda one: one.found.st_size)
 
 
 def _bodies(root: Path, group: Sequence[_Met]) -> Iterator[bytes | str | None]:
@@ -283,49 +185,6 @@ def _sorted_out(entries: Iterator[os.DirEntry[str]]) -> tuple[list[tuple[str, os
         except FileNotFoundError:
             continue
     return files, folders
-
-
-class Cache(msgspec.Struct, array_like=True):
-    """What was seen of a workspace, as it is kept in a file."""
-
-    named: dict[str, Seen]
-    odd: dict[bytes, Seen]
-    """Those whose names are no text."""
-    links: bool = False
-    """False where an earlier version wrote it, which did not look at links."""
-
-
-_decoder = msgspec.msgpack.Decoder(Cache)
-
-
-def read_cache(path: Path) -> Files:
-    """What was seen last; nothing where that cannot be read, for it can be found anew."""
-    found = read_whole_cache(path)
-    return found.named if found is not None else {}
-
-
-def read_whole_cache(path: Path) -> Cache | None:
-    """The file itself, all names in one; None where it cannot be read."""
-    try:
-        found = _decoder.decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError):
-        return None
-    found.named.update({os.fsdecode(name): seen for name, seen in found.odd.items()})
-    return found
-
-
-def spelled_cache(files: Files) -> bytes:
-    """What was seen, as the file holds it."""
-    try:
-        return msgspec.msgpack.encode(Cache(files, {}, True))
-    except UnicodeEncodeError:
-        odd = {name: seen for name, seen in files.items() if not name.isascii() and _is_odd(name)}
-        named = {name: seen for name, seen in files.items() if name not in odd}
-        return msgspec.msgpack.encode(Cache(named, {os.fsencode(name): seen for name, seen in odd.items()}, True))
-
-
-def _is_odd(name: str) -> bool:
-    return re.search("[\ud800-\udfff]", name) is not None
 
 
 def permissions(mode: int) -> int:

@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from clew.errors import PathRefused, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
 from clew.io.within import WIDEST, Within
 from clew.store.blobs import Blobs, Fresh
-from clew.store.layout import BACKUPS, SNAPSHOTS
+from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS
 from clew.store.log import Log, record_in
-from clew.store.scan import IGNORED, Workspace, read_body, read_cache
+from clew.store.scan import IGNORED, Workspace, read_body
+from clew.store.sightings import ALL, Sightings, place_of, read_look
 from clew.store.system import make_folder, telling_forbidden
 from clew.store.tree import whole_lines
 from clew.store.wire import (
@@ -39,10 +40,8 @@ from clew.store.wire import (
 )
 from clew.store.writer import World
 
-CACHES = "workspace-*.seen"
 CUT_OFF = "a tool that was to change it was cut off"
 _NOT_RECORDED = "no content from before is recorded"
-_GONE = "the copy of it is gone"
 
 
 class FileState(msgspec.Struct, frozen=True, gc=False):
@@ -60,8 +59,6 @@ class FileState(msgspec.Struct, frozen=True, gc=False):
     """The name of a copy that another program made."""
     link: bytes | None = None
     """Where it leads, if it is a link and no file."""
-    doubt: str | None = None
-    """Why it may be somebody's work, although a record has it as a tool's."""
 
     @property
     def is_nothing(self) -> bool:
@@ -116,6 +113,22 @@ class Taken(NamedTuple):
         """True for a look at a whole workspace before a tool ran."""
         return self.is_open and not self.files and self.root is not None
 
+    @property
+    def ignored(self) -> list[str]:
+        """What a look at the whole workspace left out; empty for any other record."""
+        return [] if self.own is None or self.own.ignored is UNSET else self.own.ignored
+
+
+class Before(NamedTuple):
+    """How a look before a tool differs from the last one at the whole workspace."""
+
+    message: str | None = None
+    """Whose look that was."""
+    found: dict[str, FoundFile] | None = None
+    """What had changed since."""
+    is_lost: bool = False
+    """What it saw is not known any more."""
+
 
 class Snapshots:
     """The snapshots of one session and the copies they name."""
@@ -152,13 +165,13 @@ class Snapshots:
         is_update: bool = False,
         is_open: bool = False,
         is_late: bool = False,
-        is_whole: bool = False,
-        since: str | None = None,
-        found: dict[str, FoundFile] | None = None,
+        look: str | None = None,
+        before: Before | None = None,
     ) -> None:
-        """Record what became of files, durably; `found` is what had changed since the look of another message."""
+        """Record what became of files, durably; `look` is the name of what a look at the whole workspace saw."""
         maps, own = FileMaps(), {}
-        ignored = [*IGNORED, *self._world.settings.ignore] if is_whole else UNSET
+        ignored = [*IGNORED, *self._world.settings.ignore] if look is not None else UNSET
+        before = before or Before()
         for path, change in changes.items():
             name = spelled(path)
             while name != path and (name in changes or name in own):
@@ -180,9 +193,12 @@ class Snapshots:
                     root=str(root),
                     open=is_open or UNSET,
                     late=is_late or UNSET,
+                    log=_length(self.folder / MESSAGES),
                     ignored=ignored,
-                    since=since or UNSET,
-                    found=found or UNSET,
+                    look=look or UNSET,
+                    since=before.message or UNSET,
+                    lost=before.is_lost or UNSET,
+                    found=before.found or UNSET,
                     files=own,
                 )
             ),
@@ -217,8 +233,8 @@ class Snapshots:
         """The whole folder, with what was seen of it last; `now` is where it is, if it was moved since."""
         at = now or root
         if (root, at) not in self._workspaces:
-            cache = self.folder / CACHES.replace("*", digest_of(os.fsencode(root))[:16])
-            self._workspaces[root, at] = Workspace(at, cache, self._world.settings.ignore, self._world.system)
+            sightings = Sightings(place_of(self.folder, root), self._world.system)
+            self._workspaces[root, at] = Workspace(at, sightings, self._world.settings.ignore)
         return self._workspaces[root, at]
 
     def taken(self) -> Iterator[Taken]:
@@ -246,8 +262,9 @@ class Snapshots:
             if one.own is not None and one.own.found is not UNSET:
                 states = (state for file in one.own.found.values() for state in (file.before, file.now))
                 digests.update(state.hash for state in states if state is not UNSET and state.hash is not UNSET)
-        for cache in self.folder.glob(CACHES):
-            digests.update(seen.digest for seen in read_cache(cache).values() if seen.digest)
+        for place in self.folder.glob(ALL):
+            look = read_look(place)
+            digests.update(seen.digest for seen in look.named.values() if seen.digest) if look is not None else None
         return digests
 
     def clear(self, also: Callable[[], set[str]]) -> list[str]:
@@ -256,6 +273,13 @@ class Snapshots:
             gone = sorted(self.blobs.all() - self.blobs.needed(self.named() | also()))
             self.blobs.remove(gone)
             return gone
+
+
+def _length(log: Path) -> int | UnsetType:
+    try:
+        return log.stat().st_size
+    except OSError:
+        return UNSET
 
 
 def _link_at(within: Within, path: str) -> bytes | None:
@@ -346,18 +370,14 @@ def taken(line: bytes) -> Taken | None:
         return None
     own = record.metadata.clew if record.metadata is not None else None
     maps, files = record.snapshot, {}
-    late = own is not None and own.late is True
     for name in {**maps.tracked_files, **maps.file_backups, **(own.files if own is not None else {})}:
         entry, copy = maps.tracked_files.get(name, _Entry()), maps.file_backups.get(name, _Copy())
         file = own.files.get(name) if own is not None else None
-        after = _after(entry, file)
-        files[_path(name, file)] = Change(
-            _before(entry, copy, file), msgspec.structs.replace(after, doubt=CUT_OFF) if late else after
-        )
+        files[_path(name, file)] = Change(_before(entry, copy, file), _after(entry, file))
     is_erased = record.erased is not None
     if own is None:
         return Taken(record.message_id, None, files, is_erased=is_erased)
-    return Taken(record.message_id, own.root, files, own.open is True, late, is_erased, own)
+    return Taken(record.message_id, own.root, files, own.open is True, own.late is True, is_erased, own)
 
 
 def _path(name: str, file: OwnFile | None) -> str:

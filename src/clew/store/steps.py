@@ -77,6 +77,14 @@ class Refused(WouldLose):
         self.steps = list(steps)
 
 
+def refuse_blind(unknown: Sequence[str]) -> None:
+    """Stop a redo, forced or not, where nothing tells what the undo replaced: the conversation would go on, and files
+    would not."""
+    if unknown:
+        words = f"nothing was changed: what the undo replaced is not known for sure: {unknown[0]}"
+        raise Refused(f"{words}; an undo to the message goes by what its tools recorded", ())
+
+
 def refuse(steps: Sequence[Step], force: bool, allow_protected: bool, unknown: Sequence[str] = ()) -> None:
     """Stop before anything is changed, if something must not be."""
     if unknown and not force:

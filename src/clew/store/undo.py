@@ -24,14 +24,15 @@ from clew.store.branches import node_of
 from clew.store.drafts import State
 from clew.store.edits import Edit
 from clew.store.gaps import all_gaps, gaps
+from clew.store.groups import folders_of, grouped
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.lock import locked
 from clew.store.pending import Pending, announce, announced, put_as_it_was
-from clew.store.placing import folders_of, grouped, has_folder, is_there, obstacle, place, remove_empty, state_among
+from clew.store.placing import has_folder, is_there, obstacle, place, remove_empty, state_among
 from clew.store.rescue import rescue
 from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken
-from clew.store.steps import Between, Step, Undone, refuse
+from clew.store.steps import Between, Step, Undone, refuse, refuse_blind
 from clew.store.system import SYSTEM, System
 from clew.store.tree import MAIN, NONE, Tree
 from clew.store.watching import close, outcome, unclosed
@@ -91,6 +92,8 @@ class Undoing:
             settle(self._snapshots, at.tree, self._system)
             route, steps = self._plan(at.tree, wish)
             unknown = gaps(self._snapshots, at.tree, route)
+            if wish.action == "redo":
+                refuse_blind(unknown)
             refuse(steps, wish.force, wish.allow_protected, unknown)
             kept = self._put_back(steps, wish, at.uuid)
             start, head = at.tree.uuid(at.tree.head), at.tree.uuid(route.goal)
@@ -130,8 +133,8 @@ class Undoing:
     def _taken(self, wish: Wish) -> list[Taken]:
         """The snapshots, and behind them what came of a tool that was cut off: what lies there now."""
         taken = list(self._snapshots.taken())
-        found = (outcome(self._snapshots, cut, now) for cut, now in _cut_off(taken, wish))
-        return [*moved(taken, wish.was, wish.root), *(one for one in found if one is not None)]
+        found = [outcome(self._snapshots, cut, now) for cut, now in _cut_off(taken, wish)]
+        return moved([*taken, *(one for one in found if one is not None)], wish.was, wish.root)
 
     def _steps(self, wish: Wish, group: Sequence[str], route: Route) -> list[Step]:
         with Within(wish.root, apart=wish.force, own=True) as within:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,8 +18,9 @@ from clew.errors import PathRefused, SourceUnreadable
 from clew.io.ignoring import ignoring
 from clew.io.within import Within, parts_of
 from clew.store.log import Log
-from clew.store.scan import Files, Seen, permissions
-from clew.store.snapshots import CUT_OFF, NO_FILE, Change, FileState, Snapshots, Taken, spelled, taken
+from clew.store.scan import Workspace, permissions
+from clew.store.sightings import Files, Look, Seen
+from clew.store.snapshots import NO_FILE, Before, Change, FileState, Snapshots, Taken, spelled, taken
 from clew.store.wire import FoundFile, FoundState
 
 _GONE = "the copy of it is gone"
@@ -48,20 +49,29 @@ class Watch:
 
     def before(self) -> None:
         """Look before the tool runs."""
-        snapshots = self._snapshots
         if self._paths == []:
             return  # a record without files would be that of a whole workspace
-        with snapshots.writing() as log:
-            if self._paths is None:
-                since, found = self._scan_first(log)
-                place = (log, self._message, self._root)
-                snapshots.append(*place, {}, is_open=True, is_whole=True, since=since, found=found)
-                return
-            with Within(self._root) as within:
-                self._states = {path: snapshots.look(within, path) for path in self._paths}
-            changes = {path: Change(state, state) for path, state in self._states.items()}
-            since, found = self._found_named(log)
-            snapshots.append(log, self._message, self._root, changes, is_open=True, since=since, found=found)
+        with self._snapshots.writing() as log:
+            self._before_whole(log) if self._paths is None else self._before_named(log, self._paths)
+
+    def _before_whole(self, log: Log) -> None:
+        """What a tool did that was cut off here is recorded first."""
+        snapshots, workspace = self._snapshots, self._workspace
+        told, last = _since_last_look(_backward(log), str(self._root))
+        name = _look_of(last)
+        if last is not None and last.is_whole:
+            name = close(snapshots, log, last, self._root)
+        self._files = workspace.scan(snapshots.keep)
+        before = self._compared(told, last, name)
+        with workspace.sightings.noting(self._files, name) as look:
+            snapshots.append(log, self._message, self._root, {}, is_open=True, look=look, before=before)
+
+    def _before_named(self, log: Log, paths: Sequence[str]) -> None:
+        with Within(self._root) as within:
+            self._states = {path: self._snapshots.look(within, path) for path in paths}
+        changes = {path: Change(state, state) for path, state in self._states.items()}
+        before = self._compared_named(log)
+        self._snapshots.append(log, self._message, self._root, changes, is_open=True, before=before)
 
     def after(self) -> dict[str, Change]:
         """Look behind it, and record what has changed; returns that."""
@@ -69,9 +79,24 @@ class Watch:
         if self._paths == []:
             return {}
         with snapshots.writing() as log:
-            changes = self._changed_paths() if self._paths is not None else self._changed_files()
-            snapshots.append(log, self._message, self._root, changes, is_update=True, is_whole=self._paths is None)
+            if self._paths is None:
+                changes = self._after_whole(log)
+            else:
+                changes = self._changed_paths()
+                snapshots.append(log, self._message, self._root, changes, is_update=True)
         return {path: pair for path, pair in changes.items() if not pair.before.same_as(pair.after)}
+
+    def _after_whole(self, log: Log) -> dict[str, Change]:
+        before, self._files = self._files, self._workspace.scan(self._snapshots.keep)
+        changes = _with_copies(self._snapshots, compared(before, self._files))
+        _, last = _since_last_look(_backward(log), str(self._root))
+        with self._workspace.sightings.noting(self._files, _look_of(last)) as look:
+            self._snapshots.append(log, self._message, self._root, changes, is_update=True, look=look)
+        return changes
+
+    @property
+    def _workspace(self) -> Workspace:
+        return self._snapshots.workspace(self._root)
 
     def _changed_paths(self) -> dict[str, Change]:
         with Within(self._root) as within:
@@ -80,49 +105,53 @@ class Watch:
                 for path, before in self._states.items()
             }
 
-    def _changed_files(self) -> dict[str, Change]:
-        before, self._files = self._files, self._scan()
-        return _with_copies(self._snapshots, compared(before, self._files))
-
-    def _scan_first(self, log: Log) -> tuple[str | None, dict[str, FoundFile]]:
-        """Look at the workspace before the tool; returns the message of the look before, and what changed since.
-
-        What a tool did that was cut off here is recorded first.
-        """
-        workspace = self._snapshots.workspace(self._root)
-        told, last = _since_last_look(_backward(log), str(self._root))
-        if last is not None and last.is_whole:
-            close(self._snapshots, log, last, self._root)
-        seen = workspace.last_seen()
-        self._files = self._scan()
-        before, now = seen(self._files) if seen is not None and last is not None else (None, self._files)
+    def _compared(self, told: dict[str, FileState], last: Taken | None, name: str | None) -> Before:
+        """What changed since the last look at the workspace, whose name is given."""
+        seen = self._workspace.sightings.of(name) if name is not None else None
+        before, now = seen.beside(self._files) if seen is not None else (None, self._files)
         changes = _with_copies(self._snapshots, _unlike(told, before, now))
-        hidden = ignoring([*_ignored(last), *workspace.ignored]) if changes else None
-        return last.message if last is not None else None, {
+        # What is left out now, or was then, has neither come nor gone.
+        hides = _hidden(last, self._workspace) if changes else None
+        found = {
             spelled(path): _found(path, change, before is not None)
             for path, change in changes.items()
-            # What is left out now, or was then, has neither come nor gone.
-            if hidden is not None and not hidden.hides(path)
+            if hides is not None and not hides(path)
         }
+        return Before(last.message, found, seen is None) if last is not None else Before(found=found)
 
-    def _found_named(self, log: Log) -> tuple[str | None, dict[str, FoundFile]]:
+    def _compared_named(self, log: Log) -> Before:
         """The same of named files, where the last look at the whole workspace was the last that saw them."""
-        seen = self._snapshots.workspace(self._root).last_seen()
-        before = seen({})[0] if seen is not None else {}
-        unlike = {path: _state(before.get(path)) for path in self._states} if seen is not None else {}
-        unlike = {path: state for path, state in unlike.items() if not state.same_as(self._states[path])}
-        told, last = _since_last_look(_backward(log), str(self._root), set(unlike)) if unlike else ({}, None)
+        seen = self._workspace.sightings.last()
+        if seen is None or not self._unlike_in(seen):
+            return Before()
+        told, last = _since_last_look(_backward(log), str(self._root), set(self._states))
         if last is None:
-            return None, {}
-        hides = ignoring(_ignored(last)).hides
-        return last.message, {
+            return Before()
+        seen = self._workspace.sightings.of(_look_of(last) or "")
+        hides = ignoring(last.ignored).hides
+        found = {
             spelled(path): _found(path, Change(state, self._states[path]), True)
-            for path, state in unlike.items()
+            for path, state in (self._unlike_in(seen) if seen is not None else {}).items()
             if path not in told and not hides(path)
         }
+        return Before(last.message, found, seen is None)
 
-    def _scan(self) -> Files:
-        return self._snapshots.workspace(self._root).scan(self._snapshots.keep)
+    def _unlike_in(self, seen: Look) -> dict[str, FileState]:
+        """The named files that are not as a look saw them, as they were then."""
+        states = {path: _state(seen.named.get(path)) for path in self._states}
+        return {path: state for path, state in states.items() if not state.same_as(self._states[path])}
+
+
+def _look_of(record: Taken | None) -> str | None:
+    """The name of what a look at the whole workspace saw; empty where an earlier version recorded it."""
+    if record is None or record.own is None:
+        return None
+    return record.own.look if record.own.look is not UNSET else ""
+
+
+def _hidden(last: Taken | None, workspace: Workspace) -> Callable[[str], bool]:
+    """What was left out at a look, or is now."""
+    return ignoring([*(last.ignored if last is not None else ()), *workspace.ignored]).hides
 
 
 def _backward(log: Log) -> Iterator[Taken]:
@@ -143,15 +172,10 @@ def _since_last_look(
             break
         if one.root != root:
             continue
-        if one.is_whole or _ignored(one):
+        if one.is_whole or one.ignored:
             return told, one
         told = {**{path: change.after for path, change in one.files.items()}, **told}
     return told, None
-
-
-def _ignored(record: Taken | None) -> list[str]:
-    """What a look at the whole workspace left out; empty for any other record."""
-    return [] if record is None or record.own is None or record.own.ignored is UNSET else record.own.ignored
 
 
 def _unlike(told: dict[str, FileState], before: Files | None, now: Files) -> dict[str, Change]:
@@ -187,35 +211,54 @@ def unclosed(records: Iterable[Taken]) -> list[Taken]:
             continue
         if one.is_whole:
             waiting[one.root] = one
-        elif not one.is_open and one.root in waiting and waiting[one.root].message == one.message:
+        elif one.root in waiting and _closes(one, waiting[one.root]):
             del waiting[one.root]
     return list(waiting.values())
 
 
-def close(snapshots: Snapshots, log: Log, cut: Taken, now: Path) -> None:
-    """Record what is different since a look that was the last word; `now` is where the workspace is."""
+def _closes(record: Taken, look: Taken) -> bool:
+    """True where a record tells what a tool did that the whole workspace was looked at for."""
+    if record.is_open or record.message != look.message:
+        return False
+    # What an earlier version recorded does not tell a whole workspace from named files.
+    return bool(record.ignored) or not look.ignored
+
+
+def close(snapshots: Snapshots, log: Log, cut: Taken, now: Path) -> str | None:
+    """Record what is different since a look that was the last word; `now` is where the workspace is.
+
+    Returns the name of the look that this is; None where what the last one saw is not known any more.
+    """
     workspace = snapshots.workspace(Path(str(cut.root)), now)
-    last = workspace.last_seen()
-    if last is not None:
-        changes = _with_copies(snapshots, compared(*last(workspace.scan(snapshots.keep))))
-        snapshots.append(log, cut.message, now, changes, is_update=True, is_late=True, is_whole=True)
+    if workspace.sightings.of(_look_of(cut) or "") is None:
+        return None
+    files = workspace.scan(snapshots.keep)
+    changes = _since(snapshots, workspace, cut, files) or {}
+    with workspace.sightings.noting(files, _look_of(cut)) as look:
+        # It belongs to the workspace of the tool, wherever that is by now.
+        root = Path(str(cut.root))
+        snapshots.append(log, cut.message, root, changes, is_update=True, is_late=True, look=look)
+    return look
 
 
 def outcome(snapshots: Snapshots, cut: Taken, now: Path) -> Taken | None:
     """The same as `close` would record it, and nothing is written."""
     workspace = snapshots.workspace(Path(str(cut.root)), now)
-    last = workspace.last_seen()
-    if last is None:
-        return None
     try:
-        changes = compared(*last(workspace.look()))
+        changes = _since(snapshots, workspace, cut, workspace.look())
     except SourceUnreadable:
         return None  # the workspace is not there
-    doubted = {
-        path: change._replace(after=msgspec.structs.replace(change.after, doubt=CUT_OFF))
-        for path, change in _with_copies(snapshots, changes).items()
-    }
-    return Taken(cut.message, str(now), doubted, is_late=True)
+    return Taken(cut.message, cut.root, changes, is_late=True) if changes is not None else None
+
+
+def _since(snapshots: Snapshots, workspace: Workspace, cut: Taken, files: Files) -> dict[str, Change] | None:
+    """What is different since a look; None where what it saw is not known any more."""
+    seen = workspace.sightings.of(_look_of(cut) or "")
+    if seen is None:
+        return None
+    hides = _hidden(cut, workspace)
+    changes = {path: change for path, change in compared(*seen.beside(files)).items() if not hides(path)}
+    return _with_copies(snapshots, changes)
 
 
 def _with_copies(snapshots: Snapshots, changes: dict[str, Change]) -> dict[str, Change]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import Literal
 
 import msgspec
@@ -19,11 +20,16 @@ SNAPSHOT, BRANCH, TITLE, SUMMARY, ERASED = "file_history_snapshot", "branch", "c
 MESSAGES = frozenset({"user", "assistant", "tool_result", "system", "error"})
 
 
-_FLOATS, _BYTES = (float,), (bytes, bytearray, memoryview)
+_PLAIN = frozenset({str, int, bool, type(None)})
+_WORDS: list[tuple[tuple[type, ...], str]] = [
+    ((bytes, bytearray, memoryview), "bytes are no text; decode them, or spell them out as base64"),
+    ((set, frozenset), "a set has no order; make a list of it"),
+]
 
 
 def refuse_odd(value: JSON, where: str) -> None:
-    """Refuse what JSON has no place for and would be written as something else: bytes, and numbers that are none."""
+    """Refuse what JSON has no place for and would be written as something else: bytes, sets, names that are no text,
+    numbers that are none."""
     try:
         _refuse_odd(value, where)
     except RecursionError:
@@ -32,16 +38,22 @@ def refuse_odd(value: JSON, where: str) -> None:
 
 def _refuse_odd(value: JSON, where: str) -> None:
     kind = value.__class__
-    if kind is dict:
+    if kind in _PLAIN:
+        return
+    if kind is float:
+        if not math.isfinite(value):
+            raise UsageError(f"{where}: {value} is no number that JSON has; leave it out where it is not known")
+    elif isinstance(value, dict):
         for name, inner in value.items():
+            if not isinstance(name, str):
+                raise UsageError(f"{where}: the name {name!r} is no text, as names are in JSON")
             _refuse_odd(inner, f"{where}.{name}")
-    elif kind is list or kind is tuple:
+    elif isinstance(value, list | tuple):
         for inner in value:
             _refuse_odd(inner, where)
-    elif isinstance(value, _BYTES):
-        raise UsageError(f"{where}: bytes are no text; decode them, or spell them out as base64")
-    elif isinstance(value, _FLOATS) and not math.isfinite(value):
-        raise UsageError(f"{where}: {value} is no number that JSON has; leave it out where it is not known")
+    elif not isinstance(value, Enum) or value.value.__class__ not in _PLAIN:
+        words = next((words for kinds, words in _WORDS if isinstance(value, kinds)), None)
+        raise UsageError(f"{where}: {words or f'JSON has no {kind.__name__}; spell it out as text'}")
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):
@@ -229,10 +241,16 @@ class OwnFiles(Wire, kw_only=True):
     """It was made before a tool ran; the next record for its message tells what the tool did."""
     late: bool | UnsetType = UNSET
     """It was made long behind the tool, which was cut off: others may have changed the files too."""
+    log: int | UnsetType = UNSET
+    """How long the log of messages was then: times do not tell what came first within a moment."""
     ignored: list[str] | UnsetType = UNSET
     """What was left out, where the whole folder was looked at."""
+    look: str | UnsetType = UNSET
+    """The name under which is kept what a look at the whole folder saw."""
     since: str | UnsetType = UNSET
     """The message of the look before, at the same whole folder."""
+    lost: bool | UnsetType = UNSET
+    """What that look saw is not known any more: anything may have changed since, and nothing tells."""
     found: dict[str, FoundFile] | UnsetType = UNSET
     """What had changed since that look: by somebody, or as other records tell."""
     files: dict[str, OwnFile]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent import locate
-from clew.agents.sage_agent.metadata import counts_as_message
+from clew.agents.sage_agent.metadata import counts_as_message, disagreements
 from clew.agents.sage_agent.tables import choose
 from clew.io.compress import open_source
 from clew.io.records import read_records
@@ -111,7 +111,5 @@ def _check_metadata(source: SourceFile, counted: int) -> Iterator[Problem]:
     elif not metadata and not source.sides:
         yield problem("metadata-missing", file=place)
     else:
-        for key, truth in (("id", locate.session_id(source)), ("messageCount", counted)):
-            if metadata.get(key) != truth:
-                detail = f"{key} is {metadata.get(key)!r}, the log says {truth!r}"
-                yield problem("metadata-mismatch", detail, file=place)
+        for code, detail in disagreements(metadata, locate.session_id(source), counted):
+            yield problem(code, detail, file=place)

@@ -16,11 +16,12 @@ from pathlib import Path
 from clew.agents.backups import read_inside
 from clew.agents.base import SourceFile, Unit
 from clew.agents.evidence import ABSENT, Calm, Event, State, Steady, Touch, Unrest, Whole, absolute, as_bytes
+from clew.agents.sage_agent.beside import Crowds
 from clew.agents.sage_agent.locate import BACKUPS, session_id
 from clew.agents.sage_agent.overlapping import together
 from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, own_part
 from clew.agents.sage_agent.tables import BRANCH, ERASED
-from clew.agents.sage_agent.watched import Watching, runs_of, spared, touch_of
+from clew.agents.sage_agent.watched import Begin, Watching, runs_of, spared, touch_of
 from clew.agents.simple_tools import Work
 from clew.derive.native import metadata_of, native_rest
 from clew.errors import SourceUnreadable
@@ -29,7 +30,6 @@ from clew.model.json import JSON
 
 _PUT_BACK = ("undo", "redo")
 _MOVES = (*_PUT_BACK, "switch")
-_UNREADABLE = "something whose snapshot cannot be read"
 _ERASED = "a tool of a message that was erased"
 _NOWHERE = "-"
 
@@ -41,11 +41,11 @@ def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
         yield from reader.unread(None)
         for unit in units:
             if unit.is_message:
-                yield from reader.message(unit.value)
+                yield from reader.message(unit)
             elif unit.part == 0 and unit.value.get("kind") == "snapshot":
                 yield from reader.inline(unit.value)
             elif unit.value.get("type") == BRANCH:
-                yield from reader.moved(unit.value)
+                yield from reader.moved(unit)
             elif unit.value.get("type") == ERASED:
                 yield from reader.erased(unit.value)
         yield from reader.end()
@@ -55,7 +55,7 @@ class _Reader:
     def __init__(self, source: SourceFile, snapshots: Snapshots) -> None:
         self.index = 0
         self._work = Work(exact=True)
-        self._snapshots, self._watching = snapshots, Watching()
+        self._snapshots, self._watching = snapshots, Watching(Crowds(snapshots))
         self._folders = (source.path.parent / BACKUPS, source.path.parents[1].parent / BACKUPS / session_id(source))
         self._folder: str | None = None
         self._open: dict[str, Entry] = {}
@@ -70,8 +70,9 @@ class _Reader:
         self._until: dict[str, str | None] = {}
         """What is going on that no record tells of: its key, and the message whose turn it ends with."""
 
-    def message(self, message: dict[str, JSON]) -> Iterator[Event]:
+    def message(self, unit: Unit) -> Iterator[Event]:
         """A message: what was over when it was written, what its results tell, and what its calls begin."""
+        message = unit.value
         blocks = message["content"]
         results = [block for block in blocks if block["type"] == "tool_result"]
         if not results:
@@ -83,7 +84,7 @@ class _Reader:
         self._last, self._goal = message.get("uuid"), _NOWHERE
         self._folder = metadata_of(message).get("cwd") or self._folder
         yield from self._returned(results)
-        yield from self._watching.reached(self.index, message.get("timestamp"), not results)
+        yield from self._watching.reached(self.index, unit, not results)
         yield from self._called(message.get("uuid"), [block for block in blocks if block["type"] == "tool_use"])
 
     def _returned(self, results: list[dict[str, JSON]]) -> Iterator[Event]:
@@ -111,7 +112,7 @@ class _Reader:
             files = spared(self._snapshots, runs, unrest, named)
             events = [event._replace(spares=files) if isinstance(event, Unrest) else event for event in events]
             waiting = {str(block.get("tool_id")) for block in calls}
-            yield from self._watching.begin(self.index, together(records), waiting, unrest, files)
+            yield from self._watching.begin(Begin(self.index, uuid, waiting, unrest, files), together(records))
         yield from events
         yield from self.unread(uuid)
 
@@ -133,15 +134,17 @@ class _Reader:
         if isinstance(files, dict) and index is not None:
             yield from self._begin({path: entry for path, entry in files.items() if isinstance(entry, dict)}, index)
 
-    def moved(self, record: dict[str, JSON]) -> Iterator[Event]:
+    def moved(self, unit: Unit) -> Iterator[Event]:
         """The conversation went elsewhere, and files with it, as the snapshot of that record tells."""
+        record = unit.value
         rest = native_rest(record)
         action, uuid = rest.get("action"), rest.get("uuid")
         if action in _MOVES:
             self._goal = record.get("message_uuid")
         if action in _PUT_BACK and isinstance(uuid, str):
-            yield from self._watching.reached(self.index + 1, record.get("timestamp"), True)
+            yield from self._watching.reached(self.index + 1, unit, True)
             for taken in self._snapshots.taken(uuid):
+                yield from self._watching.looked([taken], self.index)
                 for path, told in taken.files.items():
                     yield touch_of(path, told._replace(action=action), self.index, self.index + 1)
             yield from self.unread(uuid)
@@ -155,9 +158,9 @@ class _Reader:
 
     def unread(self, uuid: str | None) -> Iterator[Event]:
         """Snapshots behind those of this message that cannot be read; they may tell of any file."""
-        for number, (last, following) in enumerate(self._snapshots.gaps):
-            if last == uuid:
-                yield from self._unsettled(f"unread {number}", _UNREADABLE, following or _NOWHERE)
+        for number, gap in enumerate(self._snapshots.gaps):
+            if gap.last == uuid:
+                yield from self._unsettled(f"unread {number}", gap.what, gap.following or _NOWHERE)
 
     def _unsettled(self, key: str, what: str, until: str | None) -> Iterator[Event]:
         self._until[key] = until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from clew.agents.sage_agent.tables import choose
 from clew.derive.facts import Facts
@@ -51,6 +51,19 @@ def rebuilt(known: Mapping[str, JSON], session: Mapping[str, JSON], facts: Facts
     if session["ended_at"] is not None:
         truth["updatedAt"] = session["ended_at"]
     return {**{name: item for name, item in found.items() if item is not None}, **known, **truth}
+
+
+def disagreements(known: Mapping[str, JSON], session: str, records: int) -> Iterator[tuple[str, str]]:
+    """Where the metadata are not as the log has them: the code of each, and what they say.
+
+    A count that is behind is no contradiction: so does every process leave it that ended without closing its session.
+    """
+    count = known.get("messageCount")
+    is_behind = type(count) is int and 0 <= count < records
+    for name, truth in (("id", session), ("messageCount", records)):
+        if known.get(name) != truth:
+            code = "metadata-behind" if name == "messageCount" and is_behind else "metadata-mismatch"
+            yield code, f"{name} is {known.get(name)!r}, the log says {truth!r}"
 
 
 def spelled(metadata: Mapping[str, JSON]) -> bytes:

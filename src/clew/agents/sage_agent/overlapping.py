@@ -49,7 +49,9 @@ def _told(path: str, group: Sequence[Taken], ended: Sequence[Taken]) -> Told:
     meanwhile = [one for one in group if path in one.found or (one.is_late and path in one.files)][1:]
     noted = [one.files[path] for one in group if one.is_late and path in one.files]
     named = noted or [one.files[path] for one in group if path in one.files]
-    before = named[0].before if noted or _agree([told.before for told in named]) else Moment(None, None, _AT_ONCE)
+    before = _found(path, group[0]) or (
+        named[0].before if noted or _agree([told.before for told in named]) else Moment(None, None, _AT_ONCE)
+    )
     last = next(one for one in reversed(ended) if _is_whole(one) or path in one.files)
     if path in last.files:
         after = last.files[path].after
@@ -61,6 +63,11 @@ def _told(path: str, group: Sequence[Taken], ended: Sequence[Taken]) -> Told:
         after = before
     modes = [told.modes for told in named if told.modes is not None]
     return Told(_action(before, after, named), before, after, (modes[0][0], modes[-1][1]) if modes else None)
+
+
+def _found(path: str, first: Taken) -> Moment | None:
+    """What the first of them found, where it looked at the file by its name."""
+    return first.files[path].before if first.is_open and path in first.files else None
 
 
 def _is_plain(group: Sequence[Taken]) -> bool:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from clew.agents.evidence import OTHER, Calm, Touch, Unrest
+from clew.agents.base import Unit
+from clew.agents.evidence import OTHER, Amid, Calm, Event, Touch, Unrest
+from clew.agents.sage_agent.beside import Crowds
 from clew.agents.sage_agent.snapshots import Moment, Snapshots, Taken, Told
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -61,8 +63,10 @@ def _taken_late(runs: Mapping[int, Run], taken: Taken) -> int | None:
 
 
 def _fits(before: Taken, behind: Taken) -> bool:
-    if before.root != behind.root or before.ignored != behind.ignored:
+    if before.root != behind.root or (before.ignored is None) != (behind.ignored is None):
         return False
+    if before.ignored != behind.ignored and not behind.is_late:
+        return False  # by the time of a late look a person may have set something else
     return not before.files or before.files.keys() == behind.files.keys()
 
 
@@ -88,14 +92,18 @@ def spared(snapshots: Snapshots, runs: Sequence[Run], unrest: int, calls: Mappin
 class _Pending:
     """A message whose tools were watched, until they are over."""
 
-    def __init__(self, index: int, runs: list[Run], waiting: set[str], unrest: int) -> None:
-        self.index, self._runs, self.waiting, self._unrest = index, runs, waiting, unrest
+    def __init__(self, begun: Begin, runs: list[Run], contested: frozenset[str]) -> None:
+        self.index, self.uuid, self.waiting, self._unrest = begun.call, begun.uuid, begun.waiting, begun.unrest
+        self._runs, self._contested, self._spares = runs, contested, begun.spares
         self._paths = {path for run in runs for path in run.taken.files}
         self._touches: list[Touch] = []
         self._is_left = False
         """The conversation went on, whatever became of its calls."""
-        times = [parse_time(run.taken.time) for run in runs if run.is_sure]
+        sure = [run.taken for run in runs if run.is_sure]
+        times = (parse_time(taken.time) for taken in sure)
         self._last = max((time for time in times if time is not None), default=None)
+        logs = [taken.log for taken in sure if taken.log is not None]
+        self._log = max(logs) if logs and len(logs) == len(sure) else None
 
     def take(self, touch: Touch) -> bool:
         """Keep what a call says that it did to a file, if it was watched."""
@@ -104,19 +112,38 @@ class _Pending:
         self._touches.append(touch)
         return True
 
-    def is_over(self, time: datetime | None, goes_on: bool) -> bool:
-        """True where all had happened when a message was written. `goes_on`: it is a prompt or a reply."""
-        self._is_left = self._is_left or goes_on
+    def is_over(self, when: When) -> bool:
+        """True where all had happened when a message was written."""
+        self._is_left = self._is_left or when.goes_on
         if self.waiting and not self._is_left:
             return False
-        if self._last is None or time is None:
+        if self._log is not None:
+            return when.start >= self._log
+        if self._last is None or when.time is None:
             return not self.waiting or self._last is None
-        return time >= self._last
+        return when.time >= self._last
+
+    def amid(self, index: int, when: When) -> Iterator[Amid]:
+        """A message that was written before it was over."""
+        if self._log is not None:
+            is_at_work = when.start < self._log
+        else:
+            is_at_work = self._last is not None and when.time is not None and when.time < self._last
+        if is_at_work:
+            yield Amid(index, self.index, self._spares | self._paths)
 
     def events(self, done: int) -> Iterator[Touch | Calm]:
         """What was done to files, in order, and that it is over."""
-        yield from self._done(done)
+        yield from (touch for touch in self._done(done) if touch.path not in self._contested)
         yield Calm(_key(self.index), done)
+
+    def unsure(self) -> Iterator[Unsure]:
+        """What tools changed that were cut off, and perhaps somebody behind them."""
+        for run in self._runs:
+            if not run.is_sure:
+                # Where nobody looked again at a whole folder, it may be any file.
+                files = frozenset(run.taken.files) if run.is_over or not run.is_whole else None
+                yield Unsure(self.index, run.taken.root, files)
 
     def _done(self, done: int) -> Iterator[Touch]:
         counts = Counter(path for run in self._runs for path in run.taken.files)
@@ -143,6 +170,8 @@ class _Pending:
         """What the last look of a tool at a whole folder saw: before it, if it was cut off."""
         moment = run.taken.left[path]
         if run.is_over:
+            # What is no file, or cannot be read, is not nothing: whatever is found there later came in between.
+            moment = moment if moment.state is not None or moment.digest else moment._replace(digest=OTHER)
             return self._touch(path, Told("snapshot", moment, moment), done)
         return self._touch(path, Told("change", moment, Moment(None, None, _CUT_OFF)), done)
 
@@ -210,6 +239,46 @@ def touch_of(path: str, told: Told, call: int, done: int) -> Touch:
     )
 
 
+class Begin(NamedTuple):
+    """A message whose tools were watched."""
+
+    call: int
+    uuid: str
+    waiting: set[str]
+    """Its calls."""
+    unrest: int
+    """How many of them can change any file."""
+    spares: frozenset[str]
+
+
+class When(NamedTuple):
+    """The moment at which a message was written."""
+
+    time: datetime | None
+    start: int
+    """Where it begins in the log."""
+    goes_on: bool
+    """It is a prompt or a reply."""
+
+
+class Unsure(NamedTuple):
+    """Files that a tool was to change that was cut off, until they are looked at again."""
+
+    call: int
+    root: str
+    files: frozenset[str] | None
+    """None: any."""
+    looked_at: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        return f"cut off at {self.call} in {self.root}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.files is not None and self.files <= self.looked_at
+
+
 def _key(index: int) -> str:
     return f"watched at {index}"
 
@@ -217,18 +286,37 @@ def _key(index: int) -> str:
 class Watching:
     """The messages whose tools were watched, as a session is gone through."""
 
-    def __init__(self) -> None:
+    def __init__(self, crowds: Crowds) -> None:
         self._pending: list[_Pending] = []
+        self._crowds = crowds
+        self._unsure: list[Unsure] = []
 
-    def begin(
-        self, index: int, runs: list[Run], waiting: set[str], unrest: int, spares: frozenset[str]
-    ) -> Iterator[Unrest]:
+    def begin(self, begun: Begin, runs: list[Run]) -> Iterator[Unrest | Calm]:
         """A message with runs. Where no call tells of it, something ran that a whole folder was watched for."""
-        self._pending.append(_Pending(index, runs, waiting, unrest))
+        index = begun.call
+        yield from self.looked([run.opened or run.taken for run in runs], index)
+        self._pending.append(_Pending(begun, runs, self._crowds.contested(begun.uuid)))
         if any(run.is_whole and not run.is_over for run in runs):
             yield Unrest(_key(index), index, "a tool that was cut off", is_cut_off=True)
-        elif not unrest and any(run.is_whole for run in runs):
-            yield Unrest(_key(index), index, "a tool that was watched", spares)
+        elif not begun.unrest and any(run.is_whole for run in runs):
+            yield Unrest(_key(index), index, "a tool that was watched", begun.spares)
+
+    def looked(self, records: Sequence[Taken], index: int) -> Iterator[Unrest | Calm]:
+        """Files were looked at: whatever happened to them behind a tool that was cut off, it is over."""
+        named = frozenset(path for record in records for path in record.files)
+        roots = {record.root for record in records if record.ignored is not None}
+        waiting, self._unsure = self._unsure, []
+        for one in waiting:
+            left = one._replace(looked_at=one.looked_at | named)
+            yield Calm(one.key, index)
+            if one.root not in roots and not left.is_over:
+                yield from self._doubt(left, index)
+
+    def _doubt(self, unsure: Unsure, since: int) -> Iterator[Unrest]:
+        """Nothing tells the tool from who came behind it."""
+        self._unsure.append(unsure)
+        what = "a tool that was cut off, or somebody behind it,"
+        yield Unrest(unsure.key, since, what, unsure.looked_at, only=unsure.files)
 
     def take(self, touch: Touch) -> bool:
         """Keep what a call says that it did, if it was watched; False where it was not."""
@@ -239,17 +327,25 @@ class Watching:
         for one in self._pending:
             one.waiting.discard(call)
 
-    def reached(self, index: int, time: JSON, goes_on: bool) -> Iterator[Touch | Calm]:
+    def reached(self, index: int, unit: Unit, goes_on: bool) -> Iterator[Event]:
         """A message: what was over when it was written."""
         if not self._pending:
             return
-        at = parse_time(time)
-        for one in [one for one in self._pending if one.index < index and one.is_over(at, goes_on)]:
+        when = When(parse_time(unit.value.get("timestamp")), unit.start, goes_on)
+        for one in [one for one in self._pending if one.index < index and one.is_over(when)]:
             self._pending.remove(one)
-            yield from one.events(index)
+            yield from self._over(one, index)
+        for one in self._pending:
+            yield from one.amid(index, when) if one.index < index else ()
 
-    def finish(self, index: int) -> Iterator[Touch | Calm]:
+    def finish(self, index: int) -> Iterator[Touch | Unrest | Calm]:
         """The end of the session: what no message saw the end of."""
         for one in self._pending:
-            yield from one.events(index + 1)
+            yield from self._over(one, index + 1)
         self._pending.clear()
+
+    def _over(self, one: _Pending, done: int) -> Iterator[Touch | Unrest | Calm]:
+        yield from one.events(done)
+        yield from self._crowds.done(one.uuid, one.index, done)
+        for unsure in one.unsure():
+            yield from self._doubt(unsure, done)
