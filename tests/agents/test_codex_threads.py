@@ -105,6 +105,14 @@ def test_a_rollback_at_the_end_moves_where_the_conversation_stands(tmp_path: Pat
     assert found.active == ["ask 1", "answer 1"]
 
 
+@pytest.mark.parametrize("turns", [1, 2, 9])
+def test_where_everything_was_rolled_back_the_conversation_stands_nowhere(tmp_path: Path, turns: int) -> None:
+    found = rollout(tmp_path, meta(), *turn(1), event("thread_rolled_back", num_turns=turns))
+    assert found.active == []
+    again = rollout(tmp_path, meta(), *turn(1), event("thread_rolled_back", num_turns=turns), *turn(2))
+    assert again.active == ["ask 2", "answer 2"]
+
+
 @pytest.mark.parametrize("turns", [0, -3, None, "2", 1.5])
 def test_a_rollback_of_nothing_changes_nothing(tmp_path: Path, turns: Any) -> None:
     found = rollout(tmp_path, meta(), *turn(1), event("thread_rolled_back", num_turns=turns), *turn(2))

@@ -212,6 +212,15 @@ RESULTS: dict[str, tuple[JSON, JSON]] = {
     "one part": (response("c1", "yes"), "yes"),
     "error": ([response("c1", "no bell", key="error")], "no bell"),
     "odd response": ([{"functionResponse": {"id": "c1", "name": "read_file", "response": {"a": 1}}}], '{"a":1}'),
+    "output and more": ([{"functionResponse": {"id": "c1", "response": {"output": "a", "b": 1}}}], 'a\n{"b":1}'),
+    "output and error": ([{"functionResponse": {"id": "c1", "response": {"output": "a", "error": "b"}}}], "a\nb"),
+    "another name": (
+        [response("c1", "see", "glob"), {"inlineData": {"mimeType": "image/png", "data": "aGk="}}, {"text": "aside"}],
+        [
+            {"type": "text", "text": "see\naside"},
+            {"type": "image", "media_type": "image/png", "image": "aGk=", "encoding": "base64"},
+        ],
+    ),
     "null": (None, None),
     "empty": ([], "[]"),
     "words": ([{"text": "said"}], "said"),

@@ -239,6 +239,29 @@ def test_the_log_of_prompts_speaks_for_chats_that_are_gone(home: Path) -> None:
     assert verify(AGENT, AGENT.locate(path)).different == []
 
 
+def test_entries_of_the_log_are_spoken_by_whom_they_name(home: Path) -> None:
+    path = store(home) / "tmp" / "bell" / "logs.json"
+    path.parent.mkdir(parents=True)
+    entries = [{**logged("gone", text), "type": kind} for kind, text in (("user", "a"), ("gemini", "b"), ("odd", "c"))]
+    path.write_text(json.dumps(entries))
+    assert [message.role for message in opened(path).messages] == ["user", "assistant", "system"]
+    assert opened(path).facts.prompts == 1
+    assert verify(AGENT, AGENT.locate(path)).different == []
+
+
+def test_prompts_of_several_sessions_in_the_log_are_several_conversations(home: Path) -> None:
+    path = store(home) / "tmp" / "bell" / "logs.json"
+    path.parent.mkdir(parents=True)
+    said = [("one", "a"), ("two", "b"), ("one", "c"), ("two", "d"), ("three", "e"), ("two", "f")]
+    path.write_text(json.dumps([logged(session, text) for session, text in said]))
+    messages = [unit.value for unit in opened(path).units() if unit.is_message]
+    names = {message["uuid"]: message["content"][0]["text"] for message in messages}
+    before = [names.get(message.get("parent_uuid")) for message in messages]
+    assert before == [None, None, "a", "b", None, "d"]
+    assert [names[uuid] for uuid in opened(path).facts.tree.graph().active_path] == ["b", "d", "f"]
+    assert verify(AGENT, AGENT.locate(path)).different == []
+
+
 def test_the_registry_gets_a_new_project() -> None:
     slug, text = registered(None, ROOT)
     assert (slug, json.loads(text)) == ("bell", {"projects": {ROOT: "bell"}})

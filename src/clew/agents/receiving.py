@@ -29,6 +29,26 @@ class Header(NamedTuple):
     extensions: dict[str, JSON]
 
 
+class Aside(NamedTuple):
+    """What a record says that messages may not: words that go over, or what is lost, and why."""
+
+    what: str
+    why: str = ""
+    text: str = ""
+    """Goes over as words where there are some."""
+    role: str = "user"
+    call: str | None = None
+    """The call by which the conversation tells it as well, if it has it."""
+    marks: tuple[str, ...] = ()
+    """Words by which it is known that the message before or behind says the same."""
+    begins: bool = False
+    """True for what belongs to the message behind it."""
+    after: int = 0
+    """Index of the message it stands behind."""
+    waits: bool = False
+    """True for a prompt that any later message may hold."""
+
+
 class Capacity(msgspec.Struct, frozen=True):
     """What the sessions of an agent can hold of a conversation beside texts, calls and results."""
 
@@ -36,6 +56,13 @@ class Capacity(msgspec.Struct, frozen=True):
     documents: bool = False
     pictured_results: bool = False
     """Tool results may hold pictures."""
+    pictured_replies: bool = False
+    """What the model says may hold pictures and documents."""
+    image_types: tuple[str, ...] = ("",)
+    """How the types of pictures begin that the provider of its model takes."""
+    document_types: tuple[str, ...] = ("",)
+    typed_links: bool = False
+    """What is attached by its address has a type as well."""
     thinking: bool = False
     """Another agent's thoughts can be kept; an agent's own always can."""
     failures: bool = False
@@ -73,6 +100,14 @@ def _nothing_beyond(_session: Mapping[str, JSON]) -> Sequence[str]:
     return ()
 
 
+def _nothing_aside(_record: Mapping[str, JSON]) -> Aside | None:
+    return None
+
+
+def _no_text(_value: Mapping[str, JSON]) -> str | None:
+    return None
+
+
 def _unnamed(_workspace: str, _read: Read) -> str:
     return ""
 
@@ -97,6 +132,22 @@ class Receiver(msgspec.Struct, frozen=True):
     """
     injected: tuple[str, ...] = ()
     """How texts begin in which the agent tells its model of the surroundings; the next one tells of its own."""
+    spoken: tuple[str, ...] = ()
+    """How notes of the agent begin that are words of the person all the same."""
+    aside: Callable[[Mapping[str, JSON]], Aside | None] = _nothing_aside
+    """What a record of the agent says that is part of the conversation."""
+    strange: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    """The kind of a note that nobody knows; it may be no note at all."""
+    namespace: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    """What the names of the tools begin with that a message calls, if it is told apart from them."""
+    address: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    """The address of an attachment, if its block tells it in a way of its own."""
+    heading: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    """What stands above a thought."""
+    unsaid: Mapping[str, str] = {}
+    """Keys beside a text that no other agent has, and what they hold, in words."""
+    unanswered: str = ""
+    """What stands in the place of a result that never came."""
     child_id: Callable[[str], str] = _as_it_is
     """The id of a sub-agent's session, made from one that no other session has."""
     keeps_children: bool = False

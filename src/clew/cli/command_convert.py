@@ -8,13 +8,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from clew.agents import registry
-from clew.agents.base import Receives
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, redacting, redaction
 from clew.cli.sourcing import Folder
-from clew.convert.choosing import prepare
+from clew.convert.choosing import prepare, prepare_original
 from clew.convert.writing import Converted, counted
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
@@ -37,6 +35,7 @@ _SHOWN = 20
     help="Home folder to write the session below.",
 )
 @click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
+@click.option("--original", is_flag=True, help="Bring back what the session was made of, whatever came after it.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
 @redacting
@@ -49,26 +48,31 @@ def command(
     target: str,
     home: Path,
     branch: str | None,
+    original: bool,
     allow_loss: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
     """Write a session so that another agent lists it and goes on with it, under an id of its own.
 
-    The original travels along: converting back gives its bytes again. With --redact it does not, as it is the secrets
-    too; what the target's files hold is masked. The session is looked for in your own home,
-    or in the one named before the command: clew --home FROM convert REF --to AGENT --home TO.
+    The original travels along: converting back gives its bytes again as long as nothing was said since, and --original
+    at any time. With --redact it stays behind, as it is the secrets too; what the target's files hold is masked. The
+    session is looked for in your own home, or in the one named before the command: clew --home FROM convert REF
+    --to AGENT --home TO.
     """
     shelf, session = find(library(context, ()), reference, home)
     masking = redaction(context, DATA)
     children, session = shelf.subagents(session), masking.session(session)
-    prepared = prepare(session.agent, session.source, target, branch, children, with_original=not masking.is_on)
-    outcome = prepared.describe(home)
+    if original:
+        _check_alone(branch, masking.is_on)
+        prepared = prepare_original(session.source, target)
+    else:
+        prepared = prepare(session.agent, session.source, target, branch, children, with_original=not masking.is_on)
+    refused = bool(prepared.losses) and not allow_loss and not dry_run
     if dry_run:
-        _check_free(outcome, target)
-    refused = bool(outcome.losses) and not allow_loss and not dry_run
-    if not dry_run and not refused:
-        outcome = prepared.write(home, allow_loss=allow_loss)
+        outcome = prepared.rehearse(home)
+    else:
+        outcome = prepared.describe(home) if refused else prepared.write(home, allow_loss=allow_loss)
     if wants_json(context, as_json):
         print_json(msgspec.to_builtins(outcome if not refused else msgspec.structs.replace(outcome, files=[])))
     else:
@@ -89,13 +93,9 @@ def find(shelf: Library, reference: str, home: Path) -> tuple[Library, StoredSes
         return own, own.get(reference)
 
 
-def _check_free(outcome: Converted, target: str) -> None:
-    """What is in the way of writing is in the way of saying that it would be written."""
-    agent = registry.get(target)
-    renewed = agent.receiver().renewed if isinstance(agent, Receives) else {}
-    for path in map(Path, outcome.files):
-        if path.exists() and path.name not in renewed:
-            raise WouldLose(f"{path} exists already")
+def _check_alone(branch: str | None, is_masked: bool) -> None:
+    if branch is not None or is_masked:
+        raise UsageError("--original brings it back byte for byte: whole, and with every word in it")
 
 
 def _report(outcome: Converted, refused: bool) -> None:
@@ -110,4 +110,5 @@ def _report(outcome: Converted, refused: bool) -> None:
         return
     for file in outcome.files:
         click.echo(file)
-    say(f"go on with: {shlex.join(outcome.resume)}")
+    if outcome.resume:
+        say(f"go on with: {shlex.join(outcome.resume)}")

@@ -103,6 +103,8 @@ def _is_at_home(session: StoredSession, host: Host, finds: Callable[[Path, str],
 
 def _converted(agent: Agent, prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
     described = prepared.describe(home)
+    if not described.resume:
+        raise UsageError(f"{described.session_id!r} is no id to give to a program; `clew convert` brings it back")
     if described.losses and not allow_loss:
         for loss in described.losses[:_SHOWN]:
             say(f"  {loss.what}: {loss.why}")

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from clew.agents import registry
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, SourceFile, skim
 from clew.agents.folding import derived_id
 from clew.convert import origin
 from clew.convert.conversation import Loss
-from clew.convert.writing import Conversion, Converted, Find, Return
+from clew.convert.returning import Return
+from clew.convert.since import is_unchanged
+from clew.convert.trial import Member, Misplaced, laid_out
+from clew.convert.writing import Conversion, Converted, Find, NothingSaid
+from clew.errors import SourceUnreadable, UsageError
+
+_ORIGINAL = "the original that travels along"
+_NAMED = 5
+"""So many kinds of things are named, of all that an original holds beyond what goes over."""
 
 
 class Prepared(Protocol):
     """A conversion that is ready to be written."""
 
+    losses: list[Loss]
+
     def describe(self, home: Path) -> Converted:
-        """What `write` would do."""
+        """The session as `write` would write it, with the files that are known without writing."""
+        ...
+
+    def rehearse(self, home: Path) -> Converted:
+        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
         ...
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
@@ -41,13 +57,11 @@ def prepare(
     """
     receiver = registry.get(target)
     lost: list[Loss] = []
-    kept = None
-    try:
-        kept = origin.find(source) if branch is None and with_original else None
-    except origin.DamagedOriginal as error:
-        lost.append(Loss(None, "the original that travels along", f"it is damaged: {error.why}"))
-    if kept is not None and kept.is_current and kept.origin.agent == receiver.id and agent.id != receiver.id:
-        return Return(kept, receiver)
+    if with_original:
+        back = _of_the_original(agent, source, receiver, is_whole=branch is None)
+        if isinstance(back, Return):
+            return back
+        lost = back
     # The same session gives the same id as long as it does not grow.
     identity = derived_id(agent.id, agent.session_id(source), source.path.stat().st_size, target, branch)
     if not with_original:
@@ -55,3 +69,63 @@ def prepare(
     return Conversion(
         agent, source, receiver, new_id=identity, branch=branch, find=find, with_original=with_original, lost=lost
     )
+
+
+def prepare_original(source: SourceFile, target: str) -> Prepared:
+    """The way back to the original that a session carries, whatever came after it."""
+    agent = registry.get(source.agent)
+    kept = origin.find(source)
+    if kept is None:
+        raise UsageError(f"{source.path} carries no original: it was not made by `clew convert`")
+    if kept.origin.agent != target:
+        raise UsageError(f"the original of this session is one of {kept.origin.agent!r}: say --to {kept.origin.agent}")
+    with laid_out(kept) as members:
+        return Return(kept, registry.get(target), members, _workspace(agent, source))
+
+
+def _of_the_original(agent: Agent, source: SourceFile, target: Agent, *, is_whole: bool) -> Return | list[Loss]:
+    """The way back to the original that a session carries, or what stays behind with it."""
+    comes_back = False
+    try:
+        kept = origin.find(source)
+        if kept is None or not registry.is_known(kept.origin.agent):
+            return []
+        is_wanted = is_whole and kept.origin.agent == target.id != agent.id
+        comes_back = is_wanted and is_unchanged(source, kept.origin)
+        with laid_out(kept) as members:
+            if comes_back:
+                return Return(kept, target, members, _workspace(agent, source))
+            return [] if agent.id == target.id else list(_beyond(kept, members, agent))
+    except Misplaced as error:
+        if comes_back:
+            raise
+        return [Loss(None, _ORIGINAL, error.why)]
+    except origin.UnusableOriginal as error:
+        return [Loss(None, _ORIGINAL, error.why)]
+
+
+def _workspace(agent: Agent, source: SourceFile) -> str:
+    return str(agent.session(source, skim(agent, source, tree=False, counts=False))["workspace"])
+
+
+def _beyond(kept: origin.Kept, members: Sequence[Member], agent: Agent) -> Iterator[Loss]:
+    """What the original holds and the session that was made of it never did."""
+    sources = {member.session["id"]: member.source for member in members}
+    first = members[0]
+    if first.origin.agent == agent.id:
+        return
+    try:
+        losses = Conversion(
+            registry.get(first.origin.agent), first.source, agent, new_id=kept.origin.converted, find=sources.get
+        ).losses
+    except (NothingSaid, SourceUnreadable):
+        return
+    if losses:
+        what = f"what the original held beyond this: {_spelled(losses)}"
+        yield Loss(None, what, f"the original is inside {kept.path}; `clew convert --original` brings it back")
+
+
+def _spelled(losses: Sequence[Loss]) -> str:
+    counts = Counter(loss.what for loss in losses)
+    named = [what if count == 1 else f"{what} ({count} times)" for what, count in counts.most_common(_NAMED)]
+    return ", ".join([*named, *(["more"] if len(counts) > _NAMED else [])])

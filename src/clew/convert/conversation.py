@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
-
-import msgspec
 
 from clew.agents.base import Unit
 from clew.agents.folding import derived_id
 from clew.agents.jsonl import RecentCalls
-from clew.agents.receiving import Capacity, Receiver
+from clew.agents.receiving import Aside, Capacity, Receiver
 from clew.agents.tools import Translator
+from clew.convert.asides import Asides
+from clew.convert.attached import fitted
+from clew.convert.losing import Loss as Loss
+from clew.convert.losing import Losses
 from clew.convert.path import Chosen
 from clew.convert.todos import Todos
 from clew.io.codec import dumps
@@ -21,15 +22,12 @@ from clew.model.json import JSON
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _METADATA = ("cwd", "git_branch", "model", "is_meta")
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Something the target cannot hold."""
-
-    message: int | None
-    """Index of the message in the session; None: it concerns the whole."""
-    what: str
-    why: str
+_ATTACHED = {"image": "a picture", "document": "an attached document"}
+_REPLACED = {
+    "lone-surrogate": ("half of a character", "no text can hold it, so a replacement character stands there"),
+    "invalid-utf8": ("bytes that are no text", "replacement characters stand there"),
+}
+"""What of a line is read as something else, by the code of the finding."""
 
 
 class Conversation:
@@ -46,104 +44,201 @@ class Conversation:
         title: str,
     ) -> None:
         self._path, self._capacity, self._translator, self._title = path, capacity, translator, title
+        self._own = own
         self._injected = own.injected if own else ()
         # Where an agent reads from its results whether a call failed, they tell it wherever they go.
         self._keeps_failures = capacity.failures or (own is not None and not own.capacity.failures)
         self._new_id = new_id
         self._calls = RecentCalls()
+        self._asides = Asides()
         self._todos = Todos(capacity, translator, title)
         self._failures = 0
         self._last: str | None = None
-        self.losses: list[Loss] = []
+        self._losses = Losses()
         self.messages = 0
         self.said = 0
         """How many messages hold more than thoughts."""
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What the target cannot hold."""
+        return self._losses.listed()
 
     def of(self, units: Iterable[Unit]) -> Iterator[tuple[bool, dict[str, JSON]]]:
         """The messages that go over, numbered anew."""
         for unit in units:
             value = unit.value
-            if not unit.is_message or not self._path.holds(value["index"]):
+            if not unit.is_message:
+                self._see_record(value)
                 continue
+            holds = self._path.holds(value["index"])
+            for aside in self._asides.meet(value, holds):
+                yield from self._told(aside)
+            if not holds:
+                continue
+            self._see_damage(unit)
             self._todos.see(value)
-            message = self._message(value) if not self._is_note(value) else None
-            if message is not None:
-                yield True, message
+            yield from self._messages(value)
+        for aside in self._asides.rest():
+            yield from self._told(aside)
         if self._failures and not self._keeps_failures:
             what = "a call" if self._failures == 1 else f"{self._failures} calls"
             self._lose(None, f"that {what} failed", f"{self._title} keeps results without a mark for it")
         if lost := self._todos.lost():
             self._lose(self._todos.changed, *lost)
 
+    # What stands beside the messages
+
+    def _see_record(self, record: dict[str, JSON]) -> None:
+        aside = self._own.aside(record) if self._own is not None else None
+        if aside is not None:
+            after = record["after"]
+            self._asides.add(aside._replace(after=after), not after or self._path.holds(after))
+
+    def _see_damage(self, unit: Unit) -> None:
+        """A line may be read with something else in the place of what is no text."""
+        for code in unit.findings:
+            if code in _REPLACED:
+                self._lose(unit.value["index"], *_REPLACED[code])
+
+    def _told(self, aside: Aside) -> Iterator[tuple[bool, dict[str, JSON]]]:
+        """Words that no message says; where they cannot go over, they are named."""
+        if aside.call is not None and safe_id(aside.call) in self._calls:
+            return
+        if not aside.text:
+            self._lose(aside.after or None, aside.what, aside.why)
+            return
+        self.said += 1
+        yield True, self._numbered({"role": aside.role}, [{"type": "text", "text": aside.text}])
+
     def _is_note(self, value: dict[str, JSON]) -> bool:
         """True for what the agent itself noted or told its model: the target has notes of its own."""
+        text = next((block["text"] for block in value["content"] if block["type"] == "text"), "")
         if value["role"] == "system":
-            return True
+            return not (self._own and self._own.spoken and text.startswith(self._own.spoken))
         if not self._injected or not (value.get("metadata") or {}).get("is_meta"):
             return False
-        text = next((block["text"] for block in value["content"] if block["type"] == "text"), "")
-        return text.lstrip().startswith(self._injected)
+        return bool(text.lstrip().startswith(self._injected))
 
-    def _message(self, value: dict[str, JSON]) -> dict[str, JSON] | None:
-        content = list(chain.from_iterable(self._block(block, value["index"]) for block in value["content"]))
-        metadata = value.get("metadata") or {}
-        if not content:
-            return None
+    def _leave(self, note: dict[str, JSON]) -> None:
+        """A note stays behind; what may be more than a note is named."""
+        strange = self._own.strange(note) if self._own is not None and note["role"] == "system" else None
+        if strange is not None:
+            self._lose(note["index"], f"a message of the kind {strange!r}", "nobody knows who speaks in it")
+        for block in note["content"]:
+            if block["type"] in ("image", "document"):
+                self._lose(note["index"], f"{_ATTACHED[block['type']]} in a note of the agent", "notes stay behind")
+
+    # Messages
+
+    def _messages(self, value: dict[str, JSON]) -> Iterator[tuple[bool, dict[str, JSON]]]:
+        if self._is_note(value):
+            self._leave(value)
+            return
+        content, drawn = self._content(value)
+        if content:
+            message = self._numbered(value, content)
+            self.said += any(block["type"] != "thinking" for block in content)
+            self._asides.went(message)
+            yield True, message
+        if drawn:
+            yield True, self._numbered({**value, "role": "user", "metadata": {}}, drawn)
+
+    def _content(self, value: dict[str, JSON]) -> tuple[list[dict[str, JSON]], list[dict[str, JSON]]]:
+        """The blocks that go over, and the results of calls that are told with the calls themselves."""
+        content: list[dict[str, JSON]] = []
+        drawn: list[dict[str, JSON]] = []
+        for number, block in enumerate(value["content"]):
+            before = value["content"][number - 1] if number else None
+            if block["type"] == "image" and before and before["type"] == "tool_use" and before["tool_id"] is None:
+                drawn += self._drawn(block, value, call_id(value, number - 1))
+            else:
+                content += self._block(block, value, number)
+        return content, drawn
+
+    def _numbered(self, value: dict[str, JSON], content: list[dict[str, JSON]]) -> dict[str, JSON]:
         self.messages += 1
-        self.said += any(block["type"] != "thinking" for block in content)
         uuid = derived_id(self._new_id, self.messages)
-        message = {"index": self.messages, "uuid": uuid, "parent_uuid": self._last, "role": value["role"]}
+        role = value["role"] if value["role"] != "system" else "user"
+        message = {"index": self.messages, "uuid": uuid, "parent_uuid": self._last, "role": role}
         self._last = uuid
         if value.get("timestamp") is not None:
             message["timestamp"] = value["timestamp"]
+        metadata = value.get("metadata") or {}
         kept = {name: metadata[name] for name in _METADATA if metadata.get(name)}
-        kept |= self._todos.carried(value["role"])
+        kept |= self._todos.carried(role)
         return {**message, "content": content, **({"metadata": kept} if kept else {})}
 
-    def _block(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
+    def _block(self, block: dict[str, JSON], value: dict[str, JSON], number: int) -> list[dict[str, JSON]]:
+        index = value["index"]
         match block["type"]:
             case "text":
+                self._see_unsaid(block, index)
                 return [{"type": "text", "text": block["text"]}] if block["text"] else []
             case "thinking":
                 return self._thinking(block, index)
             case "tool_use":
-                return [self._call(block)]
+                return [self._call(block, value, number)]
             case "tool_result":
                 return self._result(block, index)
-            case "image":
-                return self._attachment(block, index, self._capacity.images, "a picture")
-            case "document":
-                return self._attachment(block, index, self._capacity.documents, "an attached document")
+            case "image" | "document":
+                return self._attached(block, value)
         kind = block.get("value")
-        name = kind.get("type") if isinstance(kind, dict) else None
+        name = kind.get("type") or next(iter(kind), None) if isinstance(kind, dict) else None
         self._lose(index, f"a block of the kind {name!r}", _why_kept_back(name))
         return []
 
+    def _see_unsaid(self, block: dict[str, JSON], index: int) -> None:
+        """Name what stands beside a text and has no place elsewhere."""
+        for name, what in self._own.unsaid.items() if self._own is not None and "extensions" in block else ():
+            if any((own.get("rest") or {}).get(name) for own in block["extensions"].values()):
+                self._lose(index, what, f"{self._title} has no place for it")
+
     def _thinking(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
-        if not block["thinking"]:
+        heading = self._own.heading(block) if self._own is not None else None
+        thought = "\n".join(text for text in (heading, block["thinking"]) if text)
+        if not thought:
             return []
         if self._capacity.thinking:
-            return [{"type": "thinking", "thinking": block["thinking"]}]
+            return [{"type": "thinking", "thinking": thought}]
         self._lose(index, "thinking", f"{self._title} cannot hold what another model thought")
         return []
 
-    def _call(self, block: dict[str, JSON]) -> dict[str, JSON]:
+    def _call(self, block: dict[str, JSON], value: dict[str, JSON], number: int) -> dict[str, JSON]:
         name = block["tool_name"]
-        identity = safe_id(block["tool_id"])
-        self._calls[identity] = self._translator.name(name) or "unknown"
+        identity = call_id(value, number)
+        space = self._own.namespace(value) if self._own is not None else None
+        self._calls[identity] = (_spaced(space, name) if space else self._translator.name(name)) or "unknown"
         arguments = self._translator.arguments(name, block["input"])
+        if not isinstance(arguments, dict):
+            # The models take arguments by their names alone.
+            arguments = {} if arguments is None else {"input": arguments}
         return {"type": "tool_use", "tool_id": identity, "tool_name": self._calls[identity], "input": arguments}
 
+    def _drawn(self, block: dict[str, JSON], value: dict[str, JSON], call: str) -> list[dict[str, JSON]]:
+        """The picture that a call gave, which its agent keeps with the call."""
+        what = "a picture in a tool's result"
+        kept = self._attachment(block, value["index"], self._capacity.pictured_results, what)
+        return (
+            [{"type": "tool_result", "tool_id": call, "tool_name": self._calls[call], "output": kept}] if kept else []
+        )
+
     def _result(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
-        identity = safe_id(block["tool_id"])
-        if identity not in self._calls:
+        if block["tool_id"] is None or (identity := safe_id(block["tool_id"])) not in self._calls:
             return self._stray(block, index)
+        if self._is_unanswered(block):
+            return []
         output = self._output(block.get("output"), index, self._capacity.pictured_results)
         result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
         if block.get("is_error"):
             result["is_error"] = True
             self._failures += 1
         return [result]
+
+    def _is_unanswered(self, result: dict[str, JSON]) -> bool:
+        """True for a result that only says that there is none."""
+        words = self._own.unanswered if self._own is not None else ""
+        return bool(words) and bool(result.get("is_error")) and result.get("output") == words
 
     def _stray(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
         """A result without its call is refused by the models; what it says is still part of the conversation."""
@@ -176,15 +271,27 @@ class Conversation:
                 kept.append({"type": "text", "text": dumps(block.get("value", block) if kind else block).decode()})
         return kept if any(block["type"] != "text" for block in kept) else text_of(kept)
 
+    def _attached(self, block: dict[str, JSON], value: dict[str, JSON]) -> list[dict[str, JSON]]:
+        """What a message holds beside words."""
+        what, kind = _ATTACHED[block["type"]], block["type"]
+        if value["role"] == "assistant" and not self._capacity.pictured_replies:
+            self._lose(value["index"], f"{what} in a reply", f"{self._title} has none where the model speaks")
+            return []
+        held = self._capacity.images if kind == "image" else self._capacity.documents
+        kept = self._attachment(block, value["index"], held, what)
+        if kept and block.get("title"):
+            self._lose(value["index"], "the title of a document", f"{self._title} has no place for it")
+        return kept
+
     def _attachment(self, block: dict[str, JSON], index: int, held: bool, what: str) -> list[dict[str, JSON]]:
-        if held and block.get(block["type"]):
-            return [{name: item for name, item in block.items() if name != "extensions"}]
-        why = f"{self._title} cannot hold it" if block.get(block["type"]) else "the session names it without its bytes"
-        self._lose(index, what, why)
+        kept = fitted(block, self._capacity, self._own, self._title)
+        if isinstance(kept, dict) and held:
+            return [kept]
+        self._lose(index, what, kept if isinstance(kept, str) else f"{self._title} cannot hold it")
         return []
 
     def _lose(self, index: int | None, what: str, why: str) -> None:
-        self.losses.append(Loss(index, what, why))
+        self._losses.add(index, what, why)
 
 
 def as_text(value: JSON) -> str:
@@ -219,3 +326,18 @@ def safe_id(identity: str | None) -> str:
     if _SAFE_ID.fullmatch(text):
         return text
     return "call_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def call_id(message: dict[str, JSON], number: int) -> str:
+    """The id of a call that is a block of a message; one without an id has that of its message."""
+    own = message["content"][number]["tool_id"]
+    if own is not None:
+        return safe_id(own)
+    name = str(message.get("uuid") or f"message {message['index']}")
+    return safe_id(name if not number else f"{name}:{number}")
+
+
+def _spaced(space: str, name: str | None) -> str:
+    """The name of a tool with what its kin are called."""
+    name = name or "unknown"
+    return name if name.startswith(space) else f"{space.rstrip('_')}__{name}"

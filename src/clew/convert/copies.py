@@ -30,13 +30,24 @@ def copies_of(source: SourceFile) -> Iterator[tuple[str, Path]]:
     """The copies that belong to the session alone, with their names."""
     identity = registry.get(source.agent).session_id(source)
     for number, place in enumerate(places_of(source)):
-        # What a whole project shares is not the session's.
-        if identity not in place.parts and not place.name.startswith(identity):
+        if not _belongs(place, identity):
             continue
         if _is_plain(place):
             yield f"{number}", place
         for path in _below(place):
             yield f"{number}/{path.relative_to(place).as_posix()}", path
+
+
+def is_own(source: SourceFile, name: str) -> bool:
+    """Whether a copy of that name would lie where its agent keeps what belongs to the session alone."""
+    places, found = places_of(source), _NAME.fullmatch(name)
+    identity = registry.get(source.agent).session_id(source)
+    return found is not None and int(found[1]) < len(places) and _belongs(places[int(found[1])], identity)
+
+
+def _belongs(place: Path, identity: str) -> bool:
+    """False for what a whole project shares."""
+    return identity in place.parts or place.name.startswith(identity)
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated, NamedTuple, Protocol, cast
@@ -15,13 +16,12 @@ import msgspec
 import zstandard
 
 from clew.agents import registry
-from clew.agents.base import Receives, SourceFile, skim
+from clew.agents.base import SourceFile
 from clew.agents.receiving import BESIDE as BESIDE
 from clew.agents.receiving import ORIGIN
 from clew.convert.copies import copies_of, place_of, places_of
 from clew.convert.marked import MARK as MARK
-from clew.convert.marked import content_hash, is_marked
-from clew.derive.titles import short_title
+from clew.convert.marked import is_marked
 from clew.errors import InvalidDocument, UsageError
 from clew.host import Host
 from clew.io.codec import dumps
@@ -30,14 +30,22 @@ from clew.io.paths import safe_below
 
 TYPE = ORIGIN
 _PIECE = 512 << 10
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-class DamagedOriginal(InvalidDocument):
+class UnusableOriginal(InvalidDocument):
+    """What should be the original of a converted session cannot come back."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the original that travels along: {why}")
+        self.why = why
+
+
+class DamagedOriginal(UnusableOriginal):
     """What should be the original of a converted session gives no files."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"the original that travels along is damaged: {why}")
-        self.why = why
+        super().__init__(f"it is damaged: {why}")
 
 
 class OriginalFile(msgspec.Struct, frozen=True):
@@ -160,8 +168,6 @@ class Kept(NamedTuple):
 
     origin: Origin
     path: Path
-    is_current: bool
-    """False when the session went on after it was converted: then there is more than the original."""
 
 
 def find(source: SourceFile) -> Kept | None:
@@ -176,7 +182,7 @@ def find(source: SourceFile) -> Kept | None:
     _check(found)
     with open_source(path) as stream:
         unpack(stream, found, [NOWHERE] * len(found.everything()))
-    return Kept(found, path, _is_unchanged(source, found))
+    return Kept(found, path)
 
 
 def _check(origin: Origin) -> None:
@@ -192,7 +198,6 @@ def _check(origin: Origin) -> None:
         places += [each.target, *(f"{each.target.rpartition('/')[0]}/{name}" for name in names[1:])]
     if len({*places}) < len(places):
         raise DamagedOriginal("two of its files have the same place")
-    _check_id(origin)
 
 
 def _check_name(name: str) -> None:
@@ -203,6 +208,8 @@ def _check_name(name: str) -> None:
         name.encode()
     except (UsageError, UnicodeEncodeError):
         raise DamagedOriginal(f"{name!r} names no file") from None
+    if _CONTROL.search(name):
+        raise UnusableOriginal(f"{name!r} is no name to give to a file")
 
 
 def _leads_out(name: str) -> bool:
@@ -232,39 +239,8 @@ def _check_copies(places: Sequence[Path], copies: Sequence[OriginalFile]) -> Non
             is_sound = place_of(places, copy.name) is not None
         except UsageError:
             is_sound = False
-        if not is_sound:
+        if not is_sound or _CONTROL.search(copy.name):
             raise DamagedOriginal(f"{copy.name!r} names no copy")
-
-
-def _check_id(origin: Origin) -> None:
-    if not registry.is_known(origin.agent):
-        return
-    agent = registry.get(origin.agent)
-    try:
-        if isinstance(agent, Receives):
-            agent.receiver().command({"id": origin.session})
-    except UsageError as error:
-        raise DamagedOriginal(str(error)) from None
-
-
-def _is_unchanged(source: SourceFile, origin: Origin) -> bool:
-    """Whether the converted session is as it was written: its file, its sub-agents, its title."""
-    if source.parts or content_hash(source.path) != origin.converted:
-        return False
-    for child in origin.family()[1:]:
-        path = source.path.parent / child.beside
-        if child.converted and path.is_file() and content_hash(path) != child.converted:
-            return False
-    return isinstance(origin.title, msgspec.UnsetType) or _is_called(source, origin.title)
-
-
-def _is_called(source: SourceFile, title: str | None) -> bool:
-    """Whether a session has this title still, or none but its first words or its id."""
-    agent = registry.get(source.agent)
-    facts = skim(agent, source, tree=False, counts=False)
-    now = agent.session(source, facts)
-    derived = (None, now["id"], short_title(facts.first_prompt))
-    return short_title(now.get("title")) in (short_title(title), *derived)
 
 
 def _last(path: Path) -> Origin | None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from operator import gt
 
+from clew.agents.base import Unit
+from clew.convert.held import Held
 from clew.derive.facts import Facts
 from clew.errors import UsageError
 from clew.graph.links import MESSAGE, NONE, SAID, SIDECHAIN, Links
@@ -25,6 +30,7 @@ class Chosen:
         self._chosen = bytearray(facts.messages + 1)
         for node in path:
             self._chosen[links.messages[node]] = 1
+        self._order = _order(links, path)
         is_aside = leaf != NONE and bool(links.flags[leaf] & SIDECHAIN)
         self.left_out = 0
         """How many things that were said stand on other branches."""
@@ -41,6 +47,48 @@ class Chosen:
         """True for a message on the path."""
         return index < len(self._chosen) and self._chosen[index] == 1
 
+    def in_order(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """The units with the messages of the path in its order; what stands before its turn is held until then."""
+        if self._order is None:
+            yield from units
+            return
+        with Held(len(self._chosen)) as waiting:
+            yield from self._sorted(units, waiting, iter(self._order))
+
+    def _sorted(self, units: Iterable[Unit], waiting: Held, expected: Iterator[int]) -> Iterator[Unit]:
+        turn = next(expected, 0)
+        for unit in units:
+            index = unit.value["index"] if unit.is_message else 0
+            if not unit.is_message or not self.holds(index):
+                yield unit
+            elif index != turn:
+                waiting.put(unit)
+            else:
+                yield unit
+                while (turn := next(expected, 0)) in waiting:
+                    yield waiting.take(turn)
+        yield from (waiting.take(index) for index in (turn, *expected) if index in waiting)
+
+
+def _order(links: Links, path: Sequence[int]) -> array[int] | None:
+    """The messages of a path, each behind the one that it follows, else as in the file; None where the file is so."""
+    if not any(map(gt, links.parents, count())):
+        return None
+    chosen = set(path)
+    followers: dict[int, list[int]] = {}
+    for node in path:
+        before = links.parents[node]
+        while before != NONE and before not in chosen:
+            before = links.parents[before]
+        followers.setdefault(before, []).append(node)
+    order, ready = array("i"), sorted(followers.get(NONE, ()))
+    while ready:
+        node = heappop(ready)
+        order.append(links.messages[node])
+        for follower in followers.get(node, ()):
+            heappush(ready, follower)
+    return order
+
 
 def follow_nameless(links: Links) -> None:
     """Let messages follow each other in the order of the file where they have no names to name a parent by.
@@ -48,7 +96,7 @@ def follow_nameless(links: Links) -> None:
     A message that names no parent is a beginning, unless it or the one before it has no uuid, or no message of the
     session has its parent there at all.
     """
-    are_unlinked = all(parent == NONE for parent in links.parents) and not links.cycles
+    are_unlinked = not links.is_derived and all(parent == NONE for parent in links.parents) and not links.cycles
     before = {0: NONE, SIDECHAIN: NONE}
     lost = set(links.missing)
     for node, flags in enumerate(links.flags):
@@ -56,7 +104,8 @@ def follow_nameless(links: Links) -> None:
             continue
         last = before[flags & SIDECHAIN]
         is_beginning = links.parents[node] == NONE and last != NONE and node not in lost
-        if is_beginning and (are_unlinked or links.uuid(node) is None or links.uuid(last) is None):
+        is_nameless = are_unlinked or links.uuid(node) is None or links.uuid(last) is None
+        if is_beginning and is_nameless and not _follows(links, last, node):
             links.parents[node] = last
         before[flags & SIDECHAIN] = node
 
@@ -67,7 +116,8 @@ def bridge(links: Links) -> dict[int, str]:
     lost = set(links.missing)
     bridges: dict[int, str] = {}
     for node, flags in enumerate(links.flags):
-        if node in lost and not flags & SIDECHAIN and links.parents[node] == NONE and before != NONE:
+        is_loose = node in lost and not flags & SIDECHAIN and links.parents[node] == NONE and before != NONE
+        if is_loose and not _follows(links, before, node):
             links.parents[node] = before
             uuid = links.uuid(before)
             if uuid is not None:
@@ -75,6 +125,11 @@ def bridge(links: Links) -> dict[int, str]:
         if flags & MESSAGE and not flags & SIDECHAIN:
             before = node
     return bridges
+
+
+def _follows(links: Links, node: int, other: int) -> bool:
+    """True where one node comes after another, though it stands before it."""
+    return links.looks_ahead and other in links.ancestors(node)
 
 
 def _leaf(facts: Facts) -> int:

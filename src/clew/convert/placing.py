@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import re
 import signal
 import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
@@ -21,6 +24,10 @@ _OWN, _FOLDER = 0o600, 0o700
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _AT_END = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _BUFFER = 1 << 20
+_STAGED = re.compile(r"\..+\.(\d+)-[0-9a-f]{12}\.tmp")
+"""How our files are called on their way: whose they are is told by the number of the process."""
+_OLDER = 2
+"""So many seconds: some agents look at no less."""
 
 
 class Staged:
@@ -28,7 +35,7 @@ class Staged:
 
     def __init__(self, path: Path, mode: int = _OWN) -> None:
         self.path = path
-        self.name = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.tmp")
+        self.name = path.with_name(f".{path.name[:100]}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
         self._waiting = bytearray()
         self._mode = mode
         self._descriptor = -1
@@ -61,6 +68,21 @@ class Staged:
             descriptor, self._descriptor, self._is_done = self._descriptor, -1, True
             os.close(descriptor)
 
+    def is_there(self) -> bool:
+        """Whether its place holds the same already: what a try that was killed has left is in nobody's way."""
+        if not self.path.is_file() or self.path.is_symlink():
+            return False
+        with self.path.open("rb") as one, self.name.open("rb") as other:
+            while (piece := one.read(_BUFFER)) == other.read(_BUFFER):
+                if not piece:
+                    return True
+        return False
+
+    def make_older(self, than: float) -> None:
+        """Agents take the file that was written last for the session to go on with."""
+        with suppress(OSError):
+            os.utime(self.name, (than - _OLDER, than - _OLDER))
+
     def take_back(self) -> None:
         """Take it away from its place, if it got there."""
         if not self.name.exists():
@@ -77,13 +99,20 @@ class Staged:
 
 
 class Placing:
-    """New and renewed files on their way; leaving it without `finish` leaves everything as it was."""
+    """New and renewed files on their way; leaving it without `finish` leaves everything as it was.
 
-    def __init__(self) -> None:
+    What tries that were killed have left on their way is taken away: from the folders that files come to, and from
+    those above them up to the `home`.
+    """
+
+    def __init__(self, home: Path | None = None) -> None:
+        self._home = home
         self._new: list[Staged] = []
+        self._last: list[Staged] = []
         self._renewed: list[_Renewed] = []
         self._lines: list[tuple[Path, bytes]] = []
         self._undo: list[Callable[[], object]] = []
+        self._swept: set[Path] = set()
 
     def __enter__(self) -> Placing:
         return self
@@ -93,20 +122,26 @@ class Placing:
             with suppress(OSError):
                 self._undo.pop()()
 
-    def new(self, path: Path) -> Staged:
-        """A file that must not be there yet."""
-        if os.path.lexists(path):
+    def new(self, path: Path, last: bool = False) -> Staged:
+        """A file that must not be there yet, unless with the same content.
+
+        The last one takes its place when all others have theirs: by it the session is found. It must not be there at
+        all.
+        """
+        if last and os.path.lexists(path):
             raise WouldLose(f"{path} exists already")
         staged = self._staged(path, _OWN)
-        self._new.append(staged)
+        (self._last if last else self._new).append(staged)
         return staged
 
     def renew(self, path: Path, before: bytes | None, content: bytes) -> None:
         """Another content for a file that held `before`; None: it was not there. A link to it stays one."""
         path = path.resolve()
         mode = _OWN if before is None else stat.S_IMODE(path.stat().st_mode)
-        copy, staged = self._staged(path, mode), self._staged(path, mode)
-        copy.write(before or b"")
+        copy = self._staged(path, mode) if before is not None else None
+        if copy is not None and before is not None:
+            copy.write(before)
+        staged = self._staged(path, mode)
         staged.write(content)
         self._renewed.append(_Renewed(staged, copy, before, content))
 
@@ -117,9 +152,18 @@ class Placing:
 
     def _staged(self, path: Path, mode: int) -> Staged:
         self._make(path.parent)
+        self._sweep(path.parent)
         staged = Staged(path, mode)
         self._undo.append(staged.drop)
         return staged
+
+    def _sweep(self, folder: Path) -> None:
+        while folder not in self._swept:
+            self._swept.add(folder)
+            _sweep(folder)
+            if self._home is None or self._home not in folder.parent.parents:
+                return
+            folder = folder.parent
 
     def _make(self, folder: Path) -> None:
         missing = []
@@ -132,32 +176,50 @@ class Placing:
                 self._undo.append(each.rmdir)
 
     def finish(self) -> None:
-        """Give every file its place: the new ones, then what names them."""
-        everything = [*self._new, *(each for one in self._renewed for each in (one.copy, one.staged))]
-        for staged in everything:
+        """Give every file its place: the new ones, then what names them, and at last what all of it is found by."""
+        renewed = [each for one in self._renewed for each in (one.copy, one.staged) if each is not None]
+        for staged in (*self._new, *self._last, *renewed):
             staged.finish()
         with ExitStack() as held:
             for folder in sorted({one.staged.path.parent for one in self._renewed}):
                 held.enter_context(_alone_in(folder))
             self._put_all()
-            for folder in {staged.path.parent: None for staged in everything}:
-                with named(folder):
-                    sync_folder(folder)
         for path, line in self._lines:
             self._undo.append(_Line(path, line).add())
-        self._undo = [one.copy.drop for one in self._renewed]
+        self._put_last()
+        self._undo = [one.copy.drop for one in self._renewed if one.copy is not None]
 
     def _put_all(self) -> None:
         for one in self._renewed:
             if one.now() != one.before:
                 raise Busy(f"{one.staged.path} was changed by another program; try again")
-        for staged in self._new:
-            if os.path.lexists(staged.path):
-                raise WouldLose(f"{staged.path} exists already")
+        for staged in self._missing():
+            if self._last:
+                staged.make_older(self._last[0].name.stat().st_mtime)
             self._put(staged, staged.take_back)
         # What is there already comes last: of all steps this is the hardest to undo.
         for one in sorted(self._renewed, key=lambda one: one.before is not None):
             self._put(one.staged, one.take_back)
+        _sync(staged.path.parent for staged in chain(self._new, (one.staged for one in self._renewed)))
+
+    def _missing(self) -> list[Staged]:
+        """The new files that are not there yet."""
+        missing = []
+        for staged in self._new:
+            if not os.path.lexists(staged.path):
+                missing.append(staged)
+            elif not staged.is_there():
+                raise WouldLose(f"{staged.path} exists already")
+            else:
+                staged.drop()
+        return missing
+
+    def _put_last(self) -> None:
+        for staged in self._last:
+            if os.path.lexists(staged.path):
+                raise WouldLose(f"{staged.path} exists already")
+            self._put(staged, staged.take_back)
+        _sync(staged.path.parent for staged in self._last)
 
     def _put(self, staged: Staged, undo: Callable[[], object]) -> None:
         self._undo.append(undo)
@@ -165,11 +227,77 @@ class Placing:
             os.replace(staged.name, staged.path)  # noqa: PTH105 - as above
 
 
+class Rehearsal(Placing):
+    """Says what is in the way of files, and writes nothing."""
+
+    def _staged(self, path: Path, mode: int) -> Staged:
+        return _Unwritten(path, mode)
+
+    def _make(self, folder: Path) -> None:
+        pass
+
+    def finish(self) -> None:
+        """Refuse what would be refused."""
+        self._missing()
+
+
+class _Unwritten(Staged):
+    """A file of which only the hash is known."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        super().__init__(path, mode)
+        self._digest = hashlib.sha256()
+
+    def write(self, piece: bytes) -> int:
+        self._digest.update(piece)
+        return len(piece)
+
+    def is_there(self) -> bool:
+        if not self.path.is_file() or self.path.is_symlink():
+            return False
+        with self.path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest() == self._digest.digest()
+
+    def finish(self) -> None:
+        pass
+
+    def drop(self) -> None:
+        pass
+
+
+def _sync(folders: Iterator[Path]) -> None:
+    for folder in dict.fromkeys(folders):
+        with named(folder):
+            sync_folder(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Take away what tries that were killed have left half written."""
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            found = _STAGED.fullmatch(path.name)
+            if found is not None and _is_dead(int(found[1])):
+                path.unlink()
+
+
+def _is_dead(process: int) -> bool:
+    """Whether no process of that number runs; where one cannot ask without harm, all of them do."""
+    if os.name == "nt":
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
 class _Renewed(NamedTuple):
     """What is to come, a copy of what is there, and the bytes of both."""
 
     staged: Staged
-    copy: Staged
+    copy: Staged | None
     before: bytes | None
     content: bytes
 
@@ -181,7 +309,7 @@ class _Renewed(NamedTuple):
         """Let it be as it was, unless somebody else has changed it since."""
         if self.now() != self.content:
             return
-        if self.before is None:
+        if self.copy is None:
             self.staged.take_back()
         else:
             self.copy.name.replace(self.copy.path)
@@ -215,8 +343,12 @@ class _Line:
 
     def _add(self, descriptor: int) -> None:
         size, written = os.fstat(descriptor).st_size, 0
-        os.lseek(descriptor, max(size - 1, 0), os.SEEK_SET)
-        if os.read(descriptor, 1) not in (b"", b"\n"):
+        os.lseek(descriptor, max(size - len(self._line) - 1, 0), os.SEEK_SET)
+        end = b"\n" + os.read(descriptor, len(self._line) + 1)
+        if end.endswith(b"\n" + self._line):
+            self._line = b""  # a try that was killed has added it
+            return
+        if not end.endswith(b"\n"):
             self._line = b"\n" + self._line
         try:
             written = os.write(descriptor, self._line)
@@ -231,6 +363,8 @@ class _Line:
 
     def take_away(self) -> None:
         """Take this line away and no other."""
+        if not self._line:
+            return
         with self._path.open("r+b") as stream, _locked(stream.fileno()):
             content = stream.read()
             before, found, after = content.rpartition(self._line)

@@ -1,44 +1,37 @@
-"""One session written anew for an agent, below a home folder, or brought back to the files it once was."""
+"""One session written anew for an agent, below a home folder."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, Header, Receives, SourceFile, freeze, skim
+from clew.agents.base import Agent, Header, Receives, SourceFile, Unit, freeze, skim
 from clew.agents.folding import derived_id
-from clew.agents.receiving import Read, Receiver
 from clew.agents.tools import Translator
 from clew.convert import origin
 from clew.convert.conversation import Conversation, Loss, is_given, safe_id
 from clew.convert.copies import LIMIT as MOST_COPIES
-from clew.convert.copies import copies_of, place_of, places_of
+from clew.convert.copies import copies_of
 from clew.convert.damage import Damage
+from clew.convert.files import Files
 from clew.convert.origin import BESIDE, Origin
 from clew.convert.path import Chosen
-from clew.convert.placing import Placing, Staged, ended_in_order
+from clew.convert.placing import Placing, Rehearsal, ended_in_order
+from clew.convert.registering import Registration, patiently, reader
 from clew.convert.same import SameAgent
-from clew.errors import Busy, InvalidDocument, SourceUnreadable, UsageError, WouldLose
-from clew.host import Host
-from clew.io.compress import open_source
-from clew.io.paths import safe_below
+from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
 
 _KEPT = ("workspace", "started_at", "ended_at", "source", "title")
 _PACKED = (".gz", ".zst")
 _PIECE = 1 << 20
-_TRIES = 20
-"""How often a session is written anew because somebody else has changed what should name it."""
 _LONG = 32
 """An id of so many characters is no word that could stand for anything else."""
 
@@ -55,6 +48,12 @@ class Converted(msgspec.Struct, frozen=True):
 def counted(losses: Sequence[Loss]) -> str:
     """How many things would be lost, in words."""
     return "1 thing" if len(losses) == 1 else f"{len(losses)} things"
+
+
+def refuse_losses(losses: Sequence[Loss], allow_loss: bool) -> None:
+    """Refuse to lose anything unless that is allowed."""
+    if losses and not allow_loss:
+        raise WouldLose(f"{counted(losses)} would be lost; --allow-loss converts all the same")
 
 
 class Parent(NamedTuple):
@@ -165,7 +164,7 @@ class Conversion:
         """What would be lost; reads the session once and writes nothing."""
         conversation, damage = self._conversation(), Damage()
         reading = self._agent.read(self._source, self._facts)
-        for _ in conversation.of(damage.seen(reading)):
+        for _ in conversation.of(self._in_order(damage.seen(reading))):
             pass
         self._extensions = reading.extensions()
         yield from damage.losses(reading)
@@ -260,43 +259,41 @@ class Conversion:
         return Parent(next(iter(self._elders.values())), folder, self._elders, self._known)
 
     def describe(self, home: Path) -> Converted:
-        """What `write` would do."""
+        """The session as `write` would write it, with its main file alone: what else there is, is found by writing."""
         return self._converted([home / self._target.target(self._header(home))])
+
+    def rehearse(self, home: Path) -> Converted:
+        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
+        return self._place(Rehearsal(), home)
 
     def _converted(self, files: Iterable[Path]) -> Converted:
         resume = self._receiver.command(self.session)
         return Converted(self._new_id, [str(path) for path in files], resume, self.losses)
 
     def _header(self, home: Path) -> Header:
-        folder = self._receiver.filed_under(self.session["workspace"], _reader(home))
+        folder = self._receiver.filed_under(self.session["workspace"], reader(home))
         session = {**self.session, "workspace_encoded": folder} if folder else self.session
         return Header(SCHEMA_VERSION, "", self._target.id, session, self._extensions if self._is_same else {})
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
-        if self.losses and not allow_loss:
-            raise WouldLose(f"{counted(self.losses)} would be lost; --allow-loss converts all the same")
-        for _ in range(_TRIES):
-            with suppress(Busy):
-                return self._write(home)
-        return self._write(home)
+        refuse_losses(self.losses, allow_loss)
+        return patiently(lambda: self._write(home))
 
     def _write(self, home: Path) -> Converted:
+        with ended_in_order(), Placing(home) as placing:
+            return self._place(placing, home)
+
+    def _place(self, placing: Placing, home: Path) -> Converted:
         # What cannot be registered is refused before anything is written.
-        registered = self._registered(home)
-        with ended_in_order(), Placing() as placing:
-            family = list(self._family())
-            agents = {old: child._new_id for child in family if len(old := child._original["id"]) >= _LONG}
-            below = [path for child in family for path in child._stage(placing, home, agents)]
-            files = self._stage(placing, home, agents)
-            for path, (before, content) in registered.items():
-                placing.renew(path, before, content)
-            lines = {home / safe_below(name): line for name, line in self._receiver.listed(self._header(home))}
-            for path, line in lines.items():
-                placing.add(path, line)
-            placing.finish()
-        _make_older(below, files[0])
-        return self._converted([*files, *registered, *lines, *below])
+        registration = Registration(self._receiver, self._header(home), home)
+        family = list(self._family())
+        agents = {old: child._new_id for child in family if len(old := child._original["id"]) >= _LONG}
+        below = [path for child in family for path in child._stage(placing, home, agents)]
+        files = self._stage(placing, home, agents)
+        registration.place(placing)
+        placing.finish()
+        return self._converted([*files, *registration.files, *below])
 
     def _family(self) -> Iterator[Conversion]:
         """Its sub-agents, and theirs."""
@@ -307,7 +304,7 @@ class Conversion:
     def _stage(self, placing: Placing, home: Path, agents: Mapping[str, str]) -> list[Path]:
         header = self._header(home)
         pieces = self._renamed(self._target.write(header, self._units()), agents)
-        files = _Files(placing, home / self._target.target(header), self._receiver)
+        files = Files(placing, home / self._target.target(header), self._receiver, is_last=self._parent is None)
         for name, piece in chain([("", b"")], pieces):
             files.write(name, piece)
         self._placed = files.main, files.digest.hexdigest()
@@ -317,7 +314,7 @@ class Conversion:
             self._stage_copies(files)
         return files.finish()
 
-    def _stage_copies(self, files: _Files) -> None:
+    def _stage_copies(self, files: Files) -> None:
         for name, path in copies_of(self._source):
             out = files.copy(self._target.id, name)
             if out is not None:
@@ -327,7 +324,11 @@ class Conversion:
                 out.finish()
 
     def _units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
-        return self._conversation().of(self._agent.read(self._source, self._facts))
+        return self._conversation().of(self._in_order(self._agent.read(self._source, self._facts)))
+
+    def _in_order(self, units: Iterable[Unit]) -> Iterable[Unit]:
+        """As it was said; for its own agent the records stay where they are."""
+        return units if self._is_same else self._path.in_order(units)
 
     def _renamed(self, pieces: Iterable[tuple[str, bytes]], agents: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The pieces with the new id where an agent's own records name the old one; `agents`: those of sub-agents."""
@@ -347,7 +348,7 @@ class Conversion:
                 piece = piece.replace(agent.encode(), instead.encode())
             yield name, piece
 
-    def _write_origin(self, files: _Files) -> None:
+    def _write_origin(self, files: Files) -> None:
         described = self._origin(files.main.parent)
         name = "" if self._receiver.capacity.foreign_lines else files.main.name + BESIDE
         for line in origin.lines(described, self._sources()):
@@ -373,119 +374,6 @@ class Conversion:
     def _sources(self) -> list[SourceFile]:
         return [self._source, *(source for child in self._children for source in child._sources())]
 
-    def _registered(self, home: Path) -> dict[Path, tuple[bytes | None, bytes]]:
-        """The files below the home that must name the session, as they are and as they should be."""
-        read = cache(_reader(home))
-        found = list(self._receiver.register(self._header(home), read))
-        names = [*found, *self._receiver.listed(self._header(home))]
-        for path in (home / safe_below(name) for name, _ in names):
-            if os.path.lexists(path) and not path.is_file():
-                raise WouldLose(f"{path} is in the way")
-        return {home / safe_below(name): (read(name), content) for name, content in found}
-
 
 def _messages(count: int) -> str:
     return "1 message" if count == 1 else f"{count} messages"
-
-
-def _reader(home: Path) -> Read:
-    def read(name: str) -> bytes | None:
-        path = home / safe_below(name)
-        return path.read_bytes() if path.is_file() else None
-
-    return read
-
-
-class _Files:
-    """The new files of one session, on their way to their places."""
-
-    def __init__(self, placing: Placing, main: Path, receiver: Receiver | None) -> None:
-        self.main = main
-        self.digest = hashlib.sha256()
-        """Of what went into the main file so far."""
-        self._placing, self._renewed = placing, receiver.renewed if receiver else {}
-        self._open: dict[str, Staged | BytesIO] = {}
-        self._copies: list[Path] = []
-
-    def open(self, name: str) -> Staged | BytesIO:
-        """A file, named as it lies beside the main one; "" is the main one."""
-        if name not in self._open:
-            path = self.path(name)
-            is_left = name in self._renewed and path.is_file()
-            self._open[name] = BytesIO() if is_left else self._placing.new(path)
-        return self._open[name]
-
-    def copy(self, agent: str, name: str) -> Staged | None:
-        """A copy that the agent keeps for the session; None where there is one."""
-        path = place_of(places_of(SourceFile(agent, self.main)), name)
-        if path is None or os.path.lexists(path):
-            return None
-        self._copies.append(path)
-        return self._placing.new(path)
-
-    def path(self, name: str) -> Path:
-        """Where a file goes."""
-        return self.main.parent / safe_below(name) if name else self.main
-
-    def write(self, name: str, piece: bytes) -> None:
-        """Add to a file."""
-        self.open(name).write(piece)
-        if not name:
-            self.digest.update(piece)
-
-    def finish(self) -> list[Path]:
-        """The files, once all is written; one that stayed behind when another session went says what this one needs."""
-        for name, out in self._open.items():
-            if isinstance(out, BytesIO):
-                before = self.path(name).read_bytes()
-                self._placing.renew(self.path(name), before, self._renewed[name](before, out.getvalue()))
-        return [*(self.path(name) for name in self._open), *self._copies]
-
-
-class Return:
-    """The way back: the original of a converted session, byte for byte."""
-
-    def __init__(self, kept: origin.Kept, target: Agent) -> None:
-        self._kept, self._target = kept, target
-
-    def _paths(self, home: Path) -> list[Path]:
-        paths = []
-        roots = list(self._target.roots(Host.at(home)))
-        for each in self._kept.origin.family():
-            main = home / safe_below(each.target)
-            # What a file says of its origin is not to be believed: it goes to where the agent keeps sessions.
-            if not any(main.is_relative_to(root) for root in roots):
-                raise InvalidDocument(f"the original inside the session belongs nowhere: {each.target!r}")
-            paths += [main.parent / safe_below(file.name) if file.name else main for file in each.files]
-        return paths
-
-    def describe(self, home: Path) -> Converted:
-        """What `write` would do."""
-        session: dict[str, JSON] = {"id": self._kept.origin.session}
-        resume = self._target.receiver().command(session) if isinstance(self._target, Receives) else []
-        return Converted(self._kept.origin.session, [str(path) for path in self._paths(home)], resume, [])
-
-    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
-        """Write the files of the original; each is checked against its hash."""
-        self._paths(home)
-        receiver = self._target.receiver() if isinstance(self._target, Receives) else None
-        with ended_in_order(), Placing() as placing, open_source(self._kept.path) as stream:
-            family = self._kept.origin.family()
-            files = [_Files(placing, home / safe_below(each.target), receiver) for each in family]
-            pairs = list(zip(files, family, strict=True))
-            outs: list[origin.Out] = [out.open(file.name) for out, each in pairs for file in each.files]
-            for out, each in pairs:
-                outs += [out.copy(self._target.id, copy.name) or origin.NOWHERE for copy in each.copies]
-            origin.unpack(stream, self._kept.origin, outs)
-            for out in files:
-                out.finish()
-            placing.finish()
-        return self.describe(home)
-
-
-def _make_older(below: Iterable[Path], main: Path) -> None:
-    """Agents take the file that was written last for the session to go on with, and some look at seconds only."""
-    with suppress(OSError):
-        then = main.stat().st_mtime - 2
-        for path in below:
-            os.utime(path, (then, then))

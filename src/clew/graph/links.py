@@ -34,6 +34,8 @@ class Links:
         self.cycles: list[int] = []
         """Nodes whose parent was cut off because it led back to them."""
         self.repeated: list[int] = []
+        self.is_derived = False
+        """True where the reader says who follows whom: then what follows nobody is a beginning."""
         self.looks_ahead = False
         """True where a parent stands behind its child."""
         self._leaps = 0

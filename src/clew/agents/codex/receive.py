@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clew.agents.codex import locate
+from clew.agents.codex.beside import aside, namespace
 from clew.agents.codex.names import INDEX
 from clew.agents.receiving import Capacity, Header, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
@@ -61,11 +62,23 @@ def _beyond(session: Mapping[str, JSON]) -> Sequence[str]:
 
 
 RECEIVER = Receiver(
-    Capacity(images=True, pictured_results=True, thinking=True, titles=True, subagents=True, foreign_lines=True),
+    Capacity(
+        images=True,
+        pictured_results=True,
+        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
+        thinking=True,
+        titles=True,
+        subagents=True,
+        foreign_lines=True,
+    ),
     TOOLS,
     ("id", "session_id", "thread_id", "threadId", "parent_thread_id", "forked_from_id"),
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
+    spoken=("<user_shell_command>",),
+    aside=aside,
+    namespace=namespace,
+    unsaid={"annotations": "the annotations of a text"},
     beyond=_beyond,
     listed=_listed,
     # One that was put away is not looked for.

@@ -162,7 +162,8 @@ class Scanner:
         self._date()
         for time in (self._first, self._last):
             facts.saw_time(time if len(time) == 24 else None)
-        facts.leaf_uuid = self.thread.last
+        facts.leaf_uuid = self.thread.last or ("" if self.thread.was_rolled_back else None)
+        facts.links.is_derived = True
         facts.extra["outline"] = outline
         outline.cwd = self.thread.surroundings.get("cwd")
         for agent, (name, call) in self._agents.items():

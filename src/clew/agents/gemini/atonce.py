@@ -105,6 +105,7 @@ class AtOnce(GeminiReading):
         facts = self._scanner.finish()
         facts.extra["session"] = self._session
         facts.leaf_uuid = self._parent or ""
+        facts.links.is_derived = True
         return facts, self._is_right
 
     def _document(self, raw: bytes) -> Iterator[None]:

@@ -15,7 +15,8 @@ from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 _NOWHERE = "1970-01-01T00:00:00.000Z"
-_UNANSWERED = "no result was recorded"
+UNANSWERED = "no result was recorded"
+"""Closes a call that nothing answers."""
 _MAX_WAITING = 100
 
 
@@ -161,7 +162,7 @@ class _Composer:
         """A call that nothing answers was cancelled: the models refuse calls without a result."""
         for call in record.get("toolCalls", ()):
             if not call["status"]:
-                call["result"], call["status"] = [_response(call["id"], call["name"], _UNANSWERED, True)], "cancelled"
+                call["result"], call["status"] = [_response(call["id"], call["name"], UNANSWERED, True)], "cancelled"
         return record
 
 

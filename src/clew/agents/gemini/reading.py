@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, Unit
-from clew.agents.folding import Message, note
+from clew.agents.folding import Message, note, own_extension
 from clew.agents.gemini import tables
 from clew.agents.gemini.fold import RESULTS, Pairs, fold
 from clew.agents.gemini.locate import AGENT, relative_name, session_id
@@ -32,6 +32,9 @@ class GeminiReading(JsonlReading):
         self._fetcher = Fetcher(self._steps)
         self._pairs = Pairs()
         self._slot = self._number = 0
+        self._is_entry = False
+        self._entries: dict[str, str] = {}
+        """The entry of the log that each session has last."""
 
     def __iter__(self) -> Iterator[Unit]:
         for step in self._steps:
@@ -116,11 +119,12 @@ class GeminiReading(JsonlReading):
 
     def _form(self, value: dict[str, JSON]) -> Form:
         """A message of a chat, a turn of a saved chat, or a prompt of the log, unless its chat is there too."""
+        self._is_entry = "messageId" in value and "message" in value
         role = value.get("role")
         if type(role) is str and role in tables.TURN and "parts" in value:
             return tables.TURN[role]
-        if "messageId" in value and "message" in value:
-            return tables.LOGGED if str(value.get("sessionId"))[:8] in self._chats else tables.PROMPT
+        if self._is_entry:
+            return tables.LOGGED if str(value.get("sessionId"))[:8] in self._chats else tables.entry_form(value)
         return tables.message_form(value)
 
     def _identify(self, message: Message, number: int) -> None:
@@ -130,7 +134,9 @@ class GeminiReading(JsonlReading):
             message["uuid"] = replay.names[number]
             note(message, AGENT, derived=["uuid"])
         parent = replay.parents[number]
-        if parent != NONE and self._now is not tables.PROMPT:
+        if self._is_entry:
+            self._follow(message)
+        elif parent != NONE:
             # Of a message that is shown further on it is not known yet whether results follow it.
             is_behind_results = parent < number and replay.answers[parent]
             message["parent_uuid"] = replay.names[parent] + (RESULTS if is_behind_results else "")
@@ -138,6 +144,13 @@ class GeminiReading(JsonlReading):
             note(message, AGENT, cause=replay.causes[number])
         if number in replay.brought and message["role"] == "user":
             message.setdefault("metadata", {})["is_compact_summary"] = True
+
+    def _follow(self, entry: Message) -> None:
+        """An entry of the log follows the one before it of its session: the log is that of all sessions."""
+        session = str(own_extension(entry, AGENT).get("session"))
+        if session in self._entries:
+            entry["parent_uuid"] = self._entries[session]
+        self._entries[session] = entry["uuid"]
 
     def _place(self, step: Step) -> Unit:
         """Where the bytes of a message stand that was shown earlier."""

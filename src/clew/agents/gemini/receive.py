@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from clew.agents.gemini.compose import folder_of
-from clew.agents.gemini.locate import CHATS, is_chat
+from clew.agents.gemini.compose import UNANSWERED, folder_of
+from clew.agents.gemini.locate import AGENT, CHATS, is_chat
 from clew.agents.gemini.project import MARKER, REGISTRY, registered
 from clew.agents.receiving import Capacity, Header, Read, Receiver
 from clew.agents.tools import (
@@ -24,6 +24,7 @@ from clew.agents.tools import (
     todos_from,
     todos_into,
 )
+from clew.model.json import JSON
 
 _PATH = {"path": "file_path"}
 _FOLDER = {"path": "dir_path"}
@@ -77,11 +78,31 @@ def _goes_on(path: Path, parts: Sequence[str]) -> bool:
     return is_chat(path) and not parts
 
 
+def _strange(note: Mapping[str, JSON]) -> str | None:
+    """The type of a message that is none of the client's."""
+    own = (note.get("extensions") or {}).get(AGENT) or {}
+    kind = (own.get("rest") or {}).get("type")
+    return None if kind in _NOTES else str(kind)
+
+
+_NOTES = ("info", "warning", "error")
+
+
+def _heading(thought: Mapping[str, JSON]) -> str | None:
+    own = (thought.get("extensions") or {}).get(AGENT) or {}
+    subject = (own.get("rest") or {}).get("subject")
+    return subject if isinstance(subject, str) else None
+
+
 RECEIVER = Receiver(
     Capacity(
         images=True,
         documents=True,
         pictured_results=True,
+        pictured_replies=True,
+        image_types=tuple(f"image/{kind}" for kind in ("png", "jpeg", "webp", "heic", "heif", "gif", "bmp")),
+        document_types=("application/pdf", "text/", "audio/", "video/"),
+        typed_links=True,
         thinking=True,
         failures=True,
         titles=True,
@@ -93,6 +114,9 @@ RECEIVER = Receiver(
     lambda session: ["gemini", "--resume", str(session["id"])],
     _goes_on,
     ("<session_context>", "<hook_context>"),
+    strange=_strange,
+    heading=_heading,
+    unanswered=UNANSWERED,
     keeps_children=True,
     filed_under=_filed_under,
     register=_register,

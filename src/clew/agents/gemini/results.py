@@ -29,7 +29,7 @@ class Result(Part):
         response = _own_response(value, call) if type(value) is list else None
         if response is None:
             rest["result"] = value
-            shown = _shown(value, call)
+            shown = _shown(value, call, context)
             if shown is not None:
                 call["output"] = shown
             return
@@ -89,16 +89,21 @@ def _own_response(parts: list[JSON], call: Values) -> Values | None:
     return response
 
 
-def _shown(value: JSON, call: Values) -> str | None:
-    """The text of a result of another shape: of the response with the call's id, else its name, else of all."""
+def _shown(value: JSON, call: Values, context: Context) -> JSON:
+    """A result of another shape: the response with the call's id, else its name, else all, and what stands beside."""
     parts = value if type(value) is list else [value]
     responses = [part["functionResponse"] for part in parts if type(part) is dict and "functionResponse" in part]
     responses = [response for response in responses if type(response) is dict]
     for key, wanted in (("id", call.get("tool_id")), ("name", call.get("tool_name"))):
         mine = [response for response in responses if wanted is not None and response.get(key) == wanted]
         if mine:
-            return "\n".join(_said(mine))
+            responses = mine
+            break
     texts = [*_said(responses), *(part["text"] for part in parts if _has_text(part))]
+    attached = [part for part in _beside(parts, responses) if _is_attached(part)]
+    if attached:
+        said = [{"type": "text", "text": "\n".join(texts)}] if texts else []
+        return said + [take_part(part, _aside(context)) for part in attached]
     if texts or value is None:
         return "\n".join(texts) if texts else None
     return dumps(value).decode() if not responses else None
@@ -108,8 +113,26 @@ def _has_text(part: JSON) -> bool:
     return type(part) is dict and type(part.get("text")) is str
 
 
+def _is_attached(part: JSON) -> bool:
+    return type(part) is dict and ("inlineData" in part or "fileData" in part)
+
+
+def _beside(parts: list[JSON], responses: list[Values]) -> Iterator[JSON]:
+    """The parts within responses, and those behind them."""
+    for response in responses:
+        nested = response.get("parts")
+        yield from nested if type(nested) is list else ()
+    yield from parts
+
+
 def _said(responses: list[Values]) -> Iterator[str]:
     for response in responses:
         said = response.get("response")
-        text = said.get("output", said.get("error")) if type(said) is dict else said
-        yield text if type(text) is str else dumps(said).decode()
+        yield said if type(said) is str else _answer_text(said) if type(said) is dict else dumps(said).decode()
+
+
+def _answer_text(said: Values) -> str:
+    """The texts of a response, and whatever else it holds as JSON."""
+    texts = [said[name] for name in ("output", "error") if type(said.get(name)) is str]
+    others = {name: item for name, item in said.items() if name not in ("output", "error") or type(item) is not str}
+    return "\n".join([*texts, *([dumps(others).decode()] if others or not texts else [])])

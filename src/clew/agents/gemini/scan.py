@@ -42,6 +42,7 @@ def scan(source: SourceFile, counts: bool = True) -> Facts:
     facts = scanner.finish()
     facts.extra["replay"] = found
     facts.leaf_uuid = reading.leaf
+    facts.links.is_derived = True
     return facts
 
 

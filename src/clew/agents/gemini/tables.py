@@ -137,6 +137,9 @@ TURN = {
 """A saved chat has turns as the API knows them."""
 _LOGGED = (Time("timestamp", "timestamp"), Claimed())
 PROMPT = Form(Table("prompt", *_LOGGED, Fixed("type", "user"), Content("message"), known=["messageId"]), "user")
+REPLY = Form(Table("reply", *_LOGGED, Fixed("type", "gemini"), Content("message"), known=["messageId"]), "assistant")
+REMARK = Form(Table("remark", *_LOGGED, Content("message"), known=["messageId", "type"]), "system", "unknown")
+_ENTRIES = {"user": PROMPT, "gemini": REPLY}
 LOGGED = Form(
     Table("logged", *_LOGGED, Leaf("message", "text", TEXT), known=["messageId", "type"]),
     None,
@@ -169,6 +172,12 @@ def message_form(record: Mapping[str, JSON]) -> Form:
     return _SPEAKERS.get(speaker, STRANGE) if type(speaker) is str else STRANGE
 
 
+def entry_form(entry: Mapping[str, JSON]) -> Form:
+    """The form of an entry of the log of prompts; the client writes prompts alone."""
+    speaker = entry.get("type")
+    return _ENTRIES.get(speaker, REMARK) if type(speaker) is str else REMARK
+
+
 def is_header(record: Mapping[str, JSON]) -> bool:
     """True for the record that says whose session this is; foreign writers leave out the project's hash."""
     return type(record.get("sessionId")) is str and (type(record.get("projectHash")) is str or "startTime" in record)
@@ -187,7 +196,7 @@ def state_form(record: Mapping[str, JSON]) -> Form:
 
 
 _BY_NAME = {form.table.name: form for form in (VERSION, SET, HEADER, REWOUND, SAVED, OTHER, LOGGED)}
-_SPOKEN_BY_NAME = {form.table.name: form for form in (USER, GEMINI, NOTICE, *TURN.values(), PROMPT)}
+_SPOKEN_BY_NAME = {form.table.name: form for form in (USER, GEMINI, NOTICE, *TURN.values(), PROMPT, REPLY, REMARK)}
 _USUAL = {"user": USER, "assistant": GEMINI, "system": NOTICE}
 _USUAL_KINDS = {"progress": VERSION, "summary": SET, "prompt": LOGGED}
 

@@ -1,0 +1,118 @@
+"""What goes over stands in the order in which it was said, wherever its lines stand in the file."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.agents import registry
+from clew.convert import held
+from clew.convert.choosing import prepare
+from clew.convert.path import Chosen
+from tests.agents import gemini_worlds as bell
+from tests.convert.said import only
+from tests.convert.transcripts import spoke, transcript
+
+OTHERS = [name for name in registry.names() if name not in ("gemini", "claude-code")]
+
+
+def words(path: Path, target: str, home: Path) -> list[str]:
+    """The texts that go over, in their order."""
+    found = only(path)
+    written = prepare(found.agent, found.source, target).write(home, allow_loss=True)
+    copy = only(Path(written.files[0]))
+    units = copy.agent.read(copy.source, copy.agent.scan(copy.source))
+    messages = [unit.value for unit in units if unit.is_message and unit.value["role"] != "system"]
+    return [block["text"] for message in messages for block in message["content"] if block["type"] == "text"]
+
+
+def chat(home: Path, *events: dict[str, Any]) -> Path:
+    path = home / f".gemini/tmp/bell/chats/{bell.NAME}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(event) + "\n" for event in (bell.header(kind="main"), *events)))
+    return path
+
+
+@pytest.mark.parametrize("target", [*OTHERS, "claude-code"])
+def test_a_chat_that_was_compacted_begins_with_the_summary(tmp_path: Path, target: str) -> None:
+    said = [bell.user("m1", "one"), bell.gemini("m2", "two"), bell.user("m3", "three"), bell.gemini("m4", "four")]
+    kept = [bell.user("s1", "summary"), bell.gemini("s2", "understood"), *said[2:]]
+    path = chat(tmp_path, *said, {"$set": {"messages": kept}}, bell.user("m5", "five"), bell.gemini("m6", "six"))
+    expected = ["summary", "understood", "three", "four", "five", "six"]
+    assert words(path, target, tmp_path / "there") == expected
+
+
+@pytest.mark.parametrize("target", [*OTHERS, "gemini"])
+def test_an_answer_that_stands_before_its_question_comes_after_it(tmp_path: Path, target: str) -> None:
+    path = transcript(
+        tmp_path,
+        spoke("user", "one", uuid="u1", parentUuid=None),
+        spoke("user", "three", uuid="u3", parentUuid="u2"),
+        spoke("assistant", "two", uuid="u2", parentUuid="u1"),
+        spoke("assistant", "four", uuid="u4", parentUuid="u3"),
+    )
+    assert words(path, target, tmp_path / "there") == ["one", "two", "three", "four"]
+
+
+def test_what_lost_its_parent_does_not_follow_what_follows_it(tmp_path: Path) -> None:
+    path = transcript(
+        tmp_path,
+        spoke("assistant", "two", uuid="u2", parentUuid="u1"),
+        spoke("user", "one", uuid="u1", parentUuid="gone"),
+        spoke("user", "three", uuid="u3", parentUuid="u2"),
+    )
+    assert words(path, "codex", tmp_path / "there") == ["one", "two", "three"]
+
+
+def test_a_beginning_without_a_name_does_not_follow_what_follows_it(tmp_path: Path) -> None:
+    path = transcript(
+        tmp_path,
+        spoke("assistant", "two", parentUuid="u1"),
+        spoke("user", "one", uuid="u1", parentUuid=None),
+        spoke("user", "three", uuid="u3", parentUuid="u1"),
+    )
+    assert words(path, "codex", tmp_path / "there")[:1] == ["one"]
+
+
+@pytest.mark.parametrize("at_hand", [held.AT_HAND, 1])
+@pytest.mark.parametrize("seed", range(25))
+def test_any_order_of_the_lines_gives_the_order_of_the_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, at_hand: int
+) -> None:
+    """One path, shuffled; the last line stays, because it tells where the conversation stands."""
+    monkeypatch.setattr(held, "AT_HAND", at_hand)
+    chance = random.Random(seed)
+    roles = ("user", "assistant")
+    lines = [
+        spoke(roles[number % 2], f"word {number}", uuid=f"u{number}", parentUuid=f"u{number - 1}" if number else None)
+        for number in range(12)
+    ]
+    first = lines[:-1]
+    chance.shuffle(first)
+    path = transcript(tmp_path, *first, lines[-1])
+    assert words(path, "codex", tmp_path / "there") == [f"word {number}" for number in range(12)]
+
+
+def test_calls_at_the_same_time_keep_the_order_of_the_file(tmp_path: Path) -> None:
+    def call(name: str) -> list[dict[str, Any]]:
+        return [{"type": "tool_use", "id": name, "name": "Bash", "input": {"command": "true"}}]
+
+    def result(name: str) -> list[dict[str, Any]]:
+        return [{"type": "tool_result", "tool_use_id": name, "content": name}]
+
+    path = transcript(
+        tmp_path,
+        spoke("user", "go", uuid="u1", parentUuid=None),
+        spoke("assistant", call("c1"), uuid="u2", parentUuid="u1"),
+        spoke("assistant", call("c2"), uuid="u3", parentUuid="u2"),
+        spoke("user", result("c1"), uuid="u4", parentUuid="u2"),
+        spoke("user", result("c2"), uuid="u5", parentUuid="u3"),
+    )
+    found = only(path)
+    facts = found.agent.scan(found.source)
+    units = list(found.agent.read(found.source, facts))
+    assert list(Chosen(facts, None).in_order(units)) == units
