@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from clew.convert.choosing import prepare
-from clew.errors import InvalidDocument
+from clew.errors import InvalidDocument, WouldLose
 from tests.agents import gemini_worlds as bell
 from tests.agents import rollouts as codex
 from tests.cli.running import clew
@@ -103,6 +103,28 @@ def test_R02_a_place_where_no_session_lies_is_refused(tmp_path: Path, agent: str
     else:
         losses = prepare(*only(path), "claude-code").describe(tmp_path).losses
         assert [loss.what for loss in losses] == ["the original that travels along"]
+    assert not (tmp_path / "back").exists()
+
+
+@pytest.mark.parametrize("identity", ["tmp", "x", ".gemini", "history"])
+@pytest.mark.parametrize("number", range(6))
+def test_R02_a_session_that_is_called_as_a_folder_plants_no_copy_there(
+    tmp_path: Path, identity: str, number: int
+) -> None:
+    """What a project shares holds a git repository, whose settings can start programs."""
+    spoken = SPOKEN.replace(bell.header(kind="main")["sessionId"].encode(), identity.encode())
+    told = described("gemini", CHAT, {"": spoken}, {f"{number}/.git/config": EVIL})
+    path = carrier(tmp_path, {**told, "session": identity}, spoken, EVIL)
+    with pytest.raises((InvalidDocument, WouldLose)):
+        come_back(path, "gemini", tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
+def test_R02_a_session_that_is_called_as_a_folder_plants_no_output(tmp_path: Path) -> None:
+    told = described("claude-code", f"{PROJECT}/memory.jsonl", {"": TRANSCRIPT}, {"3/MEMORY.md": EVIL})
+    path = carrier(tmp_path, {**told, "session": "memory"}, TRANSCRIPT, EVIL)
+    with pytest.raises((InvalidDocument, WouldLose)):
+        come_back(path, "claude-code", tmp_path / "back")
     assert not (tmp_path / "back").exists()
 
 

@@ -54,11 +54,22 @@ def again(world: World, system: Mortal, at: int) -> None:
 def undo(world: World, system: Mortal, at: int) -> None:
     """The same in an undo."""
     world.killed([Deed("append", "a.txt"), Deed("append", "sub/c.txt")], named=False)
-    with killing(world, system, at):
-        world.session.undo(root=world.work, force=True)
+    unsettled(world, system, at)
     world.restart()
     with suppress(ClewError):
         world.session.settle()
+
+
+def unsettled(world: World, system: Mortal, at: int) -> None:
+    """The same, and then the agent just goes on."""
+    with killing(world, system, at):
+        world.session.undo(root=world.work, force=True)
+
+
+def unsettled_whole(world: World, system: Mortal, at: int) -> None:
+    """The same in an undo of several files that were all seen."""
+    world.reply([([Deed("append", "a.txt"), Deed("append", "b.txt"), Deed("append", "sub/c.txt")], False)])
+    unsettled(world, system, at)
 
 
 def lived(act: Act, at: int) -> bool:
@@ -84,7 +95,7 @@ def lived(act: Act, at: int) -> bool:
     return not system.is_dead
 
 
-@pytest.mark.parametrize("act", [before, behind, again, undo])
+@pytest.mark.parametrize("act", [before, behind, again, undo, unsettled, unsettled_whole])
 def test_S04_killed_at_any_call_of_a_look(act: Act) -> None:
     last = next(at for at in count(1) if lived(act, at))
     assert last > 15

@@ -16,7 +16,7 @@ import pytest
 
 from clew import Host, Library
 from clew.errors import TargetRefused, UnknownReference, UsageError
-from clew.store import Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, ToolRun, Usage
+from clew.store import Context, Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, ToolRun, Usage
 from clew.store.doctor import examine
 from clew.store.system import System
 from tests.cli.running import clew, run, state
@@ -261,3 +261,30 @@ def test_usage_is_counted_once_for_what_was_read(tmp_path: Path, monkeypatch: py
     session.assistant("z", usage=Usage(input_tokens=7))
     found.forget()
     assert found.usage.input_tokens == 12
+
+
+@pytest.mark.parametrize("said", [0, 2])
+def test_of_a_message_that_was_refused_nothing_stays(tmp_path: Path, said: int) -> None:
+    """Not even what the metadata would have said of it, which is written with the next."""
+    with Store(tmp_path).session("s") as session:
+        for number in range(said):
+            session.user(f"{number}")
+        with pytest.raises(UsageError):
+            session.assistant("x", model="\ud800")
+        with pytest.raises(UsageError):
+            session.extend([Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content="\ud800")))])
+        assert session.user("one").seq == said + 1
+    assert len(lines(log_of(tmp_path))) == said + 1
+    assert session.metadata["messageCount"] == said + 1 and "model" not in session.metadata
+
+
+class Tide(enum.Enum):
+    HIGH = "high"
+
+
+def test_what_the_log_can_spell_the_metadata_can(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("one", context=Context(cwd=Tide.HIGH, platform="linux"))  # type: ignore[arg-type]
+        session.title(Tide.HIGH)  # type: ignore[arg-type]
+    assert session.metadata["workingDirectory"] == "high"
+    assert len(lines(log_of(tmp_path))) == 2

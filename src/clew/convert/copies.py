@@ -17,6 +17,8 @@ from clew.io.paths import safe_below
 
 LIMIT = 16 << 20
 """More than this does not travel inside another agent's session."""
+_UNIQUE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""An id that nothing else is called by."""
 _NAME = re.compile(r"(\d{1,3})(?:/(.+))?", re.DOTALL)
 
 
@@ -30,7 +32,7 @@ def copies_of(source: SourceFile) -> Iterator[tuple[str, Path]]:
     """The copies that belong to the session alone, with their names."""
     identity = registry.get(source.agent).session_id(source)
     for number, place in enumerate(places_of(source)):
-        if not _belongs(place, identity):
+        if not _belongs(place, source, identity):
             continue
         if _is_plain(place):
             yield f"{number}", place
@@ -42,12 +44,15 @@ def is_own(source: SourceFile, name: str) -> bool:
     """Whether a copy of that name would lie where its agent keeps what belongs to the session alone."""
     places, found = places_of(source), _NAME.fullmatch(name)
     identity = registry.get(source.agent).session_id(source)
-    return found is not None and int(found[1]) < len(places) and _belongs(places[int(found[1])], identity)
+    return found is not None and int(found[1]) < len(places) and _belongs(places[int(found[1])], source, identity)
 
 
-def _belongs(place: Path, identity: str) -> bool:
-    """False for what a whole project shares."""
-    return identity in place.parts or place.name.startswith(identity)
+def _belongs(place: Path, source: SourceFile, identity: str) -> bool:
+    """False for what a whole project shares, also where a session calls itself by the name of a shared folder."""
+    folder = source.path.parent
+    if folder.name == identity and place.is_relative_to(folder):
+        return True
+    return _UNIQUE.fullmatch(identity) is not None and (identity in place.parts or place.name.startswith(identity))
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
 from clew.agents.sage_agent.metadata import counts_as_message, rebuilt, spelled
@@ -74,7 +76,8 @@ def ordered(metadata: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def write(system: System, folder: Path, metadata: Mapping[str, JSON]) -> None:
     """Replace the file; the caller holds the lock of the log."""
-    replace_file(system, folder / METADATA, spelled(ordered(metadata)))
+    # Spelled as the log spells it: an enum is its value.
+    replace_file(system, folder / METADATA, spelled(ordered(msgspec.to_builtins(metadata))))
 
 
 def format_of(folder: Path) -> int:

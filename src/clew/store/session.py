@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypedDict, Unpack, get_args
 
 from msgspec import UNSET
 
-from clew.errors import SourceUnreadable, UnknownReference, UsageError
+from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store import metadata
@@ -82,6 +83,7 @@ class Session:
         self._world = world or World()
         self._writer = Writer(folder, self._world)
         self._burst = self._writer.burst
+        self._is_settled = False
         self._tree = Tree()
         self._seen: os.stat_result | None = None
         self._snapshots = Snapshots(folder, self._world, self._writer.now)
@@ -169,13 +171,22 @@ class Session:
         if receipt is not None:
             return receipt
         _check(draft.record)
+        self._settle_first()
         return self._writer.add(draft)
 
     def extend(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append several messages at the cost of one: all of them are safe on return, or none is there."""
         for draft in drafts:
             _check(draft.record)
+        self._settle_first()
         return self._writer.extend(drafts)
+
+    def _settle_first(self) -> None:
+        """Before the first message: nothing is said of files that an undo has left half done."""
+        if not self._is_settled:
+            self._is_settled = True
+            with suppress(OSError, ClewError):  # no reason to fail: a watch tries again
+                self.settle()
 
     def snapshot(
         self,
@@ -265,7 +276,7 @@ class Session:
     def settle(self) -> list[str]:
         """Take back an undo or redo that a crash cut off half-way; returns the files that were put back.
 
-        `watch`, `undo` and `redo` do so by themselves.
+        `watch`, `undo`, `redo` and the first message of a handle do so by themselves.
         """
         return self._undoing.settle()
 

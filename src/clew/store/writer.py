@@ -110,6 +110,7 @@ class Writer:
                 receipt = self._place(draft, self._times.now(), self.surroundings.now())
                 if receipt.written:
                     log.append(self._spell([draft.record]))
+                    self._learn(draft)
                     self._committed()
                 else:
                     log.settle()
@@ -130,9 +131,11 @@ class Writer:
         with self._held():
             time, context = self._times.now(), self.surroundings.now()
             receipts = [self._place(draft, time, context) for draft in drafts]
-            fresh = [draft.record for draft, given in zip(drafts, receipts, strict=True) if given.written]
+            fresh = [draft for draft, given in zip(drafts, receipts, strict=True) if given.written]
             if fresh:
-                self.log.append(self._spell(fresh))
+                self.log.append(self._spell([draft.record for draft in fresh]))
+                for draft in fresh:
+                    self._learn(draft)
                 self._committed()
             elif receipts:
                 self.log.settle()
@@ -221,11 +224,14 @@ class Writer:
         state.seq, state.head = seq, record.uuid
         if self._tree is not None:
             self._grown([Peek(record.type, record.uuid, record.parent_uuid, record.branch_id or None)])
-        news = self._news
+        return Receipt(record.uuid, seq)
+
+    def _learn(self, draft: Draft) -> None:
+        """Remember for the metadata what stands in the log now; of a message that was refused, nothing."""
+        news, record = self._news, draft.record
         news.last, news.later = record, None
         if record.type == "user" or draft.extra or news.first is None:
             news.note(record, draft.extra)
-        return Receipt(record.uuid, seq)
 
     def _follow(self, draft: Draft, state: State) -> None:
         """Give the record its parent and branch, where that is not just the next on the main branch."""
@@ -312,7 +318,7 @@ class Writer:
             self._tree.end = self.log.end
         if self._times.second - self._described >= DESCRIBE_AFTER:
             # The messages are safe; metadata that could not be written now are written later, or by the doctor.
-            with suppress(OSError, SourceUnreadable):
+            with suppress(OSError, SourceUnreadable, *_CANNOT_SPELL):
                 self._describe({})
 
     def _describe(self, stated: dict[str, JSON]) -> None:
