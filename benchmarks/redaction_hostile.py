@@ -1,6 +1,7 @@
 """Texts and sessions that are built to be slow, from a seed: how fast each goes by, beside the bare floor.
 
 A text is scanned as one; a session is masked as a file, from bytes to bytes: all passes, however short its strings are.
+Some are also handed over: all lines at once, as one text, as texts of 4,000 characters, and as values.
 
 python -m benchmarks.redaction_hostile                       every kind
 python -m benchmarks.redaction_hostile --only tiny --table   those with a name like this, as rows for docs/redaction.md
@@ -19,7 +20,7 @@ from functools import partial
 from io import BytesIO
 from typing import NamedTuple
 
-from benchmarks import redaction_sessions
+from benchmarks import redaction_calls, redaction_sessions
 from clew.redact import Marker, flat, scan
 from clew.redact.native import mask_file
 from clew.redact.services import builtin
@@ -297,6 +298,13 @@ SESSIONS |= {
 }  # fmt: skip
 
 
+SESSIONS |= redaction_calls.KINDS
+CALLED: dict[str, Make] = redaction_calls.KINDS | {
+    name: SESSIONS[name]
+    for name in ("many_leaves", "everything, in records", "percent, in records", "letters, in records")
+}
+
+
 class Speed(NamedTuple):
     """How fast one input goes by, in MB per second of processor time, and the floor beside it."""
 
@@ -319,8 +327,9 @@ def _mask(content: bytes, profile: str) -> None:
 
 def warm() -> None:
     """Have every rule compiled."""
-    scan(_WARM, "all")
-    _mask(json.dumps({"a": _WARM}).encode() + b"\n", "all")
+    for profile in ("secrets", "all"):
+        scan(_WARM, profile)
+        _mask(json.dumps({"a": _WARM}).encode() + b"\n", profile)
     for rule in builtin()[1]:
         for begin in rule.at:
             scan(begin + "7x" * 30, "secrets")
@@ -338,6 +347,13 @@ def speeds(size: int = SIZE, seed: int = 1, only: str = "") -> Iterator[Speed]:
         content = make(random.Random(seed), size).encode()
         rates = [_rate(len(content), partial(_mask, content, profile)) for profile in ("secrets", "all")]
         yield Speed(f"session: {name}", _rate(len(content), partial(_parsed_all, content)), *rates)
+    for name, make in _named(CALLED, only):
+        text = make(random.Random(seed), size)
+        length = len(flat.to_bytes(text))
+        floor = _rate(length, partial(_encoded, text))
+        for way in redaction_calls.WAYS:
+            works = [redaction_calls.called(way, text, profile) for profile in ("secrets", "all")]
+            yield Speed(f"{way}: {name}", floor, *[_rate(length, work) for work in works])
 
 
 def _named(kinds: dict[str, Make], only: str) -> list[tuple[str, Make]]:

@@ -65,7 +65,7 @@ def test_a_value_within_a_word_is_found() -> None:
 
 def test_a_session_of_many_values_hides_the_last_one_everywhere() -> None:
     redactor = Redactor(Setting("secrets", Marker()))
-    redactor.learn([{"text": f"DB_PASSWORD={value}"} for value in VALUES])
+    redactor.learn([{"text": f"DB_PASSWORD={value}", "more": "Nothing to see here. " * 40} for value in VALUES])
     assert len(redactor.values) > 700
     last = list(redactor.values)[-1]
     for spelled in (last, base64.b64encode(last.encode()).decode(), last.encode().hex()):

@@ -122,3 +122,18 @@ def test_what_names_the_machine_goes_alike_the_quick_way_and_the_close_one(befor
     assert quick == close
     assert [json.loads(line) for line in quick]
     assert sum(old != new for old, new in zip(lines, quick, strict=True)) >= len(lines) - 6
+
+
+@pytest.mark.parametrize("before", ["", "{}\n"], ids=["a text", "a line among records"])
+def test_the_user_in_a_home_path_of_plain_text_is_masked(before: str) -> None:
+    text = before + "see C:\\Users\\nora\\src, D:\\\\Users\\\\nora and /home/nora\n"
+    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("paths", Marker()))))
+    assert masked.decode() == text.replace("nora", "[REDACTED]")
+
+
+def test_users_in_a_long_list_of_one_document_are_masked() -> None:
+    rows = [{"n": n, "path": f"/home/nora/src/{n}", "words": "nothing to see here"} for n in range(400)]
+    text = json.dumps({"rows": rows, "env": f"DB_PASSWORD={Planter('rows').password()}"}, indent=1)
+    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("all", Marker()))))
+    assert b"nora" not in masked
+    assert json.loads(masked)["rows"][7] == rows[7] | {"path": "/home/[REDACTED]/src/7"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -95,3 +96,35 @@ def test_a_result_is_held_for_the_call_it_answers() -> None:
         redactor = Redactor(Setting("secrets", Marker()))
         redactor.learn(values)
         assert "quiet-harbour" not in json.dumps([redactor.value(value) for value in values])
+
+
+NUMBERS = [
+    "4539 1488 0343 6467", "4539148803436467", "4539-1488-0343-6467", "078-05-1120", "+44 20 7946 0958",
+    "GB82 WEST 1234 5698 7654 32", "DE89370400440532013000", "nora.lind@harbour-mail.org", "(212) 555-0142",
+    "0612 345 678", "1234567890123456", "2026-11-15T10:20:30", "noreply@github.com", "a@b.test", "3.141592653589793",
+]  # fmt: skip
+AROUND = [
+    "", " ", "\n", "\t", "\u00e9", "\u65e5", "\\", "\\n", '"', "'", "/", "-", "_", ":", "id ", "id: ", "offset=", "x",
+    "7", "7 ", "\\u00e9", "\u2028", "\b", "\f", ".", "1.", "$", "=", "(", "[", "\U0001f600",
+]  # fmt: skip
+
+
+def _carried(chance: random.Random) -> Any:
+    """A number or two, with something beside them, somewhere in a record."""
+    text = "".join(chance.choice(AROUND) + chance.choice(NUMBERS) + chance.choice(AROUND) for _ in range(2))
+    words = [text[:place] for place in (9, 14)] + [text[14:], text]
+    return chance.choice([
+        {chance.choice(["text", "id", "offset", "orderId", "title"]): text},
+        {"argv": words}, {text: 1}, {"a": json.dumps({"b": text})}, [text, words], {"id": int("45" + "39148803436467")},
+        {"content": [{"type": "text", "text": text[:7]}, {"type": "text", "text": text[7:]}]},
+    ])  # fmt: skip
+
+
+def test_no_record_passes_in_which_a_closer_look_finds_a_number() -> None:
+    chance = random.Random(7)
+    values = [_carried(chance) for _ in range(4000)]
+    found = [bool(Redactor(Setting("pii", Marker())).findings(value)) for value in values]
+    for number, value in enumerate(values):
+        if found[number]:
+            assert all(sieve("secret", "pii").held([raw]) for raw in spellings(value)), value
+    assert 500 < sum(found) < 3900

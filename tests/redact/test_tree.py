@@ -310,13 +310,13 @@ def shape_kept(value: Any, masked: Any) -> bool:
     ids=["surrogate", "binary", "torn", "brackets", "deep", "quotes", "backslashes"],
 )
 def test_hostile_texts_pass_through_without_the_value(text: str) -> None:
-    for masked in (redactor().text(text), redactor().line(text), once({"x": text})["x"]):
+    for masked in (redactor().text(text), redactor().lines([text])[0], once({"x": text})["x"]):
         assert TOKEN not in masked
 
 
 def test_both_members_of_one_name_are_met() -> None:
     line = '{"a": "' + TOKEN + '", "b": 1.50, "a": "plain"}'
-    masked = redactor().line(line)
+    masked = redactor().text(line)
     assert TOKEN not in masked
     assert masked.endswith('", "b": 1.50, "a": "plain"}')
 
@@ -327,7 +327,7 @@ def test_a_line_is_spelled_as_before_but_for_what_is_masked(ascii_only: bool, se
     value = {"é": "naïve ☃", "t": f"tab\t{TOKEN} ☃", "n": [1, 2.0]}
     line = json.dumps(value, ensure_ascii=ascii_only, separators=separators)
     one = redactor()
-    masked = one.line(line)
+    masked = one.text(line)
     expected = json.dumps(one.value(value), ensure_ascii=ascii_only, separators=separators)
     assert masked == expected
 
@@ -347,3 +347,76 @@ def _replaced(value: Any) -> Any:
     if isinstance(value, list):
         return [_replaced(item) for item in value]
     return "b" if value == "a" else value
+
+
+def _deep(inner: Any, around: Any, depth: int) -> Any:
+    for _ in range(depth):
+        inner = around(inner)
+    return inner
+
+
+def _innermost(value: Any) -> Any:
+    while isinstance(value, (list, dict)):
+        value = value[0] if isinstance(value, list) else value["a"]
+    return value
+
+
+@pytest.mark.parametrize("depth", [600, 20_000])
+@pytest.mark.parametrize("around", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["lists", "objects"])
+def test_a_value_of_any_depth_is_masked(around: Any, depth: int) -> None:
+    masked = once(_deep(f"use {TOKEN}", around, depth))
+    assert _innermost(masked).startswith("use [REDACTED")
+
+
+def test_a_tuple_is_masked_like_a_list() -> None:
+    assert TOKEN not in json.dumps(once({"a": (TOKEN, {"b": (TOKEN,)})}))
+
+
+def test_a_number_of_any_length_stays() -> None:
+    value = {"a": 10**5000, "b": [10**5000], "c": f"use {TOKEN}"}
+    masked = once(value)
+    assert (masked["a"], masked["b"]) == (value["a"], value["b"])
+    assert masked["c"].startswith("use [REDACTED")
+
+
+def test_values_with_lone_surrogates_are_paid_for_like_others() -> None:
+    values = [{"text": f"\ud800 {n} password=aB3{n}xYz{n}"} for n in range(3000)]
+    one = redactor()
+    one.learn(values)
+    masked = [one.value(value) for value in values]
+    assert one.masked["crowded"]
+    assert all(list(each) == ["text"] and "xYz" not in each["text"] for each in masked)
+
+
+def test_lines_are_masked_together_and_stay_as_many() -> None:
+    texts = [
+        "",
+        "plain",
+        f"use {TOKEN}",
+        '{"a": 1}\n',
+        json.dumps({"a": TOKEN}) + "\n",
+        "\ud800 " + TOKEN,
+        "two\nlines",
+    ]
+    for some in (texts, texts[:-1]):
+        masked = redactor().lines(some)
+        assert len(masked) == len(some)
+        assert [new == old for new, old in zip(masked, some, strict=True)] == [TOKEN not in text for text in some]
+        assert [new.endswith("\n") for new in masked] == [old.endswith("\n") for old in some]
+        assert masked[5].startswith("\ud800 [REDACTED")
+
+
+def test_a_line_that_answers_a_call_is_masked_by_the_file_the_call_was_about() -> None:
+    call = {"type": "tool_use", "id": "toolu_01AbCdEf", "input": {"file_path": "/srv/app/.env"}}
+    answer = {"type": "tool_result", "tool_use_id": "toolu_01AbCdEf", "content": "SHOP=blue-harbour\n"}
+    masked = redactor().lines([json.dumps(call), json.dumps(answer)])
+    assert "blue-harbour" not in masked[1]
+
+
+def test_RD09_texts_and_lines_are_paid_for_like_records() -> None:
+    texts = [json.dumps([json.dumps({"password": f"aB{n}xYz{m}"}) for m in range(60)]) for n in range(1500)]
+    together, apart = redactor(), redactor()
+    for masked in (together.lines(texts), list(map(apart.text, texts))):
+        assert not any("xYz" in text for text in masked)
+        assert [len(json.loads(text)) for text in masked] == [60] * len(texts)
+    assert together.masked["crowded"] and apart.masked["crowded"]

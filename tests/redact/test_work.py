@@ -21,8 +21,8 @@ from clew.redact.user import parse_rules
 from tests.redact.planted import Planter
 
 SIZE = 120_000
-SAVED = 1000
-READING, SAVED_READING, LOT = 320, 2000, 2000
+SAVED = 700
+READING, SAVED_READING, LOT = 160, 2000, 2000
 PLANT = Planter("work")
 OWN = "[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{6}'\n"
 

@@ -7,12 +7,9 @@ without order.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate
 
-from clew.redact import assigned, context, flat, layers
-from clew.redact.searching import BORDER, Find, Fuel, Hit, Look, finder, plain_finder, walk
+from clew.redact import assigned, context, layers
+from clew.redact.searching import Find, Fuel, Hit, Look, finder, plain_finder, walk
 from clew.redact.services import Services
 from clew.redact.values import is_mixed
 
@@ -34,22 +31,12 @@ class Engine:
             *[reader.sign for reader in context.READERS if reader.read is not context.read_address],
         ]
         self.find_addresses = [plain_finder(sign) for sign in addresses]
-        self._find_token: Find = finder(self.token_signs)
+        self.find_token: Find = finder(self.token_signs)
         self._find_context = [finder(self.context_signs), *self.find_addresses]
         self._readers: dict[int, list[context.Reader]] = {}
         for reader in context.READERS:
             for char in {*reader.starts, *reader.starts.upper()}:
                 self._readers.setdefault(char, []).append(reader)
-
-    def with_token(self, records: Sequence[bytes], fuel: Fuel) -> set[int]:
-        """The numbers of the JSON texts that hold a token with a form of its own, escapes and all.
-
-        Where the looks are used up, a sign is enough.
-        """
-        starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
-        plain = flat.without_escapes(BORDER.join(records))
-        hits = walk(self._find_token, plain, _first_in_each(self._look_at_token(0)), fuel)
-        return {bisect_right(starts, hit.start) - 1 for hit in hits}
 
     def all_hits(self, text: bytes, fuel: Fuel) -> list[Hit]:
         """Every secret in some flat bytes, and under their escapes."""
@@ -57,12 +44,13 @@ class Engine:
 
     def hits(self, text: bytes, fuel: Fuel, depth: int = 0) -> list[Hit]:
         """Every secret in some flat bytes."""
-        found = walk(self._find_token, text, self._look_at_token(depth), fuel)
+        found = walk(self.find_token, text, self.look_at_token(depth), fuel)
         for find in self._find_context:
             found += walk(find, text, self._look_at_context, fuel)
         return found
 
-    def _look_at_token(self, depth: int) -> Look:
+    def look_at_token(self, depth: int = 0) -> Look:
+        """What stands at the sign of a token; `depth` is how much base64 is around it."""
         services = self._services
 
         def look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
@@ -85,17 +73,6 @@ class Engine:
             if hits:
                 return hits, hits[-1].end
         return assigned.read_assigned(text, start)
-
-
-def _first_in_each(look: Look) -> Look:
-    """The same look, but behind what it finds the next text is gone on with."""
-
-    def first(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
-        hits, place = look(text, start, end, fuel)
-        border = text.find(0, place) if hits else place
-        return hits, len(text) if border < 0 else border
-
-    return first
 
 
 def _near(text: bytes, token: Hit) -> list[Hit]:

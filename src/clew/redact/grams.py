@@ -16,6 +16,9 @@ from clew.redact.searching import Fuel
 Span = tuple[int, int]
 _WIDTH = 4
 _FOUR = Struct("=I")
+# The number of a string stands above so many bits, a place in it below.
+_NUMBER = 40
+_PLACE = (1 << _NUMBER) - 1
 SHORTEST = 2 * _WIDTH - 1
 """A shorter string may lie between two of the places."""
 # What comparing some strings costs, in bytes of text; how often that may be done.
@@ -26,7 +29,8 @@ _NEAR = 1024
 _LONGEST_WORD = 256
 _BEFORE, _REST = re.compile(rb"[\s\"'\\\0]"), re.compile(rb"[^\s\"'\\\0]*")
 _BORDER = re.compile(rb"[\n\0]")
-# Words and times have many of these.
+# So many characters of seven that words and times have few of are enough.
+_RARE = 4
 _COMMON = b"abcdefghijklmnopqrstuvwxyz 0123456789-:\\"
 
 
@@ -34,17 +38,28 @@ class Grams:
     """Strings, ready to be searched for. Where their windows crowd, all of the crowd is taken for them."""
 
     def __init__(self) -> None:
-        self._around: dict[int, list[tuple[int, bytes]]] = {}
-        """By window: where it stands in a string, and the string."""
+        self._forms: list[bytes] = []
+        self._windows: set[int] = set()
+        self._around: dict[int, int] = {}
+        """By window: the number of the first string that has it, and where, as one number: thousands cost little."""
+        self._more: dict[int, list[int]] = {}
+        """The same for further strings with that window."""
         self._fuel = Fuel(_PRICE, _SAVED)
 
     def add(self, forms: Iterable[bytes]) -> None:
         """Search for more strings."""
-        around, read = self._around, _FOUR.unpack_from
+        around, windows, read = self._around, self._windows, _FOUR.unpack_from
         for form in forms:
             first = _rarest(form)
+            own = len(self._forms) << _NUMBER
+            self._forms.append(form)
             for place in range(first, first + _WIDTH):
-                around.setdefault(read(form, place)[0], []).append((place, form))
+                window = read(form, place)[0]
+                if window in windows:
+                    self._more.setdefault(window, []).append(own + place)
+                else:
+                    windows.add(window)
+                    around[window] = own + place
 
     @property
     def compared(self) -> int:
@@ -62,19 +77,29 @@ class Grams:
         for number, place in enumerate(places):
             if self._fuel.left <= 0:
                 return merged([*spans, *_crowds(text, places[number:])])
-            forms = self._around[windows[place // _WIDTH]]
-            self._fuel.spend(1 + len(forms) // 4)
-            if (span := _longest(forms, text, place)) is not None:
+            window = windows[place // _WIDTH]
+            more = self._more.get(window, ())
+            self._fuel.spend(1 + (1 + len(more)) // 4)
+            if (span := self._longest((self._around[window], *more), text, place)) is not None:
                 spans.append(span)
         return merged(spans)
 
+    def _longest(self, standing: Iterable[int], text: bytes, place: int) -> Span | None:
+        """The longest of some strings that stands around a place."""
+        best = None
+        for each in standing:
+            form, first = self._forms[each >> _NUMBER], place - (each & _PLACE)
+            if first >= 0 and text.startswith(form, first) and (best is None or len(form) > best[1] - best[0]):
+                best = first, first + len(form)
+        return best
+
     def _places(self, windows: memoryview) -> list[int]:
         """Where a window stands. Most blocks have none, which is quickly told."""
-        known, places = self._around.keys(), []
+        shared_with, places = self._windows.intersection, []
         for start in range(0, len(windows), _BLOCK):
             block = windows[start : start + _BLOCK]
-            if shared := known & block:
-                places += [index * _WIDTH for index, window in enumerate(block, start) if window in shared]
+            if shared := shared_with(block):
+                places += [index * _WIDTH for index, window in enumerate(block.tolist(), start) if window in shared]
         return places
 
 
@@ -117,18 +142,14 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _rarest(form: bytes) -> int:
-    """Where four windows begin that are least like words."""
-    last = len(form) - SHORTEST
-    return max((last // 2, 0, last), key=lambda place: len(form[place : place + SHORTEST].translate(None, _COMMON)))
-
-
-def _longest(forms: list[tuple[int, bytes]], text: bytes, place: int) -> Span | None:
-    """The longest of some strings that stands around a place."""
-    best = None
-    for at, form in forms:
-        first = place - at
-        if first >= 0 and text.startswith(form, first) and (best is None or len(form) > best[1] - best[0]):
-            best = first, first + len(form)
+    """Where four windows begin that are least like words; the first place that is rare enough will do."""
+    last, best, most = len(form) - SHORTEST, 0, -1
+    for place in (last // 2, 0, last):
+        rare = len(form[place : place + SHORTEST].translate(None, _COMMON))
+        if rare >= _RARE:
+            return place
+        if rare > most:
+            best, most = place, rare
     return best
 
 

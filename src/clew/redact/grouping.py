@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from io import BytesIO
+from itertools import accumulate, islice
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -40,3 +41,9 @@ def stretches(chunks: Iterable[tuple[bytes, bool]]) -> Iterator[bytes]:
 def line_around(text: bytes, place: int) -> tuple[int, int]:
     """Where the line begins that a place is in, and where the next one does."""
     return text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place) + 1 or len(text)
+
+
+def all_lines(text: bytes) -> list[tuple[int, int]]:
+    """Where every line begins, and where the next one does."""
+    ends = list(accumulate(map(len, BytesIO(text))))
+    return list(zip([0, *ends], ends, strict=False))

@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate
-from urllib.parse import quote
 
 from clew.redact.flat import to_bytes
 from clew.redact.grams import Found, Grams, Span, merged
@@ -23,6 +22,8 @@ _PLAIN = re.compile(rb"[A-Za-z0-9_.-]+")
 
 # And these in JSON, but for slashes.
 _ALIKE = re.compile(r"[ !#-\[\]-~]*")
+# Each byte as it stands in an address.
+_QUOTED = [bytes([char]) if _PLAIN.match(bytes([char])) or char == 0x7E else b"%%%02X" % char for char in range(256)]
 # Nobody escapes a longer text letter by letter.
 _LONGEST_ESCAPED = 512
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
@@ -65,11 +66,20 @@ class Known:
 
     def _encoded(self, text: bytes) -> Iterator[Span]:
         """What holds a value letter by letter, in hex or in escapes: it is read, not searched for in that spelling."""
-        runs = list(_runs(text))
-        plain = [raw for _, raw in runs]
-        starts = list(accumulate((len(raw) + len(_BETWEEN) for raw in plain), initial=0))
-        for start, _ in self._spelled.spans(_BETWEEN.join(plain)) if runs else ():
-            yield runs[bisect_right(starts, start) - 1][0]
+        spans = _hex_runs(text)
+        for shift in (0, 1) if spans else ():
+            runs = [text[start + shift : end - (end - start - shift) % 2] for start, end in spans]
+            plain = bytes.fromhex(_BETWEEN.hex().join([run.decode() for run in runs]))
+            yield from self._spelled_in(plain, [len(run) // 2 for run in runs], spans)
+        if b"\\u" in text and (spans := [match.span() for match in _ESCAPED.finditer(text)]):
+            units = [_unescaped(text[start:end]) for start, end in spans]
+            yield from self._spelled_in(_BETWEEN.join(units), list(map(len, units)), spans)
+
+    def _spelled_in(self, plain: bytes, sizes: list[int], spans: list[Span]) -> Iterator[Span]:
+        """Those of some spans that hold a value, told from what they stand for, one behind the other."""
+        found = self._spelled.spans(plain)
+        starts = list(accumulate((size + len(_BETWEEN) for size in sizes), initial=0)) if found else []
+        return (spans[bisect_right(starts, start) - 1] for start, _ in found)
 
 
 @lru_cache(maxsize=1)
@@ -77,17 +87,20 @@ def _hex_finder() -> Find:
     return finder([f"[0-9a-f]{{{_LEAST_HEX}}}", f"[0-9A-F]{{{_LEAST_HEX}}}"])
 
 
-def _runs(text: bytes) -> Iterator[tuple[Span, bytes]]:
-    """Long runs of hex and of escapes, each with the bytes that it may stand for."""
-    place, find = 0, _hex_finder()
+def _hex_runs(text: bytes) -> list[Span]:
+    """Where long runs of hex stand."""
+    runs, place, find = [], 0, _hex_finder()
     while (first := find(text, place, len(text))[0]) >= 0:
         match = _HEX.match(text, first)
         place = match.end() if match else first + 1
-        for start in (first, first + 1):
-            yield (first, place), bytes.fromhex(text[start : start + (place - start) // 2 * 2].decode())
-    for match in _ESCAPED.finditer(text) if b"\\u" in text else ():
-        units = bytes.fromhex(b"".join(_CODE.findall(match[0])).decode())
-        yield match.span(), to_bytes(units.decode("utf-16-be", "surrogatepass"))
+        runs.append((first, place))
+    return runs
+
+
+def _unescaped(run: bytes) -> bytes:
+    """What a run of escapes stands for."""
+    units = bytes.fromhex(b"".join(_CODE.findall(run)).decode())
+    return to_bytes(units.decode("utf-16-be", "surrogatepass"))
 
 
 def spellings_of(value: str) -> set[bytes]:
@@ -103,7 +116,7 @@ def _in_own_letters(value: str) -> set[bytes]:
         return {raw}
     forms = {raw, *_in_json(value)}
     if len(value) <= _LONGEST_ESCAPED and value.isprintable():
-        quoted = quote(value.encode("utf-8", "replace"), safe="").encode()
+        quoted = b"".join(map(_QUOTED.__getitem__, value.encode("utf-8", "replace")))
         forms |= {quoted, quoted.replace(b"%20", b"+"), quoted.replace(b"%2F", b"/")}
         forms |= {form.lower() for form in forms if b"%" in form}
     return forms

@@ -115,13 +115,20 @@ def _regions(text: bytes) -> list[tuple[int, int]]:
         first, last = find(text, place, length)
         if first < 0:
             return regions
-        start, end = max(0, first - _AROUND), min(length, last + _AROUND)
+        start, end = _within_text(text, first, last)
         if regions and start <= regions[-1][1] and end - regions[-1][0] <= _LONGEST_REGION:
             regions[-1] = (regions[-1][0], end)
         else:
             regions.append((start, end))
-        # The next sign is looked for at the end of the stretch, which it then makes longer.
-        place = max(last, end - _AROUND // 2)
+        # The next sign is looked for near the end of the stretch, which it then makes longer.
+        place = max(last, end - (_AROUND // 2 if end - last == _AROUND else 0))
+
+
+def _within_text(text: bytes, first: int, last: int) -> tuple[int, int]:
+    """What lies around a sign, within one of the texts."""
+    start, end = max(0, first - _AROUND), min(len(text), last + _AROUND)
+    border = text.find(0, last, end)
+    return max(start, text.rfind(0, start, first) + 1), end if border < 0 else border
 
 
 @lru_cache(maxsize=1)
@@ -140,19 +147,20 @@ class _Plain(dict[bytes, bytes]):
 
 
 _PLAIN = _Plain()
+_with_escape = (1).__add__
 
 
 def _strip(text: bytes) -> tuple[bytes, Callable[[int], int]]:
     """The text without escapes, and where a place in it was before."""
     pieces = _ESCAPE.split(text)
     escapes = pieces[1::2]
-    # How many bytes stand before each escape, and how many in all escapes to it. An escape is one byte afterwards.
-    before = list(accumulate(map(len, pieces[:-1:2])))
+    # Where each escape, which is one byte then, ends in the plain text, and how many bytes all escapes to it had.
+    ends = list(accumulate(map(_with_escape, map(len, pieces[:-1:2]))))
     within = list(accumulate(map(len, escapes)))
     pieces[1::2] = map(_PLAIN.__getitem__, escapes)
 
     def origin(place: int) -> int:
-        passed = bisect_right(range(len(before)), place, key=lambda number: before[number] + number + 1)
+        passed = bisect_right(ends, place)
         return place + (within[passed - 1] - passed if passed else 0)
 
     return b"".join(pieces), origin

@@ -20,7 +20,7 @@ from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPEC
 SHORTEST = 5
 """Shorter texts hide nothing, unless their key says so."""
 SHORTEST_KEY = 12
-LEAST_NUMBER, MOST_DIGITS = 10**11, 19
+LEAST_NUMBER, MOST_NUMBER = 10**11, 10**19
 """Only numbers as long as those of cards are looked at, and never one that counts tokens."""
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _MOST_WORDS = 64
@@ -32,8 +32,10 @@ _MANY, _MANY_MEMBERS = 8, 512
 # What reading a text as JSON costs, in texts that are met; what looking at a number costs besides.
 _READ, _NUMBER = 4, 1
 # What JSON begins with.
-_NESTED = re.compile(r'\{\s*["}]|\[\s*["\]\[{\d\-tfnNI]|"')
+_NESTED = re.compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infinity)|"')
 
+# What a short key that names the machine has in it: a path, a host, an address.
+_PLACE = re.compile(r"[/\\.:]")
 _OTHER_WORDS = PATH_KEYS | {
     *COMMANDS,
     *"description prompt name tool_name type pattern query cwd workdir title".split(),
@@ -41,13 +43,8 @@ _OTHER_WORDS = PATH_KEYS | {
 """Keys whose words do not come from the file that a call is about."""
 
 
-class Leaf(NamedTuple):
-    """A text to be looked at: `before` and `behind` stand around it, so that its name is seen with it."""
-
-    text: str
-    before: str = ""
-    behind: str = ""
-    path: str | None = None
+Leaf = tuple[str, str, str, str | None]
+"""A text to be looked at, what stands before and behind it, so that its name is seen with it, and its file."""
 
 
 class Joint(NamedTuple):
@@ -104,7 +101,7 @@ class Leaves:
             kind = type(item)
             if kind is dict:
                 self._object(item, key, path)
-            elif kind is list:
+            elif kind is list or kind is tuple:
                 self._list(item, key, path)
             elif kind is str:
                 self._text(item, key, path)
@@ -134,21 +131,21 @@ class Leaves:
                     self._into.again.append(item)
                 elif key != body:
                     self._text(item, name if key == "value" and type(name) is str else key, path)
-            elif kind is dict or kind is list:
+            elif kind is dict or kind is list or kind is tuple:
                 # A snapshot has files by their paths.
                 stack.append((item, key, key if "." in key and is_credential_file(key) else path))
-            elif kind is int and item >= LEAST_NUMBER and not counts:
+            elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not counts:
                 self._number(item, key)
-            if len(key) >= SHORTEST_KEY:
+            if len(key) >= SHORTEST_KEY or (len(key) >= SHORTEST and _PLACE.search(key) is not None):
                 if key in clean:
                     self._into.again.append(key)
                 else:
-                    self._into.found.append(Leaf(key))
+                    self._into.found.append((key, "", "", None))
 
     def _number(self, number: int, key: str) -> None:
         digits = str(number)
-        if len(digits) <= MOST_DIGITS and not is_count(key) and not is_left(key, digits):
-            self._into.found.append(Leaf(digits, f'"{key}": ' if key else ""))
+        if not is_count(key) and not is_left(key, digits):
+            self._into.found.append((digits, f'"{key}": ' if key else "", "", None))
             self._tried += _NUMBER
 
     def _text(self, text: str, key: str, path: str | None) -> None:
@@ -168,20 +165,21 @@ class Leaves:
             path = None
         if key and (path is not None or told.names_secret):
             quote = '"' if _PLAIN.fullmatch(text) is not None else ""
-            self._into.found.append(Leaf(text, f'"{key}": {quote}', quote, path))
+            self._into.found.append((text, f'"{key}": {quote}', quote, path))
             if path is None:
                 return
         if len(text) >= SHORTEST:
-            self._into.found.append(Leaf(text, "", "", path))
+            self._into.found.append((text, "", "", path))
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
-        kinds = set(map(type, items))
-        if str in kinds and len(items) > 1:
-            self._words(tuple(item for item in items if type(item) is str))
-        if dict in kinds and len(items) > 1:
-            self._edges(items)
-        if path is None and len(items) >= _MANY:
-            items = self._worth(items, kinds, told_by(key))
+        if len(items) > 1:
+            kinds = set(map(type, items))
+            if str in kinds:
+                self._words(tuple(item for item in items if type(item) is str))
+            if dict in kinds:
+                self._edges(items)
+            if path is None and len(items) >= _MANY:
+                items = self._worth(items, kinds, told_by(key))
         for item in reversed(items):  # the last is taken from the stack first
             kind = type(item)
             if kind is str:
@@ -189,9 +187,9 @@ class Leaves:
                     self._into.again.append(item)
                 else:
                     self._text(item, key, path)
-            elif kind is dict or kind is list:
+            elif kind is dict or kind is list or kind is tuple:
                 self._stack.append((item, key, path))
-            elif kind is int and item >= LEAST_NUMBER:
+            elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER:
                 self._number(item, key)
 
     def _worth(self, items: list[JSON], kinds: set[type], told: Key) -> list[JSON]:

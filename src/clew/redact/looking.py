@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from typing import NamedTuple
@@ -24,7 +25,7 @@ _MOST_CLEAN = 20_000
 _LONG, _MOST_LONG = 1 << 14, 1000
 _LONGEST_CLEAN = 256
 # What a look costs in a session, in bytes of text, and how many may be saved up: most records are never looked at.
-_LOOK, _SAVED = 4096, 700
+_LOOK, _SAVED = 3072, 700
 _REMEMBERED = frozenset({"secret", "pii"})
 SHORTEST_KNOWN = 6
 """Shorter values are masked where they are found, and nowhere else."""
@@ -79,11 +80,11 @@ class Looker:
         """That of the rules."""
         return self._rules.version
 
-    @property
+    @cached_property
     def _sieve(self) -> Sieve | None:
         return self._rules.sieve(kinds_of(self.setting.profile))
 
-    @property
+    @cached_property
     def _rules(self) -> Rules:
         return self.setting.rules or standard()
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from clew.io.records import MAX_LINE, read_chunks
 from clew.model.json import JSON
 from clew.redact.grouping import stretches
-from clew.redact.jsontext import MISSING, read
+from clew.redact.jsontext import MISSING, read, to_text
 from clew.redact.stamping import BEGINNING, stamped, stamper
 from clew.redact.tree import Redactor
 
@@ -93,20 +93,9 @@ def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
 
 def masks(raws: Sequence[bytes], redactor: Redactor, path: str | None = None) -> list[bytes]:
     """Lines, documents or texts, masked; the packed original of a converted session goes, secrets and all."""
-    texts = ["" if raw.startswith(_ORIGIN) else _text(raw) for raw in raws]
-    found = []
-    for raw, text, masked in zip(raws, texts, redactor.lines(texts, path), strict=True):
-        is_same = masked is text or masked == text
-        found.append((raw if text else b"") if is_same else stamped(_bytes(masked), redactor.stamp()))
-    return found
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
+    kept = [b"" if raw.startswith(_ORIGIN) else raw for raw in raws]
+    pairs = zip(kept, redactor.records(kept, path), strict=True)
+    return [old if new == old else stamped(new, redactor.stamp()) for old, new in pairs]
 
 
 class _Stretch(NamedTuple):
@@ -132,7 +121,7 @@ def _stretches(opened: Open) -> Iterator[_Stretch]:
             head += line
             if line.strip():
                 break
-        if head.lstrip()[:1] == b"{" and read(_text(head.lstrip())) is not MISSING:
+        if head.lstrip()[:1] == b"{" and read(to_text(head.lstrip())) is not MISSING:
             yield from (_Stretch(text, True) for text in stretches(_behind(head, read_chunks(stream))))
             return
         while part := head + stream.read(PIECE):

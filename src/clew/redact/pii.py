@@ -18,7 +18,7 @@ _E164 = r"\+[1-9][0-9](?:[ .()-]{0,2}[0-9]){6,13}"
 _PHONE_US = r"\([2-9][0-9]{2}\)[ -]?[2-9][0-9]{2}-[0-9]{4}|\b[2-9][0-9]{2}[-.][2-9][0-9]{2}[-.][0-9]{4}\b"
 _PHONE_FR = r"\b0[1-9](?:[ .-][0-9]{2}){4}\b"
 # One automaton for all of them would have a new state at every digit of some texts.
-GROUPS = ((_CORSICA, _NUMBER, _SSN, _PHONE_US, _PHONE_FR), (_IBAN, _NINO, _E164), (_EMAIL,), national.SIGNS)
+GROUPS = ((_CORSICA, _NUMBER, _SSN, _PHONE_US, _PHONE_FR), (_IBAN, _NINO, _E164), (_EMAIL,))
 
 _EMAIL_FORM = re.compile(rb"[A-Za-z0-9._%+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})(?![A-Za-z0-9])")
 _NOBODY = re.compile(
@@ -33,9 +33,12 @@ _FILES = re.compile(
     rb"(?i)\.(?:js|ts|py|git|md|json|jsx|tsx|css|html|png|jpe?g|svg|gif|txt|yml|yaml|toml|lock|map|rs|go|c|h|sh"
     rb"|whl|mjs|cjs|rb|lua|java|kt|swift|php|pl|cpp|hpp|service|timer|target|socket)$"
 )
+_NO_DIGITS = bytes(char for char in range(256) if not 48 <= char <= 57)
 _FRACTION = re.compile(rb"[0-9]\.$")
 _NUMBERS = re.compile(rb"[0-9]+(?:[ -][0-9]+)+")
 _LONGEST_RUN = 80
+# As long as an escape.
+_BESIDE = 8
 # In fours; as on some cards in four, six and the rest; or all together.
 _GROUPED = re.compile(
     rb"(?<![0-9-])(?P<first>[0-9]{4})(?:(?P<four>(?P<by>[ -])[0-9]{4}(?:(?P=by)[0-9]{4}){2})(?:(?P=by)[0-9]{1,3})?"
@@ -63,7 +66,7 @@ _COUNTRIES = {
 @lru_cache(maxsize=1)
 def find_signs() -> tuple[Find, ...]:
     """Finders of the places that may name somebody, but for national numbers with a check digit."""
-    return tuple(finder(group) for group in GROUPS[:-1])
+    return tuple(finder(group) for group in GROUPS)
 
 
 def pii_hits(text: bytes, fuel: Fuel) -> list[Hit]:
@@ -78,27 +81,43 @@ def _look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...
     return ((hit,), hit.end) if hit else ((), end)
 
 
-def _judge(text: bytes, start: int, end: int) -> Hit | None:
+def look_in_json(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+    """The same in JSON text, where the name before a number may be that of a member, and not count.
+
+    What goes over the border of two strings, or has an escape of JSON within JSON beside it, is not told here, and
+    taken for something.
+    """
+    if text.find(b'"', start, end) >= 0 or text.find(b"\\", max(0, start - _BESIDE), end + _BESIDE) >= 0:
+        return (Hit(start, end, "crowded", 0.0),), end
+    hit = _judge(text, start, end, named=False)
+    if hit is None and text[start : start + 1].isdigit():
+        hit = _card_among(text, start, named=False)
+    return ((hit,), hit.end) if hit else ((), end)
+
+
+def _judge(text: bytes, start: int, end: int, *, named: bool = True) -> Hit | None:
     value = text[start:end]
     if b"@" in value:
         return _email(text, start)
     if _is_part(text, start, end):
         return None
     rule = _rule(value)
-    if not rule or (value.isdigit() and _COUNTED.search(text[max(0, start - 24) : start])):
+    if not rule or (named and value.isdigit() and _COUNTED.search(text[max(0, start - 24) : start])):
         return None
     return Hit(start, end, rule, 0.9)
 
 
-def _card_among(text: bytes, start: int) -> Hit | None:
+def _card_among(text: bytes, start: int, *, named: bool = True) -> Hit | None:
     """A card with other numbers before it or behind it: what goes with what, only its groups tell."""
     run = _NUMBERS.match(text, start, start + _LONGEST_RUN)
     place, stop = start, run.end() if run else start
     while group := _GROUPED.search(text, place, stop):
         for end in {group.end(), group.end("four")} - {-1}:
             digits = group[0][: end - group.start()].translate(None, b" -")
-            counted = end - group.start() == len(digits) and _COUNTED.search(
-                text[max(0, group.start() - 24) : group.start()]
+            counted = (
+                named
+                and end - group.start() == len(digits)
+                and _COUNTED.search(text[max(0, group.start() - 24) : group.start()])
             )
             if is_card(digits) and not counted and not _is_part(text, group.start(), end):
                 return Hit(group.start(), end, "card", 0.85)
@@ -118,7 +137,7 @@ def _joins(char: bytes) -> bool:
 
 
 def _rule(value: bytes) -> str:
-    digits = bytes(char for char in value if 48 <= char <= 57)
+    digits = value.translate(None, _NO_DIGITS)
     if value[:1] == b"+":
         return "phone" if 8 <= len(digits) <= 15 and not _DATE.match(value) else ""
     if value[:2].isalpha():

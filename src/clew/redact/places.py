@@ -17,9 +17,9 @@ _HOST = r"[A-Za-z0-9]\.(?:local|lan|internal|corp|home|intranet)\b"
 AT = r"@[A-Za-z0-9][A-Za-z0-9-]{1,62}(?::[~/]|[$#%] )"
 OTHER_SIGNS = (_ENCODED, _PRIVATE, _HOST)
 SIGNS = (_HOME, *OTHER_SIGNS)
-# The user in a home path of JSON text, where a backslash is written twice, or more often within JSON.
+# The user in a home path, of text or of JSON text, where a backslash is written twice, or more often within JSON.
 _HOMES = re.compile(
-    rb"(/(?:home|Users)/|\\(?<=[A-Za-z]:\\)\\(?:\\\\){0,7}Users(?:(?:\\\\){1,8}|/))"
+    rb"(/(?:home|Users)/|\\(?<=[A-Za-z]:\\)\\{0,15}Users(?:\\{1,16}|/))"
     rb"([^\s/\\\"'`:<>|*?,;)]{1,64})"
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
+from clew.model.json import JSON
+from clew.redact.jsontext import MISSING, read, spelled, to_text
 from clew.redact.places import with_users
 from clew.redact.rules import CROWDED, Rules
 from clew.redact.searching import BORDER, Fuel
@@ -15,6 +17,7 @@ _MOST_USERS = 1000
 _PRICE, _SAVED = 512, 2000
 Edit = tuple[int, int, bytes]
 Mask = Callable[[bytes], bytes]
+Close = Callable[[list[bytes]], list[bytes]]
 
 
 class Placing:
@@ -24,17 +27,26 @@ class Placing:
         self._rules, self._mark, self._crowd = rules, mark, crowd
         self._fuel = Fuel(_PRICE, _SAVED)
 
-    def masked(self, stretches: list[bytes], close: Mask, hide: Mask) -> list[bytes]:
+    def masked(self, stretches: list[bytes], close: Close, hide: Mask) -> list[bytes]:
         """The stretches without what names the machine.
 
-        `close` masks a line that must be read for that; `hide` takes lines of which too many name it.
+        `close` masks lines that must be read for that; `hide` takes lines of which too many name it.
         """
         whole = self._without(BORDER.join(stretches), close, hide).split(BORDER)
         if len(whole) == len(stretches):
             return whole
         return [self._without(stretch, close, hide) for stretch in stretches]
 
-    def _without(self, text: bytes, close: Mask, hide: Mask) -> bytes:
+    def value(self, text: bytes, value: JSON, close: Close, hide: Mask) -> JSON:
+        """A value, given with its JSON text as well, without what names the machine; MISSING where it must be met."""
+        [masked] = self.masked([text], close, hide)
+        if masked == text:
+            return value
+        new = read(to_text(masked))
+        # Two names may have become one, and a number may have no JSON text.
+        return new if spelled(new) == masked and read(to_text(text)) == value else MISSING
+
+    def _without(self, text: bytes, close: Close, hide: Mask) -> bytes:
         text = with_users(text, self._users)
         hits, nested = self._rules.places(text, self._fuel)
         crowds = [hit for hit in hits if hit.rule == CROWDED]
@@ -42,10 +54,11 @@ class Placing:
             (*span, hide(text[span[0] : span[1]])) for span in _joined(_lines(text, [hit[:2] for hit in crowds]))
         ]
         lines = _joined(_lines(text, ((place, place) for place in nested)), apart=True)
-        edits += [(*span, close(text[span[0] : span[1]])) for span in lines]
+        read = close([text[start:end] for start, end in lines]) if lines else []
+        edits += [(*span, new) for span, new in zip(lines, read, strict=True)]
         for start, end, rule, _ in hits:
             if rule != CROWDED:
-                edits.append((start, end, self._mark(_text(text[start:end]), rule).encode()))
+                edits.append((start, end, self._mark(to_text(text[start:end]), rule).encode()))
         return _edited(text, edits)
 
     @cached_property
@@ -56,7 +69,7 @@ class Placing:
     def _user(self, user: bytes) -> bytes:
         if len(self._users) >= _MOST_USERS:
             return self._crowd()
-        return self._mark(_text(user), "user_name").encode() if self._rules.hides_user(user) else user
+        return self._mark(to_text(user), "user_name").encode() if self._rules.hides_user(user) else user
 
 
 class _Shown(dict[bytes, bytes]):
@@ -102,7 +115,3 @@ def _edited(text: bytes, edits: list[Edit]) -> bytes:
             pieces += [text[last:start], new]
             last = end
     return b"".join([*pieces, text[last:]])
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
-from clew.redact.values import chance, is_filler
+from clew.redact.searching import Find, finder
+from clew.redact.values import DIGITS, chance, count_of, is_filler
 
 LONGEST = 4096
 _ENOUGH = 256
@@ -24,15 +26,15 @@ _NAME = re.compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
 _LETTERS = re.compile(rb"[A-Za-z]+")
 _SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
 # What code and forms say in the place of a password.
-_SAID = re.compile(
-    rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
-    rb"|false|number|object"
-    rb"|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean|unknown|value|valid"
-    rb"|change|enter|type"
-    rb"|field|form|label|error|success|fail|disabled|enabled|config|setting|manage|update|forgot|confirm|new"
-    rb"|old|current|show|hide"
-    rb"|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self|^this|hash|postgres|mysql|mongo|redis|local|guest"
-    rb"|example|external|internal"
+_SAID_WORDS = (
+    r"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
+    r"|false|number|object"
+    r"|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean|unknown|value|valid"
+    r"|change|enter|type"
+    r"|field|form|label|error|success|fail|disabled|enabled|config|setting|manage|update|forgot|confirm|new"
+    r"|old|current|show|hide"
+    r"|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self|^this|hash|postgres|mysql|mongo|redis|local|guest"
+    r"|example|external|internal"
 )
 _WORDS = re.compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#$%^&*_'-]{2,20}){1,23}")
 _PHRASE_LINE = re.compile(rb"([a-z][a-z0-9]{1,19}(?:[ -][a-z][a-z0-9]{1,19}){3,23})(?=[ \t]*(?:[\r\n\0#]|\Z))")
@@ -98,10 +100,19 @@ def stands_for_another(value: bytes) -> bool:
     return bool(_PATH.match(value)) and chance(value) < 12
 
 
+def _says(value: bytes) -> bool:
+    return _said()(value, 0, len(value))[0] >= 0
+
+
+@lru_cache(maxsize=1)
+def _said() -> Find:
+    return finder([_SAID_WORDS])
+
+
 def is_phrase(value: bytes) -> bool:
     """A passphrase: some words that make no sentence."""
     words = value.split(b" ")
-    if not _WORDS.fullmatch(value) or len(value) < 12 or _SAID.search(value) or is_filler(value):
+    if not _WORDS.fullmatch(value) or len(value) < 12 or _says(value) or is_filler(value):
         return False
     if not _FUNCTION.isdisjoint(word.lower() for word in words):
         return len(words) in _SEED_LENGTHS and value.islower()
@@ -129,7 +140,7 @@ def is_secret(value: bytes, quoted: bool) -> bool:
 
 def _is_strong(value: bytes) -> bool:
     """A password as people make them, with letters, digits and a sign or two, or as programs do, with many signs."""
-    if not any(48 <= char <= 57 for char in value) or not _LETTERS.search(value):
+    if not count_of(DIGITS, value) or not _LETTERS.search(value):
         return False
     signs = len(_SYMBOL.findall(value))
     return signs >= 5 or (signs > 0 and not _CODE.search(value))
@@ -143,12 +154,12 @@ def is_password(value: bytes, quoted: bool, capital: bool) -> bool:
     if len(value) < 4 or b" " in value or stands_for_another(value):
         return False
     if _LETTERS.fullmatch(value):
-        return (quoted or capital) and len(value) >= 5 and not _SAID.search(value)
-    if not quoted and (_CODE.search(value) or (_NAME.fullmatch(value) and _SAID.search(value))):
+        return (quoted or capital) and len(value) >= 5 and not _says(value)
+    if not quoted and (_CODE.search(value) or (_NAME.fullmatch(value) and _says(value))):
         return chance(value) >= 24
     if value.isdigit():
         return len(value) >= 6 and (quoted or capital)
-    return not (_NAME.fullmatch(value) and _SAID.search(value)) or chance(value) >= 12
+    return not (_NAME.fullmatch(value) and _says(value)) or chance(value) >= 12
 
 
 def is_code(value: bytes) -> bool:

@@ -8,8 +8,10 @@ from itertools import accumulate
 
 from clew.model.json import JSON
 from clew.redact.finding import Finding
-from clew.redact.leaves import LEAST_NUMBER, Joint, is_count
+from clew.redact.leaves import LEAST_NUMBER, MOST_NUMBER, Joint, is_count
 from clew.redact.untouched import is_left, picture
+
+_CONTAINERS = frozenset({dict, list, tuple})
 
 
 def whole(joint: Joint) -> str:
@@ -62,29 +64,42 @@ def add(spans: dict[str, list[Finding]], text: str, found: list[Finding]) -> Non
     spans[text] = merged
 
 
-def rebuilt(value: JSON, changes: Mapping[str, str], key: str = "") -> JSON:
-    """The value with some of its texts replaced; the same where there is none."""
+def rebuilt(value: JSON, changes: Mapping[str, str]) -> JSON:
+    """The value with some of its texts replaced; the same where there is none. However deep it is."""
+    todo, met, new = [(value, "")], [], dict[tuple[int, str], JSON]()
+    while todo:
+        item, key = todo.pop()
+        if type(item) in _CONTAINERS:
+            met.append((item, key))
+            todo += ((own, name) for name, own in item.items()) if type(item) is dict else ((own, key) for own in item)
+    for item, key in reversed(met):  # what is within comes first
+        new[id(item), key] = _object(item, changes, key, new) if type(item) is dict else _list(item, changes, key, new)
+    return _replaced(value, changes, "", new)
+
+
+def _replaced(value: JSON, changes: Mapping[str, str], key: str, new: Mapping[tuple[int, str], JSON]) -> JSON:
+    """A value as it is to be; `new` has the objects and lists, under the keys where they stand."""
     kind = type(value)
     if kind is str:
         return value if is_left(key, value) else changes.get(value, value)
-    if kind is list:
-        items = [rebuilt(item, changes, key) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if kind is int and value >= LEAST_NUMBER and not is_count(key):
+    if kind is int and LEAST_NUMBER <= value < MOST_NUMBER and not is_count(key):
         return changes.get(str(value), value)
-    return _rebuilt_object(value, changes, key) if kind is dict else value
+    return new[id(value), key] if kind in _CONTAINERS else value
 
 
-def _rebuilt_object(value: dict[str, JSON], changes: Mapping[str, str], own: str) -> dict[str, JSON]:
+def _list(value: list[JSON], changes: Mapping[str, str], key: str, new: Mapping[tuple[int, str], JSON]) -> JSON:
+    items = [_replaced(item, changes, key, new) for item in value]
+    return items if any(now is not old for now, old in zip(items, value, strict=True)) else value
+
+
+def _object(value: dict[str, JSON], changes: Mapping[str, str], own: str, new: Mapping[tuple[int, str], JSON]) -> JSON:
     members: dict[str, JSON] = {}
-    is_new = False
-    body = picture(value)
+    is_new, body, counts = False, picture(value), is_count(own)
     for key, item in value.items():
         name = changes.get(key, key)
         while name != key and name in members:
             name += "'"  # plain markers are alike, keys must not be
-        members[name] = (
-            item if key == body else rebuilt(item, changes, own if type(item) is int and is_count(own) else key)
-        )
+        told_by = own if counts and type(item) is int else key
+        members[name] = item if key == body else _replaced(item, changes, told_by, new)
         is_new = is_new or name != key or members[name] is not item
     return members if is_new else value

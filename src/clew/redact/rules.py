@@ -193,30 +193,37 @@ class _Joined:
         self.raw = flat.to_bytes(_BORDER.join(texts))
 
     @cached_property
-    def _pieces(self) -> list[bytes]:
-        return list(map(flat.to_bytes, self._texts))
+    def _sizes(self) -> list[int]:
+        return list(map(len, self._texts if self.raw.isascii() else map(flat.to_bytes, self._texts)))
 
     @cached_property
     def _starts(self) -> list[int]:
-        return list(accumulate((len(piece) + len(BORDER) for piece in self._pieces[:-1]), initial=0))
+        return list(accumulate((size + len(BORDER) for size in self._sizes[:-1]), initial=0))
+
+    def _piece(self, number: int) -> bytes:
+        start = self._starts[number]
+        return self.raw[start : start + self._sizes[number]]
 
     def spans(self, pattern: Any) -> Iterator[tuple[int, int]]:
         """Where an expression fits one of the texts."""
-        for start, piece in zip(self._starts, self._pieces, strict=True):
-            found = (match.span() for match in pattern.finditer(piece))
+        for number, start in enumerate(self._starts):
+            found = (match.span() for match in pattern.finditer(self._piece(number)))
             yield from ((start + first, start + last) for first, last in found if last > first)
 
     def findings(self, hits: list[tuple[Hit, str]]) -> dict[int, list[Finding]]:
         """Hits dealt out to the texts that they lie in."""
-        found: dict[int, list[tuple[Hit, str]]] = {}
-        for hit, kind in _merged(_outside_markers(self.raw, hits)) if hits else ():
-            number = bisect_right(self._starts, hit.start) - 1
-            while number < len(self._starts) and (start := self._starts[number]) < hit.end:
-                first, last = max(0, hit.start - start), min(len(self._pieces[number]), hit.end - start)
+        if not hits:
+            return {}
+        found: dict[int, list[tuple[int, int, Hit, str]]] = {}
+        starts, sizes = self._starts, self._sizes
+        for hit, kind in _merged(_outside_markers(self.raw, hits)):
+            number = bisect_right(starts, hit[0]) - 1
+            while number < len(starts) and (start := starts[number]) < hit[1]:
+                first, last = max(0, hit[0] - start), min(sizes[number], hit[1] - start)
                 if first < last:
-                    found.setdefault(number, []).append((Hit(first, last, hit.rule, hit.confidence), kind))
+                    found.setdefault(number, []).append((first, last, hit, kind))
                 number += 1
-        return {number: _to_findings(self._pieces[number], own) for number, own in found.items()}
+        return {number: _to_findings(self._piece(number), own) for number, own in found.items()}
 
 
 def _outside_markers(raw: bytes, found: Iterable[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
@@ -260,10 +267,12 @@ def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
     return merged
 
 
-def _to_findings(raw: bytes, merged: list[tuple[Hit, str]]) -> list[Finding]:
-    places = flat.to_characters(raw, [place for hit, _ in merged for place in (hit.start, hit.end)])
-    spans = zip(places[::2], places[1::2], merged, strict=True)
-    return [Finding(start, end, hit.rule, kind, hit.confidence) for start, end, (hit, kind) in spans]
+def _to_findings(raw: bytes, found: list[tuple[int, int, Hit, str]]) -> list[Finding]:
+    if not raw.isascii():
+        places = flat.to_characters(raw, [place for each in found for place in each[:2]])
+        spans = zip(places[::2], places[1::2], found, strict=True)
+        found = [(start, end, hit, kind) for start, end, (_, _, hit, kind) in spans]
+    return [Finding(start, end, hit[2], kind, hit[3]) for start, end, hit, kind in found]
 
 
 @lru_cache(maxsize=1)

@@ -59,7 +59,7 @@ def plain_finder(sign: str) -> Find:
 BORDER = b"\n\0\n"
 """Stands between texts that are searched together: no value goes over it."""
 # What a closer look costs, in bytes of text, and how many looks may be saved up.
-LOOK, _SAVED = 2048, 1000
+LOOK, _SAVED = 2048, 700
 ESCAPE = 64
 """What taking off an escape costs, in bytes of text."""
 _ESCAPES = 50_000 * ESCAPE
@@ -72,7 +72,7 @@ class Fuel:
     So the time for any text, or any number of texts that share one, is linear in their length.
     """
 
-    __slots__ = ("_most", "_price", "crowds", "escapes", "left", "numbers", "spent", "stripped")
+    __slots__ = ("_most", "_price", "crowds", "escapes", "left", "numbers", "sifting", "spent", "stripped")
 
     def __init__(self, price: int = LOOK, saved: int = _SAVED) -> None:
         self._price, self._most = price, price * saved
@@ -82,19 +82,28 @@ class Fuel:
         """The same for taking off escapes."""
         self.numbers: Fuel | None = None
         """That for looks at numbers and names, of which a text may be full: secrets are looked for all the same."""
+        self.sifting: Fuel | None = None
+        """That for looks at the numbers in JSON text, which tell whether it must be read."""
         self.crowds = self.stripped = 0
         """How many crowds were hidden, and what taking off escapes has cost."""
 
     def earn(self, size: int) -> None:
         """A search went past so many bytes."""
-        self.left = min(self._most, self.left + size)
-        self.escapes = min(_ESCAPES, self.escapes + size)
+        left, escapes = self.left + size, self.escapes + size
+        self.left = left if left < self._most else self._most
+        self.escapes = escapes if escapes < _ESCAPES else _ESCAPES
 
     def for_numbers(self) -> Fuel:
         """The fuel for personal numbers and what names the machine."""
         if self.numbers is None:
             self.numbers = Fuel()
         return self.numbers
+
+    def for_sifting(self) -> Fuel:
+        """The fuel for numbers in the JSON text of records."""
+        if self.sifting is None:
+            self.sifting = Fuel()
+        return self.sifting
 
     @property
     def looks(self) -> int:
@@ -153,7 +162,8 @@ def walk(find: Find, text: bytes, look: Look, fuel: Fuel, *, wary: bool = True) 
         hits, place = look(text, start, end, fuel)
         found += hits
         fuel.spend(len(hits) or 1)
-        place = max(place, start + 1)
+        if place <= start:
+            place = start + 1
 
 
 def crowd_at(find: Find, text: bytes, start: int, end: int) -> Hit:
@@ -161,11 +171,12 @@ def crowd_at(find: Find, text: bytes, start: int, end: int) -> Hit:
     border = text.find(0, start)
     length = len(text) if border < 0 else border
     last, step = min(end, length), _STEP
-    while True:
-        begin, end = find(text, min(length, last + step), min(length, last + step + _GAP))
+    while last + step < length:
+        begin, end = find(text, last + step, min(length, last + step + _GAP))
         if begin < 0:
-            return Hit(start, min(length, last + step), "crowded", 0.3)
+            return Hit(start, last + step, "crowded", 0.3)
         last, step = end, min(2 * step, _LONGEST_STEP)
+    return Hit(start, length, "crowded", 0.3)
 
 
 def each(find: Find, text: bytes) -> Iterator[tuple[int, int]]:

@@ -17,7 +17,8 @@ from clew.redact.searching import Hit
 _TAIL, _WEAK_TAIL = 4, 12
 _BEFORE, _AFTER = 120, 300
 # Where a line was broken in the middle of a token: by a terminal, a mail program, a string put together.
-_CUT = re.compile(rb"(?<=[A-Za-z0-9_-])[\"']?[ \t]*[+\\]?[\r\n]+[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
+_LINE_END = re.compile(rb"[\r\n]")
+_BEHIND_CUT = re.compile(rb"[\r\n]+[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
 _BROKEN = re.compile(rb"[A-Za-z0-9_.+/-]{4,256}[\"']?[ \t]*[+\\]?[\r\n]")
 _LINES = 3
 # What may not stand beside a token.
@@ -110,12 +111,12 @@ class Services:
             return None
         cuts: list[tuple[int, int]] = []
         joined = text[place : place + _AFTER]
-        while len(cuts) < _LINES and (cut := _CUT.search(joined, cuts[-1][0] if cuts else 0)):
-            cuts.append(cut.span())
-            joined = joined[: cut.start()] + joined[cut.end() :]
+        while len(cuts) < _LINES and (cut := _cut(joined, cuts[-1][0] if cuts else 0)):
+            cuts.append(cut)
+            joined = joined[: cut[0]] + joined[cut[1] :]
             # Something must stand before the token, or nothing: it is judged as it stands in the text.
             hit = self.at(text[max(0, place - 1) : place] + joined, min(1, place))
-            if hit is not None and hit.end - min(1, place) > cut.start():
+            if hit is not None and hit.end - min(1, place) > cut[0]:
                 added = sum(end - start for start, end in cuts)
                 return Hit(place + hit.start - min(1, place), place + hit.end - min(1, place) + added, hit.rule, 0.7)
         return None
@@ -130,6 +131,18 @@ class Services:
                     if match.start() <= place < match.end() and (hit := _judge(each.rule, match)):
                         return hit
         return None
+
+
+def _cut(text: bytes, place: int) -> tuple[int, int] | None:
+    """Where a line is broken within a word, from there to where it goes on."""
+    for line_end in _LINE_END.finditer(text, place):
+        before = text[place : line_end.start()]
+        before = (before[:-1] if before[-1:] in (b"+", b"\\") else before).rstrip(b" \t")
+        before = before[:-1] if before[-1:] in (b'"', b"'") else before
+        behind = _BEHIND_CUT.match(text, line_end.start())
+        if behind and (before[-1:].isalnum() or before[-1:] in (b"_", b"-")):
+            return place + len(before), behind.end()
+    return None
 
 
 def _judge(rule: Rule, match: re.Match[bytes]) -> Hit | None:

@@ -11,11 +11,12 @@ from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
-from clew.redact import files, layers, names, pii, places
+from clew.redact import files, flat, layers, names, national, pii, places
 from clew.redact.engine import Engine
 from clew.redact.known import Known
-from clew.redact.searching import Find, Fuel, finder, plain_finder
+from clew.redact.searching import BORDER, Find, Fuel, Hit, Look, finder, plain_finder, walk
 from clew.redact.untouched import CALL_IDS, CUT_KEYS
 
 _QUOTE = r'\\*"'
@@ -41,6 +42,59 @@ Span = tuple[int, int]
 _ORIGIN = re.escape('{"type":"clew-origin",')
 
 
+class _Look(NamedTuple):
+    """A closer look at signs in JSON text, by which a record may pass that shows one."""
+
+    find: Find
+    """Finds the signs in their escaped spelling."""
+    find_plain: Find
+    """The same in JSON text without escapes."""
+    look: Look
+    is_number: bool
+
+    def fuel_of(self, fuel: Fuel) -> Fuel:
+        """What such looks are paid from: a crowd of numbers must not take those at tokens."""
+        return fuel.for_sifting() if self.is_number else fuel
+
+    def held(self, text: bytes, spans: list[Span], fuel: Fuel) -> list[Span]:
+        """Those of some records, which show a sign, that hold something. Without looks left, a sign is enough."""
+        # What is no JSON is read for no more than a look.
+        if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
+            return spans
+        own = self.fuel_of(fuel)
+        paid = spans[: own.looks]
+        records = [text[start:end] for start, end in paid]
+        starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
+        joined = BORDER.join(records)
+        plain = flat.without_escapes(joined)
+        look = _first_in_each(_within_words(self.look, joined) if self.is_number else self.look)
+        hits = walk(self.find_plain, plain, look, own)
+        found = {bisect_right(starts, hit.start) - 1 for hit in hits}
+        return [paid[index] for index in sorted(found)] + spans[len(paid) :]
+
+
+def _within_words(look: Look, raw: bytes) -> Look:
+    """The same look, but what goes over an escape, which is white space then, is taken for something."""
+
+    def within(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+        if raw[start:end] != text[start:end]:
+            return (Hit(start, end, "crowded", 0.0),), end
+        return look(text, start, end, fuel)
+
+    return within
+
+
+def _first_in_each(look: Look) -> Look:
+    """The same look, but behind what it finds the next text is gone on with."""
+
+    def first(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+        hits, place = look(text, start, end, fuel)
+        border = text.find(0, place) if hits else place
+        return hits, len(text) if border < 0 else border
+
+    return first
+
+
 class Sieve:
     """Holds back the records in which some kinds of things may be found."""
 
@@ -49,11 +103,8 @@ class Sieve:
 
     @cached_property
     def _finds(self) -> list[Find]:
-        groups = {
-            "secret": [self._engine.context_signs],
-            "pii": pii.GROUPS,
-        }
-        found = [finder(map(_wide, group)) for kind in groups if kind in self._kinds for group in groups[kind]]
+        groups: dict[str, Iterable[str]] = {"secret": self._engine.context_signs, "pii": national.SIGNS}
+        found = [finder(map(_wide, group)) for kind, group in groups.items() if kind in self._kinds]
         others = [*layers.SIGNS, *_STRUCTURE]
         if "secret" in self._kinds:
             found += self._engine.find_addresses
@@ -61,8 +112,16 @@ class Sieve:
         return [*found, finder(others), finder(_SEAM), finder([_ORIGIN])]
 
     @cached_property
-    def _find_token(self) -> Find:
-        return finder(map(_wide, self._engine.token_signs))
+    def _looks(self) -> list[_Look]:
+        """What is told by a look at the JSON text itself, so that fewer records are read."""
+        looks = []
+        if "secret" in self._kinds:
+            token = finder(map(_wide, self._engine.token_signs))
+            looks.append(_Look(token, self._engine.find_token, self._engine.look_at_token(), is_number=False))
+        if "pii" in self._kinds:
+            numbers = [finder(map(_wide, group)) for group in pii.GROUPS]
+            looks += [_Look(find, find, pii.look_in_json, is_number=True) for find in numbers]
+        return looks
 
     def held(
         self, records: Sequence[bytes], fuel: Fuel | None = None, known: Known | None = None, *, cut: bool = False
@@ -78,10 +137,9 @@ class Sieve:
     def lines(self, text: bytes, fuel: Fuel, known: Known | None = None, *, cut: bool = False) -> list[Span]:
         """The same for the lines of a text, each a record: where those stand that must be read. They are in order."""
         rest = self._sifted(text, known, cut)
-        if "secret" in self._kinds:
-            fuel.earn(len(text))
-            signed = sorted(rest.touched(self._find_token))
-            rest.held.update(self._with_token(text, signed, fuel))
+        for look in self._looks:
+            look.fuel_of(fuel).earn(len(text))
+            rest.hold(look.held(text, sorted(rest.touched(look.find)), fuel))
         return sorted(rest.held)
 
     def lines_again(self, text: bytes, spans: list[Span], known: Known | None, *, cut: bool) -> list[Span]:
@@ -97,18 +155,21 @@ class Sieve:
         size = len(record)
         if any(find(record, 0, size)[0] >= 0 for find in self._all_finds(known, cut)):
             return True
-        fuel.earn(size)
-        if "secret" not in self._kinds or self._find_token(record, 0, size)[0] < 0:
-            return False
-        return bool(self._with_token(record, [(0, size)], fuel))
+        for look in self._looks:
+            look.fuel_of(fuel).earn(size)
+            if look.find(record, 0, size)[0] >= 0 and look.held(record, [(0, size)], fuel):
+                return True
+        return False
 
     def crowd(self, sample: Sequence[bytes], count: int, fuel: Fuel, known: Known | None, *, cut: bool) -> float:
         """Which part of so many records must be read, told from some of them. What looks cannot be paid for must."""
         text = b"".join(sample)
         rest = self._sifted(text, known, cut)
-        signed = sorted(rest.touched(self._find_token)) if "secret" in self._kinds else []
-        if fuel.covers(len(signed) * count // len(sample)):
-            signed = self._with_token(text, signed, fuel)
+        signed: list[Span] = []
+        for look in self._looks:
+            touched = sorted(rest.touched(look.find))
+            is_paid = look.fuel_of(fuel).covers(len(touched) * count // len(sample))
+            signed += look.held(text, touched, fuel) if is_paid else touched
         if "path" in self._kinds:
             for find in _find_other_places():
                 rest.hold(rest.touched(find))
@@ -126,14 +187,13 @@ class Sieve:
             rest.hold(rest.touched(find))
         return rest
 
-    def _with_token(self, text: bytes, spans: list[Span], fuel: Fuel) -> list[Span]:
-        """Those that hold a token. Where the looks are used up, a sign is enough."""
-        # What is no JSON is read for no more than a look.
-        if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
-            return spans
-        paid = spans[: fuel.looks]
-        found = self._engine.with_token([text[start:end] for start, end in paid], fuel)
-        return [paid[index] for index in sorted(found)] + spans[len(paid) :]
+    def placed(self, records: Sequence[bytes]) -> set[int]:
+        """The numbers of the records in which something may name the person's machine."""
+        if "path" not in self._kinds:
+            return set()
+        starts = list(accumulate(map(_with_end, map(len, records)), initial=0))
+        found = touched_by(find_places(), b"\n".join(records))
+        return {bisect_right(starts, start) - 1 for start, _ in found}
 
     def names_machine(self, text: bytes) -> bool:
         """True where something may name the person's machine."""

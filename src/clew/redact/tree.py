@@ -10,45 +10,36 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from io import BytesIO
-from itertools import accumulate
 from threading import Lock
 
-from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
+from clew.redact import paying
 from clew.redact.commands import is_credential_file
 from clew.redact.crowd import hider
 from clew.redact.finding import Finding
-from clew.redact.grouping import batches, line_around
-from clew.redact.jsontext import MISSING, read, splice
+from clew.redact.flat import to_bytes
+from clew.redact.grouping import all_lines, batches, line_around, stretches
+from clew.redact.jsontext import MISSING, parsed, read, spelled, splice, to_raw, to_text
 from clew.redact.leaves import Collected
 from clew.redact.looking import Looker, Seen, Setting, Spans
 from clew.redact.placing import Placing
 from clew.redact.rebuilding import rebuilt
 from clew.redact.rules import CROWDED
-from clew.redact.searching import ESCAPE, Fuel
+from clew.redact.searching import Fuel
 from clew.redact.sieve import Sieve, Span, call_places, names_file, touched_by
 
 __all__ = ["Redactor", "Setting"]
-# What reading costs, in bytes of text: a record, so many of its bytes, of its quotes, commas and brackets, and of its
-# texts; each value that is found; so many looks.
-_PRICE, _SAVED, _RECORD, _BYTES, _ELEMENTS, _LEAVES, _FOUND, _LOOKS = 320, 2000, 2, 1024, 48, 3.5, 2, 3
-# The same for so much as is spent on escapes; what is forfeited for each crowd of signs.
-_STRIPPED, _CROWDS = 12 * ESCAPE, 300
-# A file that is one document may cost half a second more: to hide all of it for one secret would be worse.
-_ONE_DOCUMENT = 10_000 * _PRICE
-_STRUCTURE = b'",[{'
-_FEWEST_LEAVES, _MORE_LEAVES, _MEMBER, _ASKED = 64, 6, 5, 100
 # A list is sifted where it is so long.
 _LONG = 1 << 14
 _SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
 # So much of what was read is kept until it is masked.
 _MOST_SEEN = 24 << 20
 _MOST_TOLD = 100_000
-# What it costs to search for one more value than is usual, wherever it may stand.
-_VALUE, _FREE_VALUES = 5, 500
 # What is found in so many texts, or in so many times so many bytes, is paid for before more records are read.
 _LOT, _LOT_BYTES = 224, 128
+Read = tuple[Collected, bool]
+"""The texts of a record, and whether it is one, no JSON."""
+_NOTHING = Seen(Collected([], [], [], [], []), {}, is_text=False)
 
 
 class Redactor(Looker):
@@ -62,9 +53,11 @@ class Redactor(Looker):
         self._told: dict[bytes, list[Span]] = {}
         """Where lines must be read, in stretches that were gone through once."""
         self._room = _MOST_TOLD
+        self._passed: set[bytes] = set()
+        """Records that showed no sign."""
         self._refused: set[bytes] = set()
         """What would have cost too much to read."""
-        self._records = Fuel(_PRICE, _SAVED)
+        self._records = Fuel(paying.PRICE, paying.SAVED)
         self.is_clean = True
         """Nothing was found in all that was learned; then it need not be looked at again."""
         self._guard = Lock()
@@ -73,91 +66,96 @@ class Redactor(Looker):
         """Go through values without masking them: what is found in one is then known in all. Returns how many."""
         path = path if path is not None and is_credential_file(path) else None
         count = 0
-        for batch in batches(((_spelled(value), value) for value in values), lambda record: len(record[0])):
+        for batch in batches(((spelled(value), value) for value in values), lambda record: len(record[0])):
             count += len(batch)
             texts = [text for text, _ in batch]
             self._records.earn_for(sum(map(len, texts)))
-            self._learn_values([batch[number] for number in self._held(texts, path)], path)
+            held = set(self._held(texts, path))
+            self._learn_values([batch[number] for number in sorted(held)], path)
             self._note_places(texts)
+            if path is None and len(self._passed) < _MOST_TOLD:
+                self._passed.update(_digest(text) for number, text in enumerate(texts) if number not in held)
         self.settle()
         return count
 
     def _learn_values(self, batch: list[tuple[bytes, JSON]], path: str | None) -> None:
-        collected = []
-        for text, value in batch:
-            texts = self._within(text, value, path)
-            if texts is None:
-                self.is_clean = False
-                self._refused.add(_digest(text))
-            else:
-                collected.append(texts)
-        for spans in self._look(collected):
-            self._records.spend(_FOUND * _count(spans))
-            self._note(spans)
+        met = (self._within(text, value, path) for text, value in batch)
+        read = (None if texts is None else (texts, False) for texts in met)
+        raws = [text for text, _ in batch]
+        self._learn_some(raws, self._in_lots(raws, read), path)
 
     def learn_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> None:
         """The same for a part of a file: lines that are records each, or, not `apart`, one text. Then `settle`."""
         path = path if path is not None and is_credential_file(path) else None
-        self._records.earn_for(len(text) + (0 if apart else _ONE_DOCUMENT))
+        self._records.earn_for(len(text) + (0 if apart else paying.ONE_DOCUMENT))
         if self._is_crowd(text, path, apart):
-            self.is_clean = False
-            self._refused.add(_digest(text))
+            self._refuse(text)
             return
         for spans in self._spans_in(text, path, apart):
-            self._learn_some([text[start:end] for start, end in spans], path)
+            raws = [text[start:end] for start, end in spans]
+            self._learn_some(raws, self._looked(raws, path), path)
         self._note_places([text])
 
-    def _learn_some(self, raws: list[bytes], path: str | None) -> None:
-        for raw, seen in zip(raws, self._looked(raws, path), strict=True):
+    def _learn_some(self, raws: list[bytes], looked: Iterator[Seen | None], path: str | None) -> None:
+        for raw, seen in zip(raws, looked, strict=True):
             if seen is None:
-                self.is_clean = False
-                self._refused.add(_digest(raw))
-                continue
-            self._note(seen.spans)
-            if path is None and self._seen_size < _MOST_SEEN:
-                self._seen_size += len(raw)
-                self._seen[_digest(raw)] = seen
+                self._refuse(raw)
+            else:
+                self._keep(raw, seen, path)
+
+    def _refuse(self, raw: bytes) -> None:
+        self.is_clean = False
+        self._refused.add(_digest(raw))
+
+    def _keep(self, raw: bytes, seen: Seen, path: str | None) -> None:
+        """Note what was found in a record, which is then not read again."""
+        self._note(seen.spans)
+        if path is None and self._seen_size < _MOST_SEEN:
+            self._seen_size += len(raw)
+            self._seen[_digest(raw)] = seen
 
     def _looked(self, raws: Sequence[bytes], path: str | None) -> Iterator[Seen | None]:
         """Records that are read and looked at together; None for what that would cost too much for."""
-        lot: list[tuple[Collected, bool] | None] = []
+        return self._in_lots(raws, (self._read(raw, path) for raw in raws))
+
+    def _in_lots(self, raws: Sequence[bytes], read: Iterator[Read | None]) -> Iterator[Seen | None]:
+        lot: list[Read | None] = []
         met = 0
-        for raw in raws:
-            lot.append(self._read(raw, path))
-            met += len(raw) // _LOT_BYTES + (self._leaves.cost if lot[-1] else 0)
+        for raw, each in zip(raws, read, strict=True):
+            lot.append(each)
+            met += len(raw) // _LOT_BYTES + (self._leaves.cost if each else 0)
             if met >= _LOT:
                 yield from self._looked_at(lot)
                 lot, met = [], 0
         yield from self._looked_at(lot)
 
-    def _looked_at(self, read: list[tuple[Collected, bool] | None]) -> Iterator[Seen | None]:
+    def _looked_at(self, read: list[Read | None]) -> Iterator[Seen | None]:
         before = self._worked()
         looked = iter(self._look([texts for texts, _ in filter(None, read)]))
         self._pay_for_looks(before)
         for each in read:
             spans = next(looked) if each else {}
-            self._records.spend(_FOUND * _count(spans))
+            self._records.spend(paying.FOUND * paying.count(spans))
             yield Seen(each[0], spans, each[1]) if each else None
 
     def _worked(self) -> tuple[int, int]:
         """What all looks and escapes were worth so far, and how many crowds were hidden without a look."""
         fuel = self._fuel
         looks = fuel.spent + (fuel.numbers.spent if fuel.numbers else 0)
-        return looks // _LOOKS + fuel.stripped // _STRIPPED, fuel.crowds
+        return paying.for_looks(looks, fuel.sifting.spent if fuel.sifting else 0, fuel.stripped), fuel.crowds
 
     def _pay_for_looks(self, before: tuple[int, int]) -> None:
         """Where signs crowd, as they do in what is built to be slow, the next records are better hidden unread."""
         worth, crowds = self._worked()
         self._records.spend(worth - before[0])
-        self._records.forfeit(_CROWDS * (crowds - before[1]))
+        self._records.forfeit(paying.CROWDS * (crowds - before[1]))
 
     def _note(self, spans: Spans) -> None:
         if spans:
             self.is_clean = False
             before = len(self._values)
             self._remember(spans)
-            if before > _FREE_VALUES:
-                self._records.spend(_VALUE * (len(self._values) - before))
+            self._records.spend(paying.VALUE * (len(self._values) - before))
 
     def _note_places(self, texts: Iterable[bytes]) -> None:
         if self.is_clean and self._sieve is not None and any(map(self._sieve.names_machine, texts)):
@@ -169,7 +167,7 @@ class Redactor(Looker):
         A record may tell which file a later one comes from: each is to be looked at before the next is asked for.
         """
         sieve = self._sieve
-        placed = {n for n, text in enumerate(texts) if sieve.names_machine(text)} if sieve and path is None else set()
+        placed = sieve.placed(texts) if sieve and path is None else set()
         read = self._held(texts, path)
         yield from sorted(placed | set(read)) if placed else read
 
@@ -181,7 +179,7 @@ class Redactor(Looker):
             return
         held = sieve.held(texts, self._fuel, self._known, cut=bool(self._values))
         for number, text in enumerate(texts):
-            if number in held or not text or self._answers(text):
+            if number in held or not text or (self._leaves.paths and self._answers(text)):
                 yield number
 
     def _answers(self, text: bytes) -> bool:
@@ -196,7 +194,7 @@ class Redactor(Looker):
             return
         sieve = None if path is not None else self._sieve
         if sieve is None:
-            yield _all_lines(text)
+            yield all_lines(text)
             return
         spans = self._sieved(sieve, text)
         met = set(spans)
@@ -225,23 +223,23 @@ class Redactor(Looker):
 
     def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
         """True where so many of some lines hold signs that to read these would cost too much."""
-        sieve, count = self._sieve, text.count(b"\n")
-        if sieve is None or path is not None or not apart or count < _SAMPLE or self._records.covers(_RECORD * count):
+        sieve, count, covers = self._sieve, text.count(b"\n"), self._records.covers
+        if sieve is None or path is not None or not apart or count < _SAMPLE or covers(paying.RECORD * count):
             return False
         places = range(0, len(text), len(text) // _SAMPLE + 1)
         sample = [text[start:end] for start, end in dict.fromkeys(line_around(text, place) for place in places)]
         part = sieve.crowd(sample, count, self._fuel, self._known, cut=bool(self._values))
         signed = int(count * part)
-        return not self._records.covers(_RECORD * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
+        return not covers(paying.RECORD * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
 
-    def _read(self, raw: bytes, path: str | None) -> tuple[Collected, bool] | None:
+    def _read(self, raw: bytes, path: str | None) -> Read | None:
         """The texts of a record, and whether it is one; None where they cannot be paid for.
 
         With rules of a person's own, and in credential files, any price is paid.
         """
         if not self._pays(raw, path):
             return None
-        value = _value(raw)
+        value = parsed(raw)
         texts = self._collected(value, path)
         return None if texts is None else (texts, type(value) is str)
 
@@ -249,17 +247,14 @@ class Redactor(Looker):
         """The same for a value at hand; one that has no JSON text is met at any price."""
         if not raw:
             return self._leaves.collect(value, path)
-        return self._collected(value, path) if self._pays(raw, path) else None
+        return self._collected(value, path) if self._pays(raw, path, is_read=True) else None
 
-    def _pays(self, raw: bytes, path: str | None) -> bool:
-        """Pay for reading JSON text, if there is enough left."""
+    def _pays(self, raw: bytes, path: str | None, *, is_read: bool = False) -> bool:
+        """Pay for reading JSON text, or going through what was read, if there is enough left."""
         if self._sieve is None or path is not None:
             return True
-        is_json = raw.lstrip()[:1] in (b"{", b"[")
-        elements = len(raw) - len(raw.translate(None, _STRUCTURE)) + 2 * (raw.count(b"[") + raw.count(b"{"))
-        cost = _RECORD + len(raw) // _BYTES + (elements // _ELEMENTS if is_json else 0)
-        # There must be some left for its texts, too; of a large object, only few may be met.
-        if not self._records.covers(cost + min(_worth(elements // _MEMBER), _ASKED) if is_json else cost):
+        cost, ahead = paying.for_reading(raw, is_read)
+        if not self._records.covers(cost + ahead):
             return False
         self._records.spend(cost)
         return True
@@ -269,62 +264,114 @@ class Redactor(Looker):
         if self._sieve is None or path is not None:
             return self._leaves.collect(value, path)
         records = self._records
-        texts = self._leaves.collect_some(value, path, max(_FEWEST_LEAVES, int(records.looks * _LEAVES)))
-        records.spend(records.looks if texts is None else _worth(self._leaves.cost))
+        texts = self._leaves.collect_some(value, path, max(paying.FEWEST_LEAVES, int(records.looks * paying.LEAVES)))
+        records.spend(records.looks if texts is None else paying.for_leaves(self._leaves.cost))
         return texts
 
     def _sifted(self, items: list[JSON]) -> list[JSON]:
         """The items that may hold something; all, where one may tell that another comes from a credential file."""
-        texts = list(map(_spelled, items))
+        texts = list(map(spelled, items))
         if self._leaves.paths or sum(map(len, texts)) < _LONG:
             return items
-        held = list(self._held(texts, None))
+        held = list(self.held(texts))
         return items if any(names_file(texts[number]) for number in held) else [items[number] for number in held]
 
     def value(self, value: JSON, path: str | None = None) -> JSON:
         """The value with markers; the very same where nothing was found. Keys keep their order."""
         path = path if path is not None and is_credential_file(path) else None
-        text = _spelled(value)
-        self._records.earn_for(len(text))
-        if self.setting.profile == "none" or not any(True for _ in self.held([text], path)):
+        if self.setting.profile == "none":
             return value
-        texts = None if self._refused and _digest(text) in self._refused else self._within(text, value, path)
-        if texts is None:
+        text = spelled(value)
+        key = _digest(text) if path is None and text and not self._answers(text) else b""
+        passed, seen = key in self._passed, self._seen.get(key)
+        is_learned = passed or seen is not None or key in self._refused
+        self._records.earn_for(len(text) // 2 if is_learned else len(text))
+        named = passed and self._sieve is not None and self._sieve.names_machine(text)
+        if passed and not self._since(text):
+            placed = self._placing.value(text, value, self._lines_read, self._hidden) if named else value
+            if placed is not MISSING:
+                return placed
+        if seen is None:
+            seen = self._seen_now(text, value, path, only_known=passed and not named)
+        elif seen.spans or seen.texts.cut or self._with_known([text]):
+            seen = self._seen_again(text, seen)
+        if seen is None:
             return self._hidden_value(text)
-        [spans] = self._look([texts])
-        self._records.spend(_FOUND * _count(spans))
-        changes = self._applied(spans, texts) if spans else {}
+        changes = self._applied(seen.spans, seen.texts) if seen.spans else {}
         return rebuilt(value, changes) if changes else value
+
+    def _seen_again(self, text: bytes, seen: Seen) -> Seen | None:
+        """A record that was learned from, with what is known since; None where it cannot be looked at again."""
+        again, _ = self._paid([text], {text: seen})
+        if not again:
+            return None
+        [spans] = self._again([seen])
+        self._records.spend(paying.FOUND * (paying.count(spans) - paying.count(seen.spans)))
+        return seen._replace(spans=spans)
+
+    def _seen_now(self, text: bytes, value: JSON, path: str | None, *, only_known: bool) -> Seen | None:
+        """A value that is looked at for the first time; None where it cannot be."""
+        if self._refused and _digest(text) in self._refused:
+            return None
+        if not only_known and not any(True for _ in self.held([text], path)):
+            return _NOTHING
+        texts = self._within(text, value, path)
+        if texts is None:
+            return None
+        if only_known:
+            self._records.spend(4 * paying.RECORD)
+            return self._seen_again(text, Seen(texts, {}, is_text=False))
+        before = self._worked()
+        [spans] = self._look([texts])
+        self._pay_for_looks(before)
+        self._records.spend(paying.FOUND * paying.count(spans))
+        return Seen(texts, spans, is_text=False)
+
+    def _since(self, text: bytes) -> bool:
+        """True where something may be in a record that is known since it was learned from."""
+        if self._known and self._records.left <= 0:
+            return True  # it is hidden then
+        self._records.spend(paying.for_search(text) if self._known else 0)
+        return self._sieve is None or bool(self._sieve.lines_again(text, [], self._known, cut=bool(self._values)))
 
     def text(self, text: str, path: str | None = None) -> str:
         """A text with markers: plain, or JSON that stays JSON."""
-        return self._changes(text, path).get(text, text)
-
-    def line(self, text: str, path: str | None = None) -> str:
-        """A JSON record with markers, or another text."""
         return self.lines([text], path)[0]
 
     def lines(self, texts: Sequence[str], path: str | None = None) -> list[str]:
         """JSON records with markers, spelled as they were but for the strings that hold them; other text as text."""
+        raws = list(map(to_bytes, texts))
+        pairs = zip(raws, self.records(raws, path), texts, strict=True)
+        return [text if new is raw else new.decode("utf-8", "surrogatepass") for raw, new, text in pairs]
+
+    def records(self, raws: Sequence[bytes], path: str | None = None) -> list[bytes]:
+        """Records, documents or texts, masked with what is known so far; those that hold nothing are the very same."""
         if self.setting.profile == "none":
-            return list(texts)
-        values = [read(text) if text.lstrip()[:1] in ("{", "[") else MISSING for text in texts]
-        pairs = zip(texts, values, strict=True)
-        collected = [self._leaves.collect(text if value is MISSING else value, path) for text, value in pairs]
-        masked = []
-        for text, value, texts_of, spans in zip(texts, values, collected, self._look(collected), strict=True):
-            changes = self._applied(spans, texts_of) if spans else {}
-            masked.append(changes.get(text, text) if value is MISSING or not changes else splice(text, changes))
-        return masked
+            return list(raws)
+        path = path if path is not None and is_credential_file(path) else None
+        self._records.earn_for(sum(map(len, raws)))
+        bare = [raw.removesuffix(b"\n") for raw in raws]
+        text = b"\n".join(bare) + b"\n" if bare else b""
+        if text.count(b"\n") == len(raws):
+            pieces = (new for piece in stretches([(text, True)]) for _, new in self._masked(piece, path, apart=True))
+            masked = b"".join(pieces).split(b"\n")[:-1]
+        else:
+            masked = [b"".join([new for _, new in self._masked(raw, path, b"\n" not in raw)]) for raw in bare]
+        pairs = zip(raws, bare, masked, strict=True)
+        return [raw if new == old else new + raw[len(old) :] for raw, old, new in pairs]
 
     def masked_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> Iterator[tuple[bytes, bytes]]:
         """A stretch of a file in pieces, each as it is and as it is masked; a record that changed is one by itself."""
         path = path if path is not None and is_credential_file(path) else None
         # Most of what the second pass costs was paid in the first.
-        self._records.earn_for(len(text) // 2 + (0 if apart else _ONE_DOCUMENT))
+        self._records.earn_for(len(text) // 2 + (0 if apart else paying.ONE_DOCUMENT))
         if self.setting.profile == "none":
             yield text, text
-        elif self._is_crowd(text, path, apart) or (self._refused and _digest(text) in self._refused):
+        else:
+            yield from self._masked(text, path, apart)
+
+    def _masked(self, text: bytes, path: str | None, apart: bool) -> Iterator[tuple[bytes, bytes]]:
+        if self._is_crowd(text, path, apart) or (self._refused and _digest(text) in self._refused):
             yield text, self._hidden(text)
         else:
             changed: dict[Span, bytes] = {}
@@ -340,7 +387,7 @@ class Redactor(Looker):
         between = [text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
         placed = between
         if path is None and self._sieve is not None and any(map(self._sieve.names_machine, between)):
-            placed = self._placing.masked(between, self._line_read, self._hidden)
+            placed = self._placing.masked(between, self._lines_read, self._hidden)
         for number, span in enumerate(spans):
             yield between[number], placed[number]
             yield text[span[0] : span[1]], changed[span]
@@ -355,9 +402,12 @@ class Redactor(Looker):
         again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut or each.spans]
         again, hidden = self._paid(again, seen)
         spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
-        self._records.spend(_FOUND * sum(_count(found) - _count(seen[raw].spans) for raw, found in spans.items()))
+        self._records.spend(
+            paying.FOUND * sum(paying.count(found) - paying.count(seen[raw].spans) for raw, found in spans.items())
+        )
         fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen and _digest(raw) not in self._refused]
-        self._records.spend(2 * _RECORD * len(fresh))  # it is because of something known that they are read
+        if self._settled:  # it is because of something known that they are read
+            self._records.spend(2 * paying.RECORD * len(fresh))
         looked = dict(zip(fresh, self._looked(fresh, path), strict=True))
         masked = []
         for raw in raws:
@@ -371,15 +421,16 @@ class Redactor(Looker):
             if self._records.left <= 0 and self._sieve is not None:
                 return raws[:count], set(raws[count:])
             each = seen[raw].texts
-            self._records.spend(_RECORD + _worth(len(each.found) + len(each.again)))
+            cost = paying.RECORD + paying.for_leaves(len(each.found) + len(each.again))
+            self._records.spend(cost + (paying.for_known(raw) if self._known else 0))
         return raws, set()
 
     def _with_known(self, raws: list[bytes]) -> set[bytes]:
         """Those of some records that may hold a known value."""
         if self._known is None:
             return set()
-        if len(raws) == 1:
-            return set(raws)
+        if len(raws) == 1:  # which may have line ends within
+            return set(raws) if self._known.find(raws[0], 0, len(raws[0]))[0] >= 0 else set()
         text = b"".join(raws)
         return {text[start:end] for start, end in touched_by([self._known.find], text)}
 
@@ -387,15 +438,15 @@ class Redactor(Looker):
         changes = self._applied(spans, seen.texts) if spans else {}
         if not changes:
             return raw
-        text = _text(raw)
-        masked = _bytes(changes.get(text, text) if seen.is_text else splice(text, changes))
+        text = to_text(raw)
+        masked = to_raw(changes.get(text, text) if seen.is_text else splice(text, changes))
         # A crowd that is hidden may reach over the end of a line that is no JSON.
         return masked + b"\n" if raw.endswith(b"\n") and not masked.endswith(b"\n") else masked
 
-    def _line_read(self, raw: bytes) -> bytes:
-        """A line that must be read to tell what names the machine."""
-        seen = next(self._looked([raw], None))
-        return self._spliced(raw, seen, seen.spans) if seen else self._hidden(raw)
+    def _lines_read(self, raws: list[bytes]) -> list[bytes]:
+        """Lines that must be read to tell what names the machine."""
+        pairs = zip(raws, self._looked(raws, None), strict=True)
+        return [self._spliced(raw, seen, seen.spans) if seen else self._hidden(raw) for raw, seen in pairs]
 
     def _hidden(self, text: bytes) -> bytes:
         """Lines with every text hidden that may be a secret, without being looked at."""
@@ -403,10 +454,8 @@ class Redactor(Looker):
         return self._hide(text)
 
     def _hidden_value(self, text: bytes) -> JSON:
-        try:
-            return loads(self._hidden(text))
-        except NOT_JSON:
-            return {}
+        value = read(to_text(self._hidden(text)))
+        return {} if value is MISSING else value
 
     def once(self, value: JSON) -> JSON:
         """A value that stands alone: learned from, then masked."""
@@ -444,49 +493,6 @@ class Redactor(Looker):
         [spans] = self._look([self._leaves.collect(value)])
         return [(text, finding) for text, found in spans.items() for finding in found]
 
-    def _changes(self, value: JSON, path: str | None) -> dict[str, str]:
-        """The texts of a value that hold something, as they are to be."""
-        if self.setting.profile == "none":
-            return {}
-        texts = self._leaves.collect(value, path)
-        [spans] = self._look([texts])
-        return self._applied(spans, texts) if spans else {}
-
-
-def _spelled(value: JSON) -> bytes:
-    """The JSON text of a value; nothing where it has none."""
-    try:
-        return dumps(value)
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        return b""
-
 
 def _digest(raw: bytes) -> bytes:
     return sha256(raw).digest()
-
-
-def _worth(leaves: int) -> int:
-    """What looking at the texts of a record is worth. Where there are many, few of them were met before."""
-    return int(leaves / _LEAVES) + max(0, leaves - _FEWEST_LEAVES) // _MORE_LEAVES
-
-
-def _count(spans: Spans) -> int:
-    return sum(map(len, spans.values()))
-
-
-def _all_lines(text: bytes) -> list[Span]:
-    ends = list(accumulate(map(len, BytesIO(text))))
-    return list(zip([0, *ends], ends, strict=False))
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
-
-
-def _value(raw: bytes) -> JSON:
-    value = read(_text(raw)) if raw.lstrip()[:1] in (b"{", b"[") else MISSING
-    return _text(raw) if value is MISSING else value
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

@@ -15,21 +15,23 @@ _FILLER = (
     r"|dummy|redacted|xxxxx|\*\*\*\*|\.\.\.|\xe2\x80\xa6|_here$|-here$|^todo$|^tbd$|^fixme|^sample|^fake|notreal|not-a-real"
     r"|deadbeef|cafebabe|01234567|12345678|abcdefgh|aaaaaa|^test[_-]?(?:key|token|secret)"
 )
-_RUN = re.compile(rb"(.)\1{5}")
+_RUN = re.compile(rb"(.)\1\1\1\1\1")
 _WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}")
 _TURN = re.compile(rb"[a-z][A-Z]")
-_PART = re.compile(rb"[^A-Za-z0-9]+")
+_SPACED = bytes(char if bytes([char]).isalnum() else 32 for char in range(256))
 _CONSONANTS = re.compile(rb"[bcdfghjklmnpqrstvwxz]{6}")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
 _ENOUGH = 256
-_B62 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+DIGITS = b"0123456789"
+_CAPITALS, _SMALL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz"
+_B62 = DIGITS + _CAPITALS + _SMALL
 
 
 def is_filler(value: bytes) -> bool:
     """A placeholder: what stands in a text where a secret would."""
     value = value[:_ENOUGH]
-    if len(set(value)) < min(5, len(value)) or _RUN.search(value):
+    if not _differ(value, min(5, len(value))) or _RUN.search(value):
         return True
     return _filler()(value, 0, len(value))[0] >= 0
 
@@ -39,10 +41,15 @@ def _filler() -> Find:
     return finder([_FILLER])
 
 
+def _differ(value: bytes, least: int) -> bool:
+    """At least so many characters are different, which the first ones mostly tell."""
+    return len(set(value[: 2 * least])) >= least or len(set(value)) >= least
+
+
 def chance(value: bytes) -> int:
     """How many characters of a value belong to no word, name or number; of a long one, the beginning."""
     value = value[:_ENOUGH]
-    return sum(len(part) for part in _PART.split(value) if not _is_word(part))
+    return sum([len(part) for part in value.translate(_SPACED).split() if not _is_word(part)])
 
 
 def _is_word(part: bytes) -> bool:
@@ -58,26 +65,27 @@ def is_random(value: bytes) -> bool:
     """For a key with a telling beginning: what follows is not made of words."""
     if is_filler(value):
         return False
-    return len(set(value)) >= min(8, len(value) // 2) and chance(value) >= min(12, len(value) // 2)
+    return _differ(value, min(8, len(value) // 2)) and chance(value) >= min(12, len(value) // 2)
 
 
 def is_spread(value: bytes) -> bool:
     """For a beginning and a length that say all: many characters, and no placeholder."""
-    return len(set(value)) >= min(8, len(value) // 2) and not is_filler(value)
+    return _differ(value, min(8, len(value) // 2)) and not is_filler(value)
 
 
 def is_mixed(value: bytes) -> bool:
     """For a beginning that says little: digits, small letters and capitals, none of them rare."""
-    digits = sum(48 <= char <= 57 for char in value)
-    capitals = sum(65 <= char <= 90 for char in value)
-    small = sum(97 <= char <= 122 for char in value)
-    return is_random(value) and min(digits, capitals, small) >= 2
+    return is_random(value) and min(count_of(kind, value) for kind in (DIGITS, _CAPITALS, _SMALL)) >= 2
 
 
 def is_mixed_upper(value: bytes) -> bool:
     """The same for keys of capitals and digits."""
-    digits = sum(48 <= char <= 57 for char in value)
-    return is_random(value) and 3 <= digits <= len(value) - 3
+    return is_random(value) and 3 <= count_of(DIGITS, value) <= len(value) - 3
+
+
+def count_of(kind: bytes, value: bytes) -> int:
+    """How many characters of a value are of a kind."""
+    return len(value) - len(value.translate(None, kind))
 
 
 def has_crc(value: bytes) -> bool:
