@@ -71,7 +71,7 @@ class Shapes:
         self._seen: dict[Outline, int] = {}
         self._blocks: dict[int, QuickBlocks] = {}
 
-    def _make(self, form: Form, kind: str, lines: Outline) -> Shape | None:
+    def _make(self, form: Form, kind: str | None, lines: Outline) -> Shape | None:
         opaque = self._opaque if form.role is not None else Any
         try:
             return Shape(form, kind, lines, self._quick_blocks, opaque, self._defaults, self._wanted)
@@ -87,7 +87,7 @@ class Shapes:
     def learn(self, form: Form, value: dict[str, JSON]) -> Shape | None:
         """The shape of a record, once so many of it were met that making one is worth its while."""
         lines, kind = outline(form.table, value), value.get(TYPE)
-        if lines is None or type(kind) is not str:
+        if lines is None or not (kind is None or type(kind) is str):
             return None
         times = self._seen[lines] = self._seen.pop(lines, 0) + 1
         if len(self._seen) > MAX_SHAPES:

@@ -97,7 +97,7 @@ class Shape:
     def __init__(
         self,
         form: Form,
-        kind: str,
+        kind: str | None,
         lines: Outline,
         blocks: Callable[[Blocks], QuickBlocks],
         opaque: Any,

@@ -113,11 +113,6 @@ def read_chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
             yield tail, False
 
 
-def are_lines(chunk: bytes, records: int) -> bool:
-    """Whether so many records can stand one on each line; who decodes many at once takes line ends for mere space."""
-    return records == chunk.count(b"\n") + (not chunk.endswith(b"\n"))
-
-
 def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterator[RawRecord]:
     """The records of one line; nearly always it is one compact record and a line feed."""
     if not whole:

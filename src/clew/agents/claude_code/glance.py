@@ -71,8 +71,6 @@ class Glance:
         self._firsts: list[Said] = []
         self._messages: list[Message] = []
         self._used: list[Usage] = []
-        self.seen = 0
-        """How many lines."""
         self.is_unnamed = False
         """True where a reply names no branch."""
 
@@ -86,7 +84,6 @@ class Glance:
     def see(self, lines: Sequence[Said]) -> None:
         """See lines; those of one reply repeat what it used, or say more of it."""
         name, used = self._name, self._used
-        self.seen += len(lines)
         for line in lines:
             if line.type == "assistant" and (message := line.message) is not None:
                 usage, own = message.usage, message.id

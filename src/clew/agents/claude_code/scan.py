@@ -20,7 +20,7 @@ from clew.derive.usage import FIELDS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.io.codec import loads_text
 from clew.io.compress import open_source
-from clew.io.records import are_lines, read_chunks, read_line, read_lines, read_records
+from clew.io.records import read_chunks, read_line, read_lines, read_records
 from clew.model import Subagent
 from clew.model.json import JSON
 from clew.model.time import is_canonical, parse_time, spell_time
@@ -60,11 +60,9 @@ def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
                 # A record is checked for real when it is read; here only its outline counts.
                 lines = _decode_lines(chunk)
             except _DAMAGED:
-                lines = []
-            if are_lines(chunk, len(lines)):
-                scanner.see_all(list(map(told, lines)))
-            else:
                 scanner.read_damaged(chunk)
+            else:
+                scanner.see_all(list(map(told, lines)))
     return scanner.finish()
 
 

@@ -14,7 +14,7 @@ from clew.agents.claude_code.glance import SAID, SYNTHETIC, Created, Details, Do
 from clew.agents.claude_code.lines import outline
 from clew.derive.calls import UNKNOWN, Calls
 from clew.derive.usage import FIELDS
-from clew.io.records import are_lines, read_chunks, read_line
+from clew.io.records import read_chunks, read_line
 
 _NO_COUNTS = [UNKNOWN] * len(FIELDS)
 
@@ -49,33 +49,27 @@ def _chunks(source: SourceFile) -> Iterator[tuple[bytes, bool]]:
 def _at_a_glance(source: SourceFile) -> Calls:
     head, glance = _Head(source, is_hasty=True), Glance()
     for chunk, whole in _chunks(source):
-        seen = glance.seen
-        if whole:
-            _see_chunk(chunk, head, glance)
-        if not whole or not are_lines(chunk, glance.seen - seen):
+        if not whole:
             raise Doubt
+        if head.is_settled:
+            glance.read(chunk, head.is_sidechain)
+            continue
+        # The first line mostly tells what holds for the whole.
+        view, start = memoryview(chunk), chunk.find(b"\n") + 1 or len(chunk)
+        lines = [_decode(view[:start])]
+        glance.see(lines)
+        if head.settle(lines):
+            glance.read(view[start:], head.is_sidechain)
+        else:
+            lines = _decode_lines(view[start:])
+            head.settle(lines)
+            glance.see(lines)
     calls = head.finish()
     if glance.is_unnamed and calls.branch:
         # Whether it was named before or after makes a difference.
         raise Doubt
     calls.columns = glance.columns()
     return calls
-
-
-def _see_chunk(chunk: bytes, head: _Head, glance: Glance) -> None:
-    if head.is_settled:
-        glance.read(chunk, head.is_sidechain)
-        return
-    # The first line mostly tells what holds for the whole.
-    view, start = memoryview(chunk), chunk.find(b"\n") + 1 or len(chunk)
-    lines = [_decode(view[:start])]
-    glance.see(lines)
-    if head.settle(lines):
-        glance.read(view[start:], head.is_sidechain)
-    else:
-        lines = _decode_lines(view[start:])
-        head.settle(lines)
-        glance.see(lines)
 
 
 def _carefully(source: SourceFile) -> Calls:
@@ -94,12 +88,10 @@ def _carefully(source: SourceFile) -> Calls:
 def _apart(chunk: bytes) -> Iterator[list[Line]]:
     """All lines at once where each is a plain record, else one by one."""
     try:
-        lines = _decode_lines(chunk)
-    except _DAMAGED:
-        lines = []
-    if are_lines(chunk, len(lines)):
-        yield lines
+        yield _decode_lines(chunk)
         return
+    except _DAMAGED:
+        pass
     for text in io.BytesIO(chunk):
         try:
             yield [_decode(text)]

@@ -16,7 +16,7 @@ from clew.agents.lean.claude_code import FIELDS, Line, Transcript
 from clew.agents.told import Call, Message, merged
 from clew.derive.session import project_of
 from clew.io.compress import damage
-from clew.io.records import are_lines, read_chunks, read_line
+from clew.io.records import read_chunks, read_line
 from clew.model.json import JSON
 
 _Line = msgspec.defstruct("_Line", [(name, Any, None) for name in FIELDS], gc=False)
@@ -53,8 +53,6 @@ class ClaudeTeller:
         try:
             lines = _decode_lines(chunk)
         except _DAMAGED:
-            lines = []
-        if not are_lines(chunk, len(lines)):
             return self._take_apart(chunk, True)
         self.lines += len(lines)
         return self._transcript.add(lines)

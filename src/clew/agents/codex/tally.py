@@ -17,7 +17,7 @@ from clew.agents.codex.requests import key
 from clew.agents.codex.twins import Twins, spelled_texts
 from clew.agents.codex.words import is_injected, starts_turn
 from clew.derive.calls import UNKNOWN, Calls, Columns
-from clew.io.records import are_lines, read_chunks
+from clew.io.records import read_chunks
 
 _MODEL_ITEMS = frozenset(kind for kind in KINDS if kind != "message" and role_of(kind, None) == "assistant")
 _QUIET_ITEMS = frozenset(kind for kind in KINDS if kind.endswith("_output"))
@@ -115,10 +115,7 @@ class _Tallier:
             for chunk, whole in read_chunks(stream):
                 if not whole:
                     raise _Doubt
-                lines = _decode_lines(chunk)
-                if not are_lines(chunk, len(lines)):
-                    raise _Doubt
-                self._see(lines)
+                self._see(_decode_lines(chunk))
         self._settle()
         return self._finish()
 
