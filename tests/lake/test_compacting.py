@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from clew.demo import write_demo
 from clew.errors import TargetRefused
 from clew.lake import writing
 from clew.lake.compacting import compact
-from clew.lake.layout import DATA, day_of
+from clew.lake.layout import DATA, MARKS, day_of
 from clew.lake.stores import FolderStore
 from tests import children
 from tests.catalog.worlds import append, claude_lines, spelled
@@ -191,6 +192,8 @@ def test_writers_and_a_merge_at_the_same_time_lose_nothing(tmp_path: Path) -> No
     for machine in machines:
         lake, who = FolderStore(tmp_path / "lake"), machine.writer()
         at_work.append(children.begun(partial(writing.write, lake, machine.sources(), who, workers=1)))
+    while not any(True for _ in store.list(f"{MARKS}/")):
+        time.sleep(0.001)  # until there is a lake, there is nothing to merge
     compact(FolderStore(tmp_path / "lake"), datetime.now(UTC))
     assert [children.ended(one) for one in at_work] == [0, 0, 0]
     found = rows(store)
