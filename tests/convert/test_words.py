@@ -392,3 +392,29 @@ class TestWhatProvidersTake:
         messages, losses = convert(there, "codex", tmp_path / "codex")
         assert [block["type"] for message in messages for block in message["content"]] == ["text", "tool_use"]
         assert losses == []
+
+
+class TestInstructions:
+    def conversation(self, folder: Path) -> Path:
+        """One that begins with what the model is told."""
+        path = folder / ".emacs.d/sage/projects/-work/history/20260820-100000.jsonl"
+        path.parent.mkdir(parents=True)
+        told = [("system", "Answer in rhymes."), ("user", "What now?"), ("assistant", "Have a cow.")]
+        texts = [{"role": role, "content": text, "timestamp": "2026-08-20T10:00:00Z"} for role, text in told]
+        path.write_text("".join(json.dumps(text) + "\n" for text in texts))
+        return path
+
+    @pytest.mark.parametrize("target", ["sage-emacs", "sage-agent"])
+    def test_they_stay_instructions_where_there_are_some(self, tmp_path: Path, target: str) -> None:
+        found = only(self.conversation(tmp_path))
+        written = prepare(found.agent, found.source, target).write(tmp_path / "home")
+        copy = only(Path(written.files[0]))
+        messages = [unit.value for unit in copy.agent.read(copy.source, copy.agent.scan(copy.source))]
+        assert spoken(messages)[0] == ("system", "Answer in rhymes.")
+        assert written.losses == []
+
+    @pytest.mark.parametrize("target", ["claude-code", "codex", "gemini"])
+    def test_they_are_named_where_there_are_none(self, tmp_path: Path, target: str) -> None:
+        messages, losses = convert(self.conversation(tmp_path), target, tmp_path / "home")
+        assert spoken(messages) == [("user", "What now?"), ("assistant", "Have a cow.")]
+        assert whats(losses) == [(1, "what the model was told by the system")]

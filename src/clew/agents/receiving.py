@@ -67,6 +67,8 @@ class Capacity(msgspec.Struct, frozen=True):
     """Another agent's thoughts can be kept; an agent's own always can."""
     failures: bool = False
     """A result says whether the call failed."""
+    instructions: bool = False
+    """What the model is told at the outset, or on the way, stands in messages of the role `system`."""
     titles: bool = False
     subagents: bool = False
     """The sessions of sub-agents lie beside that of their parent."""

@@ -46,10 +46,12 @@ class Conversation:
         self._path, self._capacity, self._translator, self._title = path, capacity, translator, title
         self._own = own
         self._injected = own.injected if own else ()
+        self._instructs = own is not None and own.capacity.instructions
         # Where an agent reads from its results whether a call failed, they tell it wherever they go.
         self._keeps_failures = capacity.failures or (own is not None and not own.capacity.failures)
         self._new_id = new_id
         self._calls = RecentCalls()
+        self._answered = RecentCalls()
         self._asides = Asides()
         self._todos = Todos(capacity, translator, title)
         self._failures = 0
@@ -115,7 +117,7 @@ class Conversation:
         """True for what the agent itself noted or told its model: the target has notes of its own."""
         text = next((block["text"] for block in value["content"] if block["type"] == "text"), "")
         if value["role"] == "system":
-            return not (self._own and self._own.spoken and text.startswith(self._own.spoken))
+            return not self._instructs and not (self._own and self._own.spoken and text.startswith(self._own.spoken))
         if not self._injected or not (value.get("metadata") or {}).get("is_meta"):
             return False
         return bool(text.lstrip().startswith(self._injected))
@@ -135,10 +137,13 @@ class Conversation:
         if self._is_note(value):
             self._leave(value)
             return
+        if value["role"] == "system" and self._instructs and not self._capacity.instructions:
+            self._lose(value["index"], "what the model was told by the system", f"{self._title} has words of its own")
+            return
         content, drawn = self._content(value)
         if content:
             message = self._numbered(value, content)
-            self.said += any(block["type"] != "thinking" for block in content)
+            self.said += message["role"] != "system" and any(block["type"] != "thinking" for block in content)
             self._asides.went(message)
             yield True, message
         if drawn:
@@ -159,7 +164,7 @@ class Conversation:
     def _numbered(self, value: dict[str, JSON], content: list[dict[str, JSON]]) -> dict[str, JSON]:
         self.messages += 1
         uuid = derived_id(self._new_id, self.messages)
-        role = value["role"] if value["role"] != "system" else "user"
+        role = "user" if value["role"] == "system" and not self._instructs else value["role"]
         message = {"index": self.messages, "uuid": uuid, "parent_uuid": self._last, "role": role}
         self._last = uuid
         if value.get("timestamp") is not None:
@@ -208,6 +213,7 @@ class Conversation:
         name = block["tool_name"]
         identity = call_id(value, number)
         space = self._own.namespace(value) if self._own is not None else None
+        self._answered.pop(identity, None)
         self._calls[identity] = (_spaced(space, name) if space else self._translator.name(name)) or "unknown"
         arguments = self._translator.arguments(name, block["input"])
         if not isinstance(arguments, dict):
@@ -225,9 +231,12 @@ class Conversation:
 
     def _result(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
         if block["tool_id"] is None or (identity := safe_id(block["tool_id"])) not in self._calls:
-            return self._stray(block, index)
+            return self._stray(block, index, "the call is not there")
         if self._is_unanswered(block):
             return []
+        if identity in self._answered:
+            return self._stray(block, index, "it was answered before")
+        self._answered[identity] = ""
         output = self._output(block.get("output"), index, self._capacity.pictured_results)
         result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
         if block.get("is_error"):
@@ -240,15 +249,15 @@ class Conversation:
         words = self._own.unanswered if self._own is not None else ""
         return bool(words) and bool(result.get("is_error")) and result.get("output") == words
 
-    def _stray(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
-        """A result without its call is refused by the models; what it says is still part of the conversation."""
+    def _stray(self, block: dict[str, JSON], index: int, why: str) -> list[dict[str, JSON]]:
+        """A result that answers no call is refused by the models; what it says is still part of the conversation."""
         if block.get("is_error"):
-            self._lose(index, "that a call failed", "the call is not there")
+            self._lose(index, "that a call failed", why)
         output = self._output(block.get("output"), index, self._capacity.images)
         blocks = output if isinstance(output, list) else [{"type": "text", "text": as_text(output)}]
         kept = [block for block in blocks if block["type"] != "text" or block["text"]]
         if not kept:
-            self._lose(index, "an empty result", "the call it answers is not there")
+            self._lose(index, "an empty result", why)
         return kept
 
     def _output(self, output: JSON, index: int, pictures: bool) -> JSON:

@@ -99,19 +99,17 @@ class _Composer:
         left = [block for block in message["content"] if not self._answers(block)]
         if message["role"] == "assistant":
             self._reply(message)
-            while len(self._waiting) > 1 and (not self._is_open(self._waiting[0]) or len(self._waiting) > _MAX_WAITING):
-                yield self._closed(self._waiting.pop(0))
-            return
-        parts = [part for block in left for part in _parts(block)]
-        if parts:
-            yield from self.rest()
-            yield {**self._base(message, "info" if message["role"] == "system" else "user"), "content": parts}
+        elif parts := [part for block in left for part in _parts(block)]:
+            kind = "info" if message["role"] == "system" else "user"
+            self._waiting.append({**self._base(message, kind), "content": parts})
+        # The last reply may be joined by another line of its own.
+        while len(self._waiting) > 1 and (not self._is_open(self._waiting[0]) or len(self._waiting) > _MAX_WAITING):
+            yield self._closed(self._waiting.pop(0))
 
     def rest(self) -> Iterator[Message]:
         """What was held back."""
         while self._waiting:
             yield self._closed(self._waiting.pop(0))
-        self._open.clear()
 
     def _base(self, message: Message, kind: str) -> Message:
         uuid = message.get("uuid") or derived_id(self._session["id"], message["index"])
@@ -141,7 +139,7 @@ class _Composer:
         if calls:
             record["toolCalls"] = calls
         group = metadata.get("message_id")
-        if group is not None and group == self._last and self._waiting:
+        if group is not None and group == self._last and self._waiting and "tokens" in self._waiting[-1]:
             # The lines of one reply repeat its counts.
             self._waiting[-1]["tokens"] = None
         self._last = group
@@ -162,8 +160,14 @@ class _Composer:
         """A call that nothing answers was cancelled: the models refuse calls without a result."""
         for call in record.get("toolCalls", ()):
             if not call["status"]:
+                self._forget(call)
                 call["result"], call["status"] = [_response(call["id"], call["name"], UNANSWERED, True)], "cancelled"
         return record
+
+    def _forget(self, call: Message) -> None:
+        for identity in (call["id"], None):
+            if self._open.get(identity) is call:
+                del self._open[identity]
 
 
 def tokens_of(usage: Mapping[str, JSON]) -> dict[str, int] | None:

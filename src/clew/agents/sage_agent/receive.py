@@ -5,7 +5,7 @@ from __future__ import annotations
 from clew.agents.receiving import Capacity, Receiver
 
 RECEIVER = Receiver(
-    Capacity(failures=True, titles=True, todos=("user", "assistant")),
+    Capacity(failures=True, instructions=True, titles=True, todos=("user", "assistant")),
     (),
     ("sessionId", "id"),
     lambda session: ["sage", "-r", str(session["id"])],

@@ -29,7 +29,7 @@ def _metadata(before: bytes, content: bytes) -> bytes:
 
 # It goes on with the conversation of the folder it is started in; a conversation has no other name.
 RECEIVER = Receiver(
-    Capacity(failures=True),
+    Capacity(failures=True, instructions=True),
     (),
     ("session_id", "sessionId"),
     lambda _session: ["emacs", "--eval", "(sage)"],
