@@ -13,6 +13,7 @@ from clew.agents.base import Receives, Unit
 from clew.convert import origin
 from clew.convert.choosing import prepare
 from clew.convert.conversation import Loss, call_id
+from clew.convert.whole import Whole
 from clew.convert.writing import Converted, Find, NothingSaid
 from clew.export.verify import verify
 from clew.host import Host
@@ -54,10 +55,12 @@ def faults(session: StoredSession, target: str, home: Path, find: Find | None = 
         return [f"listed {len(listed)} times"]
     copy = StoredSession(*listed[0])
     losses = [loss for loss in written.losses if ", in the sub-agent " not in loss.what]
+    gathered = Whole(session.agent, session.source)
+    whole = StoredSession(session.agent, gathered.source)
     found = [
         *_of_the_copy(copy, target, written),
-        *unnamed(session, copy, losses),
-        *_of_the_children(session, copy, losses),
+        *unnamed(whole, copy, losses),
+        *_of_the_children(whole, copy, losses),
     ]
     return found + (_of_the_way_back(session, copy, home / "back") if session.agent.id != target else [])
 

@@ -98,6 +98,10 @@ def _is_unpacked(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES
 
 
+def _itself(_path: Path, _size: int) -> None:
+    return None
+
+
 def _nothing_beyond(_session: Mapping[str, JSON]) -> Sequence[str]:
     return ()
 
@@ -154,6 +158,11 @@ class Receiver(msgspec.Struct, frozen=True):
     """The id of a sub-agent's session, made from one that no other session has."""
     keeps_children: bool = False
     """Sub-agents lie within their parent's folder, so their ids may occur elsewhere too."""
+    gathered: Callable[[Path, int], Iterator[bytes] | None] = _itself
+    """The first bytes of a main file, so many of them, with the history that it only refers to.
+
+    None where it refers to none, or to what is not here.
+    """
     beyond: Callable[[Mapping[str, JSON]], Sequence[str]] = _nothing_beyond
     """What a session of the agent refers to and does not hold, in words."""
     filed_under: Callable[[str, Read], str] = _unnamed

@@ -15,7 +15,7 @@ from clew.convert.conversation import Loss
 from clew.convert.returning import Return
 from clew.convert.since import is_unchanged
 from clew.convert.trial import Member, Misplaced, laid_out
-from clew.convert.writing import Conversion, Converted, Find, NothingSaid
+from clew.convert.writing import REFERRED, Conversion, Converted, Find, NothingSaid
 from clew.errors import SourceUnreadable, UsageError
 
 _ORIGINAL = "the original that travels along"
@@ -115,11 +115,13 @@ def _beyond(kept: origin.Kept, members: Sequence[Member], agent: Agent) -> Itera
     if first.origin.agent == agent.id:
         return
     try:
-        losses = Conversion(
+        whole = Conversion(
             registry.get(first.origin.agent), first.source, agent, new_id=kept.origin.converted, find=sources.get
-        ).losses
+        )
     except (NothingSaid, SourceUnreadable):
         return
+    # What it only refers to cannot be looked for here; the conversion said whether that was there.
+    losses = [loss for loss in whole.losses if loss.why != REFERRED]
     if losses:
         what = f"what the original held beyond this: {_spelled(losses)}"
         yield Loss(None, what, f"the original is inside {kept.path}; `clew convert --original` brings it back")

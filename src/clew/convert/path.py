@@ -166,6 +166,11 @@ def _firsts(links: Links) -> array[int]:
     return firsts
 
 
+def index_of(links: Links, branch: str) -> int:
+    """The index of the message that names a branch."""
+    return links.messages[_named(links, branch)]
+
+
 def _named(links: Links, branch: str) -> int:
     """The node a branch is named by: the index of a message on it, or the beginning of its uuid."""
     if branch.isdecimal():

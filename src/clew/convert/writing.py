@@ -25,6 +25,7 @@ from clew.convert.path import Chosen
 from clew.convert.placing import Placing, Rehearsal, ended_in_order
 from clew.convert.registering import Registration, patiently, reader
 from clew.convert.same import SameAgent
+from clew.convert.whole import Whole
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
@@ -32,6 +33,7 @@ from clew.model.json import JSON
 _KEPT = ("workspace", "started_at", "ended_at", "source", "title")
 _PACKED = (".gz", ".zst")
 _PIECE = 1 << 20
+REFERRED = "the session only refers to it, and it is not here"
 _LONG = 32
 """An id of so many characters is no word that could stand for anything else."""
 
@@ -97,7 +99,8 @@ class Conversion:
         self._receiver = target.receiver()
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
         self._branch, self._parent, self._find, self._with_original = branch, parent, find, with_original
-        self._facts = skim(agent, self._source, tree=True, counts=False)
+        self._whole = Whole(agent, self._source)
+        self._facts = self._whole.facts
         self._original = agent.session(self._source, self._facts)
         # A sub-agent by itself is called as its agent calls sub-agents.
         is_child = self._is_same and parent is None and self._original["is_agent_session"]
@@ -105,7 +108,7 @@ class Conversion:
         new_id = self._identity(new_id) if parent is None else new_id
         self._new_id = self._receiver.child_id(new_id) if is_child else new_id
         self._placed: tuple[Path, str] | None = None
-        self._path = Chosen(self._facts, branch)
+        self._path = Chosen(self._facts, self._whole.branch(branch))
         self.session = self._session()
         self._elders = {**(parent.elders if parent else {}), self._original["id"]: self._new_id}
         self._known = parent.known if parent else {self._original["id"]}
@@ -116,7 +119,8 @@ class Conversion:
     def _identity(self, identity: str) -> str:
         """An id that stays the same as long as everything does that goes over."""
         files = [self._files, *(origin.describe(source) for source in self._below())]
-        return derived_id(identity, self._original.get("title"), msgspec.to_builtins(files))
+        history = ["with its history"] if self._whole.is_gathered else []
+        return derived_id(identity, self._original.get("title"), msgspec.to_builtins(files), *history)
 
     def _below(self) -> Iterator[SourceFile]:
         """The files of its sub-agents, and of theirs."""
@@ -163,20 +167,19 @@ class Conversion:
     def _survey(self) -> Iterator[Loss]:
         """What would be lost; reads the session once and writes nothing."""
         conversation, damage = self._conversation(), Damage()
-        reading = self._agent.read(self._source, self._facts)
+        reading = self._agent.read(self._whole.source, self._facts)
         for _ in conversation.of(self._in_order(damage.seen(reading))):
             pass
         self._extensions = reading.extensions()
-        yield from damage.losses(reading)
-        yield from conversation.losses
+        yield from map(self._whole.placed, chain(damage.losses(reading), conversation.losses))
         has_title = self._facts.titles or is_given(self._original.get("title"), self._facts.first_prompt)
         if not self._is_same and has_title and not self._receiver.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not conversation.said:
             raise NothingSaid("nothing was said in this session, so there is nothing to convert")
-        if isinstance(self._agent, Receives) and not self._is_same:
+        if isinstance(self._agent, Receives):
             for what in self._agent.receiver().beyond(self._original):
-                yield Loss(None, what, "the session only refers to it")
+                yield Loss(None, what, REFERRED)
         if not (self._is_same and self._branch is None):
             yield from self._left_out()
         yield from self._survey_copies()
@@ -324,7 +327,7 @@ class Conversion:
                 out.finish()
 
     def _units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
-        return self._conversation().of(self._in_order(self._agent.read(self._source, self._facts)))
+        return self._conversation().of(self._in_order(self._agent.read(self._whole.source, self._facts)))
 
     def _in_order(self, units: Iterable[Unit]) -> Iterable[Unit]:
         """As it was said; for its own agent the records stay where they are."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clew.agents.codex import locate
 from clew.agents.codex.beside import aside, namespace
+from clew.agents.codex.gather import gathered
 from clew.agents.codex.names import INDEX
 from clew.agents.receiving import Capacity, Header, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
@@ -79,6 +80,7 @@ RECEIVER = Receiver(
     aside=aside,
     namespace=namespace,
     unsaid={"annotations": "the annotations of a text"},
+    gathered=gathered,
     beyond=_beyond,
     listed=_listed,
     # One that was put away is not looked for.

@@ -1,0 +1,203 @@
+"""A rollout of Codex that refers to the history before it: that goes over with it, or is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.convert.choosing import prepare
+from clew.convert.conversation import Loss
+from clew.convert.writing import REFERRED
+from tests.agents.rollouts import OTHER, THIRD, THREAD, answered, asked, event, line, meta, spelled, words, write
+from tests.cli.running import clew
+from tests.convert.said import only, said
+
+TARGETS = ["claude-code", "codex", "gemini", "sage-agent", "sage-emacs"]
+PATH = [("user", "one"), ("assistant", "two"), ("user", "three"), ("assistant", "four")]
+
+
+def numbered(lines: list[dict[str, Any]], first: int = 0) -> list[dict[str, Any]]:
+    """The lines as they are since they have numbers."""
+    return [
+        {"timestamp": each["timestamp"], "ordinal": first + at, "type": each["type"], "payload": each["payload"]}
+        for at, each in enumerate(lines)
+    ]
+
+
+def told(home: Path, *more: dict[str, Any], thread: str = OTHER, base: Any = None) -> tuple[Path, int, int]:
+    """A rollout; how many lines and bytes it has."""
+    first = base["end_ordinal_exclusive"] if isinstance(base, dict) else 0
+    head = meta(thread, history_mode="paginated", **({"history_base": base} if base is not None else {}))
+    lines = numbered([head, *more], first)
+    return write(home, *lines, thread=thread), first + len(lines), len(spelled(*lines))
+
+
+def based(thread: str, lines: int, size: int) -> dict[str, Any]:
+    return {"thread_id": thread, "end_ordinal_exclusive": lines, "end_byte_offset": size}
+
+
+def forked(home: Path) -> Path:
+    """A fork of a thread that went on after it."""
+    path, lines, size = told(home, *asked("one", 1), *answered("two", 2))
+    with path.open("ab") as stream:
+        stream.write(spelled(*numbered([words("user", "elsewhere", second=3)], lines)))
+    return told(home, *asked("three", 4), *answered("four", 5), thread=THREAD, base=based(OTHER, lines, size))[0]
+
+
+def convert(path: Path, target: str, home: Path, branch: str | None = None) -> tuple[Path, list[Loss]]:
+    found = only(path)
+    written = prepare(found.agent, found.source, target, branch).write(home, allow_loss=True)
+    return Path(written.files[0]), written.losses
+
+
+def spoken(path: Path) -> list[tuple[str, str]]:
+    found = only(path)
+    return said(found.agent, found.source)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_history_goes_over(tmp_path: Path, target: str) -> None:
+    path, losses = convert(forked(tmp_path / "home"), target, tmp_path / "there")
+    assert losses == []
+    assert spoken(path) == PATH
+
+
+@pytest.mark.parametrize("target", [each for each in TARGETS if each != "codex"])
+def test_it_comes_back_as_it_was(tmp_path: Path, target: str) -> None:
+    before = forked(tmp_path / "home")
+    path, _ = convert(before, target, tmp_path / "there")
+    back, losses = convert(path, "codex", tmp_path / "back")
+    assert back.read_bytes() == before.read_bytes()
+    assert losses == []
+
+
+def test_it_goes_on_to_a_third_agent_without_a_word(tmp_path: Path) -> None:
+    path, _ = convert(forked(tmp_path / "home"), "gemini", tmp_path / "there")
+    third, losses = convert(path, "claude-code", tmp_path / "further")
+    assert spoken(third) == PATH
+    assert losses == []
+
+
+def test_for_its_own_agent_it_is_one_thread(tmp_path: Path) -> None:
+    path, _ = convert(forked(tmp_path / "home"), "codex", tmp_path / "there")
+    records = [json.loads(text) for text in path.read_text().splitlines()]
+    own = [record for record in records if record["type"] != "clew-origin"]
+    assert [record["ordinal"] for record in own] == list(range(len(own)))
+    assert "history_base" not in own[0]["payload"]
+
+
+def test_a_history_with_a_history(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    _, lines, size = told(home, *asked("one", 1), *answered("two", 2), thread=THIRD)
+    _, lines, size = told(home, *asked("three", 3), thread=OTHER, base=based(THIRD, lines, size))
+    path, *_ = told(home, *answered("four", 4), thread=THREAD, base=based(OTHER, lines, size))
+    assert spoken(convert(path, "gemini", tmp_path / "there")[0]) == PATH
+
+
+def test_a_packed_history(tmp_path: Path) -> None:
+    path = forked(tmp_path / "home")
+    base = path.with_name(path.name.replace(THREAD, OTHER))
+    base.with_name(base.name + ".gz").write_bytes(gzip.compress(base.read_bytes()))
+    base.unlink()
+    assert spoken(convert(path, "gemini", tmp_path / "there")[0]) == PATH
+
+
+@pytest.mark.parametrize("target", ["claude-code", "codex"])
+class TestMissing:
+    def named(self, path: Path, target: str, home: Path) -> None:
+        found, losses = convert(path, target, home)
+        assert losses == [Loss(None, f"the history before it, in the thread {OTHER}", REFERRED)]
+        assert spoken(found) == PATH[2:]
+
+    def test_one_that_is_not_here_is_named(self, tmp_path: Path, target: str) -> None:
+        path = forked(tmp_path / "home")
+        path.with_name(path.name.replace(THREAD, OTHER)).unlink()
+        self.named(path, target, tmp_path / "there")
+
+    def test_one_that_is_too_short_is_named(self, tmp_path: Path, target: str) -> None:
+        path = forked(tmp_path / "home")
+        base = path.with_name(path.name.replace(THREAD, OTHER))
+        base.write_bytes(base.read_bytes()[:200])
+        self.named(path, target, tmp_path / "there")
+
+    @pytest.mark.parametrize("end", [5, -1, "all", None, 2**70])
+    def test_one_that_ends_nowhere_is_named(self, tmp_path: Path, target: str, end: Any) -> None:
+        home = tmp_path / "home"
+        told(home, *asked("one", 1), *answered("two", 2))
+        base = {"thread_id": OTHER, "end_ordinal_exclusive": 5, "end_byte_offset": end}
+        path, *_ = told(home, *asked("three", 4), *answered("four", 5), thread=THREAD, base=base)
+        self.named(path, target, tmp_path / "there")
+
+    def test_one_that_goes_round_in_a_circle_is_named(self, tmp_path: Path, target: str) -> None:
+        home = tmp_path / "home"
+        _, lines, size = told(home, *asked("one", 1), base=based(THREAD, 3, 5))
+        path, *_ = told(home, *asked("three", 4), *answered("four", 5), thread=THREAD, base=based(OTHER, lines, size))
+        self.named(path, target, tmp_path / "there")
+
+    @pytest.mark.parametrize("base", ["elsewhere", 7, [], {}, {"thread_id": 5}])
+    def test_odd_references_do_no_harm(self, tmp_path: Path, target: str, base: Any) -> None:
+        home = tmp_path / "home"
+        lines = [meta(THREAD, history_base=base), *asked("three", 4), *answered("four", 5)]
+        found, losses = convert(write(home, *lines), target, tmp_path / "there")
+        assert spoken(found) == PATH[2:]
+        assert [loss.why for loss in losses] == [REFERRED]
+
+
+class TestPlaces:
+    def branched(self, home: Path) -> Path:
+        """A fork in which a turn was taken back."""
+        _, lines, size = told(home, *asked("one", 1), *answered("two", 2))
+        back = event("thread_rolled_back", 5, num_turns=1)
+        gone = [*asked("gone", 3), *answered("away", 4)]
+        later = [*asked("three", 6), *answered("four", 7)]
+        return told(home, *gone, back, *later, thread=THREAD, base=based(OTHER, lines, size))[0]
+
+    def test_a_branch_is_named_as_the_session_shows_it(self, tmp_path: Path) -> None:
+        path = self.branched(tmp_path / "home")
+        for branch in ("1", uuid_of(path, "gone")):
+            found, _ = convert(path, "gemini", tmp_path / branch, branch)
+            assert spoken(found) == [*PATH[:2], ("user", "gone"), ("assistant", "away")]
+
+    def test_a_loss_is_where_the_session_shows_it(self, tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        drawn = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+        picture = line("response_item", {"type": "message", "role": "user", "content": [drawn]}, 3)
+        _, lines, size = told(home, *asked("one", 1), picture, *answered("two", 2))
+        path, *_ = told(
+            home, picture, *asked("three", 4), *answered("four", 5), thread=THREAD, base=based(OTHER, lines, size)
+        )
+        _, losses = convert(path, "sage-agent", tmp_path / "there")
+        assert [(loss.message, loss.what) for loss in losses] == [(None, "2 x a picture")]
+
+
+def uuid_of(path: Path, text: str) -> str:
+    found = only(path)
+    units = found.agent.read(found.source, found.agent.scan(found.source))
+    messages = [unit.value for unit in units if unit.is_message]
+    return str(next(each["uuid"] for each in messages if text in str(each["content"])))
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    convert(forked(tmp_path / "home"), "gemini", tmp_path / "there")
+    assert list(folder.iterdir()) == []
+
+
+def test_RD03_the_history_is_masked_too(tmp_path: Path) -> None:
+    key = "sk-ant-" + "api03-" + "Zq7" * 31 + "QAA"
+    home = tmp_path / "home"
+    _, lines, size = told(home, *asked(f"my key is {key}", 1), *answered("two", 2))
+    told(home, *asked("three", 4), *answered("four", 5), thread=THREAD, base=based(OTHER, lines, size))
+    there = tmp_path / "there"
+    ran = clew("--home", home, "convert", THREAD, "--to", "gemini", "--home", there, "--redact", "secrets", "--json")
+    assert ran.code == 0, ran.err
+    text = Path(ran.json["files"][0]).read_text()
+    assert "my key is [REDACTED:" in text
+    assert key not in text
