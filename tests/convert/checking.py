@@ -24,6 +24,8 @@ from clew.sources.local import in_homes
 _BRANCHES = re.compile(r"(\d+) messages? on other branches")
 _UNANSWERED = "no result was recorded"
 """What Gemini CLI is told of a call that nothing answers."""
+_GUARD = "\u200b"
+"""What it is told before words that it would take for a command."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FAILED = re.compile(r"that (\d+|a) calls? failed")
 _LINE = re.compile(r"line \d+")
@@ -273,7 +275,7 @@ def _in_order(message: dict[str, Any], kinds: tuple[str, ...]) -> Iterator[str]:
 
 def _lines(text: str) -> list[str]:
     """The lines that are not empty; a sub-agent may be called by another id."""
-    return [_UUID.sub("uuid", line.strip()) for line in text.splitlines() if line.strip()]
+    return [_UUID.sub("uuid", line.strip()) for line in text.splitlines() if line.strip(f"{_GUARD} ")]
 
 
 def _pictures(output: Any) -> Iterator[str]:

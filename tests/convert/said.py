@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, Receives, SourceFile
 from clew.convert.path import Chosen
 from clew.sources.local import Found, at_path
 
@@ -27,10 +27,19 @@ def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Sa
     return [
         word
         for message in messages
-        if message["role"] != "system" and path.holds(message["index"])
+        if not _is_note(message, agent) and path.holds(message["index"])
         for block in message["content"]
         for word in _words(message["role"], block)
     ]
+
+
+def _is_note(message: dict[str, Any], agent: Agent) -> bool:
+    """True for what the agent told itself or its model, and for commands to it."""
+    if message["role"] == "system":
+        return True
+    notes = agent.receiver().injected if isinstance(agent, Receives) else ()
+    text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
+    return bool(notes) and bool((message.get("metadata") or {}).get("is_meta")) and text.lstrip().startswith(notes)
 
 
 def _words(role: str, block: dict[str, Any]) -> Iterator[Said]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,14 @@ def test_calls_at_the_same_time_keep_the_order_of_the_file(tmp_path: Path) -> No
     facts = found.agent.scan(found.source)
     units = list(found.agent.read(found.source, facts))
     assert list(Chosen(facts, None).in_order(units)) == units
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_the_conversation_ends_where_nothing_follows(tmp_path: Path, order: tuple[int, ...]) -> None:
+    records = [
+        spoke("user", "one", uuid="u1", parentUuid=None),
+        spoke("assistant", "two", uuid="u2", parentUuid="u1"),
+        spoke("user", "three", uuid="u3", parentUuid="u2"),
+    ]
+    path = transcript(tmp_path, *(records[at] for at in order))
+    assert words(path, "codex", tmp_path / "there") == ["one", "two", "three"]

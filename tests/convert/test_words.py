@@ -418,3 +418,28 @@ class TestInstructions:
         messages, losses = convert(self.conversation(tmp_path), target, tmp_path / "home")
         assert spoken(messages) == [("user", "What now?"), ("assistant", "Have a cow.")]
         assert whats(losses) == [(1, "what the model was told by the system")]
+
+
+class TestCommands:
+    @pytest.mark.parametrize("target", others("gemini"))
+    def test_those_to_gemini_are_no_prompts(self, tmp_path: Path, target: str) -> None:
+        prompts = [user("u2", "/quit"), user("u3", "?"), user("u4", "x/y?")]
+        path = log(tmp_path, header(), user("u1", "one"), gemini("g1", "two"), *prompts)
+        messages, losses = convert(path, target, tmp_path / "home")
+        assert spoken(messages) == [("user", "one"), ("assistant", "two"), ("user", "x/y?")]
+        assert losses == []
+
+    @pytest.mark.parametrize("text", ["/etc/hosts is odd", "? what", " \n\ufeff/x", "<hook_context> y"])
+    def test_what_looks_like_one_stays_a_prompt(self, tmp_path: Path, text: str) -> None:
+        messages, losses = convert(transcript(tmp_path, spoke("user", text, uuid="u1")), "gemini", tmp_path / "home")
+        assert spoken(messages) == [("user", "\u200b"), ("user", text)]
+        assert not (messages[0].get("metadata") or {}).get("is_meta")
+        assert losses == []
+
+    def test_it_comes_back_as_it_was_said(self, tmp_path: Path) -> None:
+        found = only(transcript(tmp_path, spoke("user", "/etc/hosts is odd", uuid="u1")))
+        file = Path(prepare(found.agent, found.source, "gemini").write(tmp_path / "home").files[0])
+        with file.open("a") as stream:
+            stream.write(json.dumps(user("n1", "and now?")) + "\n")
+        messages, _ = convert(file, "claude-code", tmp_path / "back")
+        assert spoken(messages) == [("user", "/etc/hosts is odd"), ("user", "and now?")]

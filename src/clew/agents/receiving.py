@@ -154,6 +154,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """Keys beside a text that no other agent has, and what they hold, in words."""
     unanswered: str = ""
     """What stands in the place of a result that never came."""
+    guard: str = ""
+    """A text that says nothing: it stands before words that the agent would not take for a person's."""
     child_id: Callable[[str], str] = _as_it_is
     """The id of a sub-agent's session, made from one that no other session has."""
     keeps_children: bool = False

@@ -46,6 +46,7 @@ class Conversation:
         self._path, self._capacity, self._translator, self._title = path, capacity, translator, title
         self._own = own
         self._injected = own.injected if own else ()
+        self._unspoken = ("", own.guard) if own is not None else ("",)
         self._instructs = own is not None and own.capacity.instructions
         # Where an agent reads from its results whether a call failed, they tell it wherever they go.
         self._keeps_failures = capacity.failures or (own is not None and not own.capacity.failures)
@@ -179,7 +180,7 @@ class Conversation:
         match block["type"]:
             case "text":
                 self._see_unsaid(block, index)
-                return [{"type": "text", "text": block["text"]}] if block["text"] else []
+                return [{"type": "text", "text": block["text"]}] if block["text"] not in self._unspoken else []
             case "thinking":
                 return self._thinking(block, index)
             case "tool_use":

@@ -262,8 +262,21 @@ class Links:
             for node in range(len(self) - 1, -1, -1):
                 flags = self.flags[node]
                 if flags & SAID and not flags & skip and self.uuid(node) is not None:
-                    return node
+                    return self._end(node) if self.looks_ahead else node
         return NONE
+
+    def _end(self, node: int) -> int:
+        """Where what follows a node ends: lines may stand before those that they follow."""
+        lane = self.flags[node] & SIDECHAIN
+        followers = {
+            parent: child for child, parent in enumerate(self.parents) if self.flags[child] & SIDECHAIN == lane
+        }
+        end, follower = node, followers.get(node)
+        while follower is not None:
+            if self.flags[follower] & SAID and self.uuid(follower) is not None:
+                end = follower
+            follower = followers.get(follower)
+        return end
 
     def latest_below(self, node: int, first: int) -> int:
         """What was said last on the way on from a node, among the nodes from a number on; else the node itself."""

@@ -14,7 +14,8 @@ from clew.model.time import is_canonical, is_later
 RESULTS = ":results"
 """Behind the uuid of a message: the uuid of its results."""
 _DONE = {"success": False, "error": True, "cancelled": True}
-_NOT_TYPED = ("/", "?", "<session_context>", "<hook_context>")
+NOT_TYPED = ("/", "?", "<session_context>", "<hook_context>")
+"""How texts begin that are commands to the client, or come from it."""
 _NUDGE = "System: Please continue."
 TODO_TOOL = "write_todos"
 
@@ -113,7 +114,7 @@ def is_typed(blocks: list[Message]) -> bool:
     if not text:
         kinds = {block["type"] for block in blocks}
         return "tool_result" not in kinds and bool(kinds & {"image", "document"})
-    return text != _NUDGE and not text.startswith(_NOT_TYPED)
+    return text != _NUDGE and not text.startswith(NOT_TYPED)
 
 
 def _answer(message: Message, calls: list[Message], results: list[Message]) -> Message:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from clew.agents.gemini.compose import UNANSWERED, folder_of
+from clew.agents.gemini.compose import GUARD, UNANSWERED, folder_of
+from clew.agents.gemini.fold import NOT_TYPED
 from clew.agents.gemini.locate import AGENT, CHATS, is_chat
 from clew.agents.gemini.project import MARKER, REGISTRY, registered
 from clew.agents.receiving import Capacity, Header, Read, Receiver
@@ -113,10 +114,12 @@ RECEIVER = Receiver(
     ("sessionId",),
     lambda session: ["gemini", "--resume", str(session["id"])],
     _goes_on,
-    ("<session_context>", "<hook_context>"),
+    # Commands to the client are no prompts: it does not send them either.
+    NOT_TYPED,
     strange=_strange,
     heading=_heading,
     unanswered=UNANSWERED,
+    guard=GUARD,
     keeps_children=True,
     filed_under=_filed_under,
     register=_register,
