@@ -92,6 +92,14 @@ def test_a_dry_run_finds_what_is_in_the_way(demo: Path, tmp_path: Path) -> None:
     assert "exists already" in real.err and "exists already" in dry.err
 
 
+def test_what_was_converted_before_is_told_how_to_go_on_with(demo: Path, tmp_path: Path) -> None:
+    words: list[str | Path] = ["--home", demo, "convert", PLAIN, "--to", "codex", "--home", tmp_path, "--allow-loss"]
+    first = clew(*words, "--json")
+    again = clew(*words)
+    assert again.code == 6
+    assert f"it was converted before; go on with: codex resume {first.json['session_id']}" in again.err
+
+
 def test_a_threads_name_that_has_no_place_is_a_loss(tmp_path: Path) -> None:
     meta = {"id": "019c0000-0000-7000-8000-000000000001", "cwd": "/home/ada", "timestamp": "2026-03-02T10:00:00Z"}
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "ring"}]}

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 import msgspec
 
+from clew.agents import registry
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, redacting, redaction
 from clew.cli.sourcing import Folder
-from clew.convert.choosing import prepare, prepare_original
+from clew.convert.choosing import Prepared, is_there, prepare, prepare_original
 from clew.convert.writing import Converted, counted
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
@@ -72,12 +73,23 @@ def command(
     if dry_run:
         outcome = prepared.rehearse(home)
     else:
-        outcome = prepared.describe(home) if refused else prepared.write(home, allow_loss=allow_loss)
+        outcome = prepared.describe(home) if refused else _written(prepared, target, home, allow_loss)
     if wants_json(context, as_json):
         print_json(msgspec.to_builtins(outcome if not refused else msgspec.structs.replace(outcome, files=[])))
     else:
         _report(outcome, refused)
     return WouldLose.exit_code if refused else 0
+
+
+def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> Converted:
+    try:
+        return prepared.write(home, allow_loss=allow_loss)
+    except WouldLose as error:
+        before = prepared.describe(home)
+        if not before.resume or not is_there(registry.get(target), before):
+            raise
+        hint = f"it was converted before; go on with: {shlex.join(before.resume)}"
+        raise WouldLose(f"{error}: {hint}") from None
 
 
 def find(shelf: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:

@@ -14,7 +14,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, Receives
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.convert.choosing import Prepared, prepare
+from clew.convert.choosing import Prepared, is_there, prepare
 from clew.convert.writing import counted
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
@@ -111,16 +111,11 @@ def _converted(agent: Agent, prepared: Prepared, home: Path, allow_loss: bool) -
         if len(described.losses) > _SHOWN:
             say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
         raise WouldLose(f"{counted(described.losses)} would be lost; --allow-loss goes on all the same")
-    if _is_there(agent, Path(described.files[0]), described.session_id):
+    if is_there(agent, described):
         return described.resume
     written = prepared.write(home, allow_loss=allow_loss)
     say(f"converted: {written.files[0]}")
     return written.resume
-
-
-def _is_there(agent: Agent, path: Path, session: str) -> bool:
-    """Whether a file is that session: some agents have one place for whatever is current."""
-    return path.is_file() and agent.session_id(agent.locate(path)) == session
 
 
 def _check_start(program: str, folder: str) -> None:

@@ -73,6 +73,12 @@ def prepare(
     )
 
 
+def is_there(agent: Agent, converted: Converted) -> bool:
+    """Whether a session was converted before: some agents have one place for whatever is current."""
+    path = Path(converted.files[0])
+    return path.is_file() and agent.session_id(agent.locate(path)) == converted.session_id
+
+
 def prepare_original(source: SourceFile, target: str) -> Prepared:
     """The way back to the original that a session carries, whatever came after it."""
     agent = registry.get(source.agent)
