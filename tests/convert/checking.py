@@ -20,6 +20,7 @@ from clew.host import Host
 from clew.io.codec import dumps
 from clew.library import StoredSession
 from clew.sources.local import in_homes
+from tests.convert.said import is_note
 
 _BRANCHES = re.compile(r"(\d+) messages? on other branches")
 _UNANSWERED = "no result was recorded"
@@ -206,28 +207,14 @@ def _take(wanted: Held, after: Held) -> bool:
 
 def spoken(session: StoredSession) -> list[dict[str, Any]]:
     """What was said in a session itself: no notes of its agent, nothing of a sub-agent that lies in the same file."""
-    receiver = session.agent.receiver() if isinstance(session.agent, Receives) else None
-    notes = receiver.injected if receiver else ()
-    own = receiver.spoken if receiver else ()
     said = [unit.value for unit in session.units() if unit.is_message]
-    messages = [each for each in said if each["role"] != "system" or (own and _is_own(each, own))]
-    lanes = {_is_sidechain(message) for message in messages}
-    wanted = session.is_subagent or lanes == {True}
-    return [each for each in messages if _is_sidechain(each) in (wanted, False) and not _is_note(each, notes)]
+    messages = [each for each in said if not is_note(each, session.agent)]
+    wanted = session.is_subagent or {_is_sidechain(message) for message in messages} == {True}
+    return [each for each in messages if _is_sidechain(each) in (wanted, False)]
 
 
 def _is_sidechain(message: dict[str, Any]) -> bool:
     return (message.get("metadata") or {}).get("is_sidechain") is True
-
-
-def _is_own(message: dict[str, Any], own: tuple[str, ...]) -> bool:
-    return any(block["type"] == "text" and block["text"].startswith(own) for block in message["content"])
-
-
-def _is_note(message: dict[str, Any], notes: tuple[str, ...]) -> bool:
-    text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
-    is_meta = (message.get("metadata") or {}).get("is_meta")
-    return bool(notes) and bool(is_meta) and text.lstrip().startswith(notes)
 
 
 def _has_sidechains(session: StoredSession) -> bool:

@@ -27,18 +27,19 @@ def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Sa
     return [
         word
         for message in messages
-        if not _is_note(message, agent) and path.holds(message["index"])
+        if not is_note(message, agent) and path.holds(message["index"])
         for block in message["content"]
         for word in _words(message["role"], block)
     ]
 
 
-def _is_note(message: dict[str, Any], agent: Agent) -> bool:
+def is_note(message: dict[str, Any], agent: Agent) -> bool:
     """True for what the agent told itself or its model, and for commands to it."""
-    if message["role"] == "system":
-        return True
-    notes = agent.receiver().injected if isinstance(agent, Receives) else ()
+    receiver = agent.receiver() if isinstance(agent, Receives) else None
     text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
+    if message["role"] == "system":
+        return not (receiver and receiver.spoken and text.startswith(receiver.spoken))
+    notes = receiver.injected if receiver else ()
     return bool(notes) and bool((message.get("metadata") or {}).get("is_meta")) and text.lstrip().startswith(notes)
 
 
