@@ -11,7 +11,6 @@ from clew.agents import registry
 from clew.agents.base import Agent, SourceFile, skim
 from clew.agents.folding import derived_id
 from clew.convert import origin
-from clew.convert.agreeing import agrees
 from clew.convert.conversation import Loss
 from clew.convert.returning import Return
 from clew.convert.since import is_unchanged
@@ -20,7 +19,6 @@ from clew.convert.writing import REFERRED, Conversion, Converted, Find, NothingS
 from clew.errors import SourceUnreadable, UsageError
 
 _ORIGINAL = "the original that travels along"
-_OTHERWISE = "it says something else than this session; `clew convert --original` brings it back all the same"
 _NAMED = 5
 """So many kinds of things are named, of all that an original holds beyond what goes over."""
 
@@ -101,8 +99,6 @@ def _of_the_original(agent: Agent, source: SourceFile, target: Agent, *, is_whol
         is_wanted = is_whole and kept.origin.agent == target.id != agent.id
         comes_back = is_wanted and is_unchanged(source, kept.origin)
         with laid_out(kept) as members:
-            if comes_back and not agrees(members, agent, source):
-                return [Loss(None, _ORIGINAL, _OTHERWISE)]
             if comes_back:
                 return Return(kept, target, members, _workspace(agent, source))
             return [] if agent.id == target.id else list(_beyond(kept, members, agent))

@@ -72,8 +72,6 @@ class Origin(msgspec.Struct, frozen=True):
     """Of a sub-agent: where its converted file lies, seen from the folder of the session's own."""
     title: str | None | msgspec.UnsetType = msgspec.UNSET
     """What the converted session is called; older originals do not say."""
-    branch: str | None = None
-    """The message that named the branch which went over, if it was not the active one."""
     copies: list[OriginalFile] = []
     """What its agent keeps for it elsewhere; the bytes of all of these come last."""
 

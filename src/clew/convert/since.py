@@ -16,8 +16,6 @@ from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source
 from clew.model.json import JSON
 
-_SIZE = 16
-
 
 def is_unchanged(source: SourceFile, origin: Origin) -> bool:
     """Whether the converted session says what was written: its file, its sub-agents, its title."""
@@ -48,7 +46,7 @@ def _says_the_same(source: SourceFile, converted: str) -> bool:
     written, size = _written(source, converted)
     if written is None or (written == size and not source.parts):
         return written is not None
-    return said(msgspec.structs.replace(source, parts=()), written) == said(source, size)
+    return _said(msgspec.structs.replace(source, parts=()), written) == _said(source, size)
 
 
 def _written(source: SourceFile, converted: str) -> tuple[int | None, int]:
@@ -66,22 +64,21 @@ def _written(source: SourceFile, converted: str) -> tuple[int | None, int]:
     return found, size
 
 
-def said(source: SourceFile, size: int) -> tuple[bytes, int]:
-    """The hashes of what was said on the path, up to a place in the file, and how many messages there are in all."""
+def _said(source: SourceFile, size: int) -> tuple[str, int]:
+    """The hash of what was said on the path, up to a place in the file, and how many messages there are in all."""
     agent = registry.get(source.agent)
     source = msgspec.structs.replace(source, size=size, frozen=True)
     facts = skim(agent, source, tree=True, counts=False)
-    path, hashes, messages = Chosen(facts, None), bytearray(), 0
+    path, digest, messages = Chosen(facts, None), hashlib.sha256(), 0
     for unit in path.in_order(agent.read(source, facts)):
         value = unit.value
         if not unit.is_message or value["role"] == "system":
             continue
         messages += 1
         if path.holds(value["index"]):
-            hashes += _hash(value)
-    return bytes(hashes), messages
+            digest.update(dumps([value["role"], [_plain(block) for block in value["content"]]]))
+    return digest.hexdigest(), messages
 
 
-def _hash(message: dict[str, JSON]) -> bytes:
-    blocks = [{name: value for name, value in block.items() if name != "extensions"} for block in message["content"]]
-    return hashlib.blake2b(dumps([message["role"], blocks]), digest_size=_SIZE).digest()
+def _plain(block: dict[str, JSON]) -> dict[str, JSON]:
+    return {name: value for name, value in block.items() if name != "extensions"}

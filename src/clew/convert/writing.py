@@ -371,7 +371,6 @@ class Conversion:
             children=[child._origin(folder) for child in self._children],
             beside=os.path.relpath(path, folder) if self._parent is not None else "",
             title=self.session.get("title") if self._receiver.capacity.titles else None,
-            branch=self._branch,
             copies=self._copies,
         )
 
