@@ -100,6 +100,13 @@ def test_what_was_converted_before_is_told_how_to_go_on_with(demo: Path, tmp_pat
     assert f"it was converted before; go on with: codex resume {first.json['session_id']}" in again.err
 
 
+def test_an_original_that_is_there_was_not_converted(demo: Path, tmp_path: Path) -> None:
+    there = clew("--home", demo, "convert", PLAIN, "--to", "codex", "--home", tmp_path, "--allow-loss", "--json")
+    back = clew("--home", tmp_path, "convert", there.json["session_id"], "--to", "claude-code", "--home", demo)
+    assert back.code == 6
+    assert "exists already" in back.err and "converted before" not in back.err
+
+
 def test_a_threads_name_that_has_no_place_is_a_loss(tmp_path: Path) -> None:
     meta = {"id": "019c0000-0000-7000-8000-000000000001", "cwd": "/home/ada", "timestamp": "2026-03-02T10:00:00Z"}
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "ring"}]}

@@ -13,6 +13,7 @@ from clew.agents.base import Receives, Unit
 from clew.convert import origin
 from clew.convert.choosing import prepare
 from clew.convert.conversation import Loss, call_id
+from clew.convert.unread import unread
 from clew.convert.whole import Whole
 from clew.convert.writing import Converted, Find, NothingSaid
 from clew.export.verify import verify
@@ -243,7 +244,8 @@ def held(*messages: dict[str, Any]) -> Held:
         if kind == "text":
             found.lines.update(_lines(block["text"]))
         elif kind == "tool_result":
-            found.lines.update(line for text in _texts(block.get("output")) for line in _lines(text))
+            output = block.get("output") or unread(block, "output", "content") or unread(message, "output")
+            found.lines.update(line for text in _texts(output) for line in _lines(text))
             found.attached.update(_pictures(block.get("output")))
             found.attached["failure"] += block.get("is_error") is True and block.get("output") != _UNANSWERED
         elif kind == "tool_use":

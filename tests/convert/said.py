@@ -29,7 +29,7 @@ def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Sa
         for message in messages
         if not is_note(message, agent) and path.holds(message["index"])
         for block in message["content"]
-        for word in _words(message["role"], block)
+        for word in _words("assistant" if message["role"] == "assistant" else "user", block)
     ]
 
 
@@ -39,8 +39,9 @@ def is_note(message: dict[str, Any], agent: Agent) -> bool:
     text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
     if message["role"] == "system":
         return not (receiver and receiver.spoken and text.startswith(receiver.spoken))
-    notes = receiver.injected if receiver else ()
-    return bool(notes) and bool((message.get("metadata") or {}).get("is_meta")) and text.lstrip().startswith(notes)
+    if receiver is None or not (message.get("metadata") or {}).get("is_meta"):
+        return False
+    return receiver.is_command(text) or (bool(receiver.injected) and text.lstrip().startswith(receiver.injected))
 
 
 def _words(role: str, block: dict[str, Any]) -> Iterator[Said]:

@@ -107,6 +107,33 @@ def test_a_packed_history(tmp_path: Path) -> None:
     assert spoken(convert(path, "gemini", tmp_path / "there")[0]) == PATH
 
 
+def test_what_comes_back_to_a_home_without_its_history_is_named(tmp_path: Path) -> None:
+    before = forked(tmp_path / "home")
+    there, _ = convert(before, "gemini", tmp_path / "there")
+    back = clew("convert", there, "--to", "codex", "--home", tmp_path / "back")
+    assert (back.code, f"the history before it, in the thread {OTHER}" in back.err) == (6, True)
+    before.unlink()
+    assert clew("convert", there, "--to", "codex", "--home", tmp_path / "home").code == 0
+
+
+def test_a_base_without_a_head_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    lines = numbered([*asked("one", 1), *answered("two", 2)])
+    write(home, *lines, thread=OTHER)
+    base = based(OTHER, len(lines), len(spelled(*lines)))
+    path, *_ = told(home, *asked("three", 4), *answered("four", 5), thread=THREAD, base=base)
+    _, losses = convert(path, "gemini", tmp_path / "there")
+    assert [loss.why for loss in losses] == [REFERRED]
+
+
+def test_damage_is_where_it_is_in_its_own_file(tmp_path: Path) -> None:
+    path = forked(tmp_path / "home")
+    with path.open("ab") as stream:
+        stream.write(b'{"timestamp":"2026-03-02T10:00:09.000Z","ty')
+    _, losses = convert(path, "gemini", tmp_path / "there")
+    assert [loss.what for loss in losses] == ["line 6, which may hold a message"]
+
+
 @pytest.mark.parametrize("target", ["claude-code", "codex"])
 class TestMissing:
     def named(self, path: Path, target: str, home: Path) -> None:

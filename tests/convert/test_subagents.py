@@ -190,3 +190,64 @@ class TestSubAgentsOfSubAgents:
             stream.write(json.dumps(codex.asked("and on")[0]) + "\n")
         after = convert(home, codex.THREAD, "gemini", tmp_path / "there")
         assert after.session_id != before.session_id
+
+
+class TestPlaces:
+    """Sub-agents come back to where they were, seen from their session."""
+
+    AGENT = "a1b2c3d4e5f60718a"
+    UUID = "aaaaaaaa-0000-4000-8000-000000000001"
+
+    def session(self, folder: Path, place: str, **more: str) -> Path:
+        """A session with a sub-agent that lies somewhere below it."""
+        call = {"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "look"}}
+        result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "done"}]}
+        folder.mkdir(parents=True)
+        main = transcript(
+            folder,
+            spoke("user", "hi", uuid="u1", parentUuid=None, sessionId=self.UUID),
+            spoke("assistant", [call], uuid="u2", parentUuid="u1", sessionId=self.UUID),
+            spoke(
+                "user", [result], uuid="u3", parentUuid="u2", sessionId=self.UUID, toolUseResult={"agentId": self.AGENT}
+            ),
+        )
+        below = folder / self.UUID / place / f"agent-{self.AGENT}.jsonl"
+        below.parent.mkdir(parents=True)
+        own = {"sessionId": self.UUID, "isSidechain": True, "agentId": self.AGENT, **more}
+        records = [
+            spoke("user", "look", uuid="s1", **own),
+            spoke("assistant", "found", uuid="s2", parentUuid="s1", **own),
+        ]
+        below.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return main
+
+    @pytest.mark.parametrize(
+        ("place", "more"),
+        [
+            ("subagents", {}),
+            ("subagents", {"cwd": "/home/ada/elsewhere"}),
+            ("subagents/workflows/wf_1", {}),
+            ("subagents/workflows/wf_1", {"sessionId": "bbbbbbbb-0000-4000-8000-000000000002"}),
+        ],
+    )
+    def test_they_come_back_to_it(self, tmp_path: Path, place: str, more: dict[str, str]) -> None:
+        folder = ".claude/projects/-home-ada"
+        main = self.session(tmp_path / "home" / folder, place, **more)
+        there = convert(tmp_path / "home", str(main), "codex", tmp_path / "there")
+        assert children(tmp_path / "there", there)
+        back = convert(tmp_path / "there", there.session_id, "claude-code", tmp_path / "back")
+        before = sorted((tmp_path / "home").rglob("*.jsonl"))
+        after = sorted((tmp_path / "back").rglob("*.jsonl"))
+        assert [path.relative_to(tmp_path / "back") for path in after] == [
+            path.relative_to(tmp_path / "home") for path in before
+        ]
+        assert [path.read_bytes() for path in after] == [path.read_bytes() for path in before]
+        assert back.losses == []
+
+    def test_a_session_with_the_name_of_another_agents_comes_back(self, tmp_path: Path) -> None:
+        path = tmp_path / "conversation.jsonl"
+        path.write_text(json.dumps(spoke("user", "hi", uuid="u1", parentUuid=None)) + "\n")
+        found = only(path)
+        there = only(Path(prepare(found.agent, found.source, "codex").write(tmp_path / "there").files[0]))
+        back = prepare(there.agent, there.source, "claude-code").write(tmp_path / "back")
+        assert Path(back.files[0]).read_bytes() == path.read_bytes()

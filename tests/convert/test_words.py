@@ -429,7 +429,7 @@ class TestCommands:
         assert spoken(messages) == [("user", "one"), ("assistant", "two"), ("user", "x/y?")]
         assert losses == []
 
-    @pytest.mark.parametrize("text", ["/etc/hosts is odd", "? what", " \n\ufeff/x", "<hook_context> y"])
+    @pytest.mark.parametrize("text", ["/etc/hosts is odd", "? what", " \n\ufeff/x", "\u3000/x", "<hook_context> y"])
     def test_what_looks_like_one_stays_a_prompt(self, tmp_path: Path, text: str) -> None:
         messages, losses = convert(transcript(tmp_path, spoke("user", text, uuid="u1")), "gemini", tmp_path / "home")
         assert spoken(messages) == [("user", "\u200b"), ("user", text)]

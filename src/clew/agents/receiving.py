@@ -98,11 +98,19 @@ def _is_unpacked(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES
 
 
+def _never(_text: str) -> bool:
+    return False
+
+
 def _itself(_path: Path, _size: int) -> None:
     return None
 
 
 def _nothing_beyond(_session: Mapping[str, JSON]) -> Sequence[str]:
+    return ()
+
+
+def _nothing_absent(_session: Mapping[str, JSON], _home: Path) -> Sequence[str]:
     return ()
 
 
@@ -138,6 +146,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """
     injected: tuple[str, ...] = ()
     """How texts begin in which the agent tells its model of the surroundings; the next one tells of its own."""
+    is_command: Callable[[str], bool] = _never
+    """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
     spoken: tuple[str, ...] = ()
     """How notes of the agent begin that are words of the person all the same."""
     aside: Callable[[Mapping[str, JSON]], Aside | None] = _nothing_aside
@@ -167,6 +177,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """
     beyond: Callable[[Mapping[str, JSON]], Sequence[str]] = _nothing_beyond
     """What a session of the agent refers to and does not hold, in words."""
+    absent: Callable[[Mapping[str, JSON], Path], Sequence[str]] = _nothing_absent
+    """What a session of the agent refers to and is not below a home folder, in words."""
     filed_under: Callable[[str, Read], str] = _unnamed
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
     register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing

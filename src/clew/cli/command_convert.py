@@ -14,7 +14,8 @@ from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, redacting, redaction
 from clew.cli.sourcing import Folder
 from clew.convert.choosing import Prepared, is_there, prepare, prepare_original
-from clew.convert.writing import Converted, counted
+from clew.convert.placing import ended_in_order
+from clew.convert.writing import Conversion, Converted, counted
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -61,6 +62,7 @@ def command(
     session is looked for in your own home, or in the one named before the command: clew --home FROM convert REF
     --to AGENT --home TO.
     """
+    context.with_resource(ended_in_order())
     shelf, session = find(library(context, ()), reference, home)
     masking = redaction(context, DATA)
     children, session = shelf.subagents(session), masking.session(session)
@@ -68,7 +70,8 @@ def command(
         _check_alone(branch, masking.is_on)
         prepared = prepare_original(session.source, target)
     else:
-        prepared = prepare(session.agent, session.source, target, branch, children, with_original=not masking.is_on)
+        whole = not masking.is_on
+        prepared = prepare(session.agent, session.source, target, branch, children, home=home, with_original=whole)
     refused = bool(prepared.losses) and not allow_loss and not dry_run
     if dry_run:
         outcome = prepared.rehearse(home)
@@ -86,7 +89,7 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         return prepared.write(home, allow_loss=allow_loss)
     except WouldLose as error:
         before = prepared.describe(home)
-        if not before.resume or not is_there(registry.get(target), before):
+        if not isinstance(prepared, Conversion) or not is_there(registry.get(target), before):
             raise
         hint = f"it was converted before; go on with: {shlex.join(before.resume)}"
         raise WouldLose(f"{error}: {hint}") from None

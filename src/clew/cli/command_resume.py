@@ -60,7 +60,8 @@ def command(
     if branch is None and agent.id == session.agent.id and _is_at_home(session, host, agent.receiver().finds):
         argv = agent.receiver().command({"id": session.id})
     else:
-        prepared = prepare(session.agent, session.source, agent.id, branch, shelf.subagents(session))
+        children = shelf.subagents(session)
+        prepared = prepare(session.agent, session.source, agent.id, branch, children, home=host.home)
         argv = _converted(agent, prepared, host.home, allow_loss)
     # An agent looks below HOME, so one that is to look elsewhere is told so.
     environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}

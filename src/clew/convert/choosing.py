@@ -48,17 +48,18 @@ def prepare(
     branch: str | None = None,
     find: Find | None = None,
     *,
+    home: Path | None = None,
     with_original: bool = True,
 ) -> Prepared:
     """The conversion of a session for the agent of that name; one that only comes back is not written anew.
 
-    `find` gives the sessions of its sub-agents, which then go with it. Without its original it cannot come back byte
-    for byte: so it goes where the original must not.
+    `find` gives the sessions of its sub-agents, which then go with it; `home` is where it is going. Without its
+    original it cannot come back byte for byte: so it goes where the original must not.
     """
     receiver = registry.get(target)
     lost: list[Loss] = []
     if with_original:
-        back = _of_the_original(agent, source, receiver, is_whole=branch is None)
+        back = _of_the_original(agent, source, receiver, home, is_whole=branch is None)
         if isinstance(back, Return):
             return back
         lost = back
@@ -89,7 +90,9 @@ def prepare_original(source: SourceFile, target: str) -> Prepared:
         return Return(kept, registry.get(target), members, _workspace(agent, source))
 
 
-def _of_the_original(agent: Agent, source: SourceFile, target: Agent, *, is_whole: bool) -> Return | list[Loss]:
+def _of_the_original(
+    agent: Agent, source: SourceFile, target: Agent, home: Path | None, *, is_whole: bool
+) -> Return | list[Loss]:
     """The way back to the original that a session carries, or what stays behind with it."""
     comes_back = False
     try:
@@ -100,7 +103,7 @@ def _of_the_original(agent: Agent, source: SourceFile, target: Agent, *, is_whol
         comes_back = is_wanted and is_unchanged(source, kept.origin)
         with laid_out(kept) as members:
             if comes_back:
-                return Return(kept, target, members, _workspace(agent, source))
+                return Return(kept, target, members, _workspace(agent, source), home)
             return [] if agent.id == target.id else list(_beyond(kept, members, agent))
     except Misplaced as error:
         if comes_back:

@@ -17,6 +17,7 @@ from clew.convert.losing import Loss as Loss
 from clew.convert.losing import Losses
 from clew.convert.path import Chosen
 from clew.convert.todos import Todos
+from clew.convert.unread import unread
 from clew.io.codec import dumps
 from clew.model.json import JSON
 
@@ -56,6 +57,7 @@ class Conversation:
         self._asides = Asides()
         self._todos = Todos(capacity, translator, title)
         self._failures = 0
+        self._command: dict[str, JSON] | None = None
         self._last: str | None = None
         self._losses = Losses()
         self.messages = 0
@@ -81,7 +83,7 @@ class Conversation:
                 continue
             self._see_damage(unit)
             self._todos.see(value)
-            yield from self._messages(value)
+            yield from self._weighed(value)
         for aside in self._asides.rest():
             yield from self._told(aside)
         if self._failures and not self._keeps_failures:
@@ -134,6 +136,23 @@ class Conversation:
 
     # Messages
 
+    def _weighed(self, value: dict[str, JSON]) -> Iterator[tuple[bool, dict[str, JSON]]]:
+        """A command to the agent is no prompt, unless the model answered it."""
+        command, self._command = self._command, None
+        if command is not None and value["role"] == "assistant":
+            yield from self._messages(command)
+        if self._is_command(value):
+            self._command = value
+        else:
+            yield from self._messages(value)
+
+    def _is_command(self, value: dict[str, JSON]) -> bool:
+        if self._own is None or value["role"] != "user" or not (value.get("metadata") or {}).get("is_meta"):
+            return False
+        return all(block["type"] == "text" for block in value["content"]) and self._own.is_command(
+            text_of(value["content"])
+        )
+
     def _messages(self, value: dict[str, JSON]) -> Iterator[tuple[bool, dict[str, JSON]]]:
         if self._is_note(value):
             self._leave(value)
@@ -160,6 +179,8 @@ class Conversation:
                 drawn += self._drawn(block, value, call_id(value, number - 1))
             else:
                 content += self._block(block, value, number)
+        if not value["content"] and (words := unread(value, "content")) is not None:
+            content = [{"type": "text", "text": as_text(words)}]
         return content, drawn
 
     def _numbered(self, value: dict[str, JSON], content: list[dict[str, JSON]]) -> dict[str, JSON]:
@@ -186,7 +207,7 @@ class Conversation:
             case "tool_use":
                 return [self._call(block, value, number)]
             case "tool_result":
-                return self._result(block, index)
+                return self._result(block, value)
             case "image" | "document":
                 return self._attached(block, value)
         kind = block.get("value")
@@ -216,6 +237,8 @@ class Conversation:
         space = self._own.namespace(value) if self._own is not None else None
         self._answered.pop(identity, None)
         self._calls[identity] = (_spaced(space, name) if space else self._translator.name(name)) or "unknown"
+        if any(own.get("output") for own in (block.get("extensions") or {}).values()):
+            self._lose(value["index"], "what a call gave so far", "it had not ended")
         arguments = self._translator.arguments(name, block["input"])
         if not isinstance(arguments, dict):
             # The models take arguments by their names alone.
@@ -230,7 +253,11 @@ class Conversation:
             [{"type": "tool_result", "tool_id": call, "tool_name": self._calls[call], "output": kept}] if kept else []
         )
 
-    def _result(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
+    def _result(self, block: dict[str, JSON], value: dict[str, JSON]) -> list[dict[str, JSON]]:
+        index = value["index"]
+        if not block.get("output"):
+            odd = unread(block, "output", "content") or unread(value, "output")
+            block = {**block, "output": odd if odd is None or isinstance(odd, list) else as_text(odd)}
         if block["tool_id"] is None or (identity := safe_id(block["tool_id"])) not in self._calls:
             return self._stray(block, index, "the call is not there")
         if self._is_unanswered(block):

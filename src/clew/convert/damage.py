@@ -15,8 +15,10 @@ _EMPTY = {"blank-line", "nul-run", "byte-order-mark"}
 class Damage:
     """Notes the damage while a session is read. The losses are complete once all was seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines_before: int = 0) -> None:
+        """`lines_before`: of a history that stands behind the first line, and is not in the session's own file."""
         self._losses: list[Loss] = []
+        self._before = lines_before
 
     def seen(self, units: Iterable[Unit]) -> Iterator[Unit]:
         """The units as they are."""
@@ -29,11 +31,16 @@ class Damage:
         code = next((code for code in unit.findings if code not in _EMPTY), "fragment")
         if unit.findings and _EMPTY.issuperset(unit.findings):
             return
-        place = f"line {unit.line}" + (f" of its file {unit.part + 1}" if unit.part else "")
-        loss = Loss(None, f"{place}, which may hold a message", _meaning(code))
+        loss = Loss(None, f"{self._place(unit)}, which may hold a message", _meaning(code))
         # A line that is too long comes in pieces.
         if loss not in self._losses[-1:]:
             self._losses.append(loss)
+
+    def _place(self, unit: Unit) -> str:
+        if self._before and 1 < unit.line <= self._before + 1:
+            return "a line of the history before it"
+        line = unit.line if unit.line == 1 else unit.line - self._before
+        return f"line {line}" + (f" of its file {unit.part + 1}" if unit.part else "")
 
     def losses(self, reading: Reading) -> list[Loss]:
         """What was noted, and whether the file could be unpacked to its end."""

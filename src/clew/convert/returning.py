@@ -24,7 +24,14 @@ from clew.model import SCHEMA_VERSION
 class Return:
     """The original of a converted session, byte for byte; its agent is told of it as of any other session."""
 
-    def __init__(self, kept: origin.Kept, target: Agent, members: Sequence[Member], workspace: str) -> None:
+    def __init__(
+        self,
+        kept: origin.Kept,
+        target: Agent,
+        members: Sequence[Member],
+        workspace: str,
+        home: Path | None = None,
+    ) -> None:
         self._kept, self._target, self._workspace = kept, target, workspace
         self._receiver: Receiver | None = target.receiver() if isinstance(target, Receives) else None
         self._session, self._folder = members[0].session, str(members[0].session.get("workspace_encoded") or "")
@@ -35,6 +42,9 @@ class Return:
             self._resume = self._receiver.command(self._session) if self._receiver else []
         except UsageError as error:
             self.losses.append(Loss(None, "the command that goes on with it", str(error)))
+        if self._receiver is not None and home is not None:
+            absent = self._receiver.absent(self._session, home)
+            self.losses += [Loss(None, what, "the original only refers to it, and it is not there") for what in absent]
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do to the files of the sessions themselves."""

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import SourceFile, skim
+from clew.agents.base import Receives, SourceFile, skim
 from clew.convert.marked import content_hash, is_marked
 from clew.convert.origin import Origin
 from clew.convert.path import Chosen
@@ -69,10 +69,11 @@ def _said(source: SourceFile, size: int) -> tuple[str, int]:
     agent = registry.get(source.agent)
     source = msgspec.structs.replace(source, size=size, frozen=True)
     facts = skim(agent, source, tree=True, counts=False)
+    tells = isinstance(agent, Receives) and agent.receiver().capacity.instructions
     path, digest, messages = Chosen(facts, None), hashlib.sha256(), 0
     for unit in path.in_order(agent.read(source, facts)):
         value = unit.value
-        if not unit.is_message or value["role"] == "system":
+        if not unit.is_message or (value["role"] == "system" and not tells):
             continue
         messages += 1
         if path.holds(value["index"]):

@@ -10,9 +10,11 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from clew.agents.base import Agent, Receives, SourceFile, freeze, skim
+from clew.agents.base import Agent, Receives, SourceFile, freeze, open_main, skim
 from clew.convert.losing import Loss
 from clew.convert.path import index_of
+from clew.io.compress import SUFFIXES
+from clew.io.records import read_lines
 
 
 class Whole:
@@ -24,13 +26,16 @@ class Whole:
         self.source = self._written(source, lines) if lines is not None else source
         self.facts = skim(agent, self.source, tree=True, counts=False)
         self._own = skim(agent, source, tree=True, counts=False) if self.is_gathered else self.facts
+        self.lines_before = _lines(self.source) - _lines(source) if self.is_gathered else 0
+        """How many lines of a history stand behind the first line."""
         self._before = self.facts.messages - self._own.messages
         """How many messages stand before those of the session's own file."""
 
     def _written(self, source: SourceFile, lines: Iterable[bytes]) -> SourceFile:
         folder = Path(mkdtemp(prefix="clew-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        path = folder / source.path.name.removesuffix(".zst").removesuffix(".gz")
+        packed = source.path.suffix in SUFFIXES
+        path = folder / (source.path.stem if packed else source.path.name)
         with path.open("wb") as stream:
             stream.writelines(lines)
         return freeze(msgspec.structs.replace(source, path=path))
@@ -47,3 +52,8 @@ class Whole:
             return loss
         own = loss.message - self._before
         return msgspec.structs.replace(loss, message=own if own > 0 else None)
+
+
+def _lines(source: SourceFile) -> int:
+    with open_main(source) as stream:
+        return sum(is_whole or text.endswith(b"\n") for text, _, _, is_whole in read_lines(stream))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import msgspec
@@ -27,13 +27,13 @@ from clew.convert.registering import Registration, patiently, reader
 from clew.convert.same import SameAgent
 from clew.convert.whole import Whole
 from clew.errors import SourceUnreadable, UsageError, WouldLose
+from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
 
 _KEPT = ("workspace", "started_at", "ended_at", "source", "title")
-_PACKED = (".gz", ".zst")
 _PIECE = 1 << 20
-REFERRED = "the session only refers to it, and it is not here"
+REFERRED = "the session only refers to it, and it is not here as it was"
 _LONG = 32
 """An id of so many characters is no word that could stand for anything else."""
 
@@ -166,7 +166,7 @@ class Conversion:
 
     def _survey(self) -> Iterator[Loss]:
         """What would be lost; reads the session once and writes nothing."""
-        conversation, damage = self._conversation(), Damage()
+        conversation, damage = self._conversation(), Damage(self._whole.lines_before)
         reading = self._agent.read(self._whole.source, self._facts)
         for _ in conversation.of(self._in_order(damage.seen(reading))):
             pass
@@ -357,22 +357,32 @@ class Conversion:
         for line in origin.lines(described, self._sources()):
             files.write(name, line)
 
-    def _origin(self, folder: Path) -> Origin:
-        """What the original is; `folder`: where the main file of the converted session lies."""
+    def _origin(self, folder: Path, above: tuple[Path, str] | None = None) -> Origin:
+        """What the original is; `folder`: where the main file of the converted session lies.
+
+        `above`: the main file of the session that started it, and where that belongs below a home.
+        """
         path, converted = self._placed or (folder, "")
-        suffix = self._source.path.suffix
-        target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, self._extensions))
+        target = self._belongs(above)
         return Origin(
             agent=self._agent.id,
             session=self._original["id"],
-            target=target + (suffix if suffix in _PACKED else ""),
+            target=target,
             converted=converted,
             files=self._files,
-            children=[child._origin(folder) for child in self._children],
+            children=[child._origin(folder, (self._source.path, target)) for child in self._children],
             beside=os.path.relpath(path, folder) if self._parent is not None else "",
             title=self.session.get("title") if self._receiver.capacity.titles else None,
             copies=self._copies,
         )
+
+    def _belongs(self, above: tuple[Path, str] | None) -> str:
+        """Where the original lies below a home: one within the folder of the session that started it, there again."""
+        if above is not None and self._source.path.is_relative_to(above[0].parent):
+            return (PurePosixPath(above[1]).parent / self._source.path.relative_to(above[0].parent)).as_posix()
+        target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, self._extensions))
+        suffix = self._source.path.suffix
+        return target + (suffix if suffix in SUFFIXES else "")
 
     def _sources(self) -> list[SourceFile]:
         return [self._source, *(source for child in self._children for source in child._sources())]

@@ -268,15 +268,17 @@ class Links:
     def _end(self, node: int) -> int:
         """Where what follows a node ends: lines may stand before those that they follow."""
         lane = self.flags[node] & SIDECHAIN
-        followers = {
-            parent: child for child, parent in enumerate(self.parents) if self.flags[child] & SIDECHAIN == lane
-        }
-        end, follower = node, followers.get(node)
-        while follower is not None:
-            if self.flags[follower] & SAID and self.uuid(follower) is not None:
-                end = follower
-            follower = followers.get(follower)
-        return end
+        followers: dict[int, list[int]] = {}
+        for child, parent in enumerate(self.parents):
+            if self.flags[child] & SIDECHAIN == lane:
+                followers.setdefault(parent, []).append(child)
+        end, waiting = (0, node), [(0, node)]
+        while waiting:
+            depth, each = waiting.pop()
+            if self.flags[each] & SAID and self.uuid(each) is not None:
+                end = max(end, (depth, each))
+            waiting += [(depth + 1, follower) for follower in followers.get(each, ())]
+        return end[1]
 
     def latest_below(self, node: int, first: int) -> int:
         """What was said last on the way on from a node, among the nodes from a number on; else the node itself."""

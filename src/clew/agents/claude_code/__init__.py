@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile, Teller
 from clew.agents.claude_code import locate
+from clew.agents.derived import derived_id
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
 from clew.derive.facts import Facts
@@ -145,6 +146,9 @@ class ClaudeCode:
         session = header.session
         folder = safe_relative(locate.folder_for(session))
         name = safe_relative(f"{session['id']}.jsonl")
+        if not locate.is_transcript(name, Path()):
+            # A file that somebody called otherwise would be taken for another agent's.
+            name = f"{derived_id(self.id, name)}.jsonl"
         # Sub-agents of older clients lay beside their session, and go back there.
         was_flat = Path(str(session.get("source", {}).get("path", ""))).parent.name == folder
         if session.get("is_agent_session") and session.get("parent_session_id") and not was_flat:

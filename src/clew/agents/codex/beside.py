@@ -9,6 +9,7 @@ from clew.agents.receiving import ORIGIN, Aside
 from clew.model.json import JSON
 
 _Payload = Mapping[str, JSON]
+_ROLES = ("user", "assistant", "developer", "system")
 _IN_CODE = "exec-"
 """How the ids of calls begin that code made which the model wrote."""
 
@@ -112,6 +113,14 @@ _EVENTS: dict[str, Callable[[_Payload], Aside | None]] = {
     "exec_command_end": _in_code,
     "patch_apply_end": _in_code,
 }
+
+
+def strange(note: Mapping[str, JSON]) -> str | None:
+    """The role of a message that is none of the client's."""
+    rest = _rest(note)
+    item = rest.get("payload", rest)
+    role = item.get("role") if isinstance(item, dict) else None
+    return role if isinstance(role, str) and role not in _ROLES else None
 
 
 def namespace(message: Mapping[str, JSON]) -> str | None:

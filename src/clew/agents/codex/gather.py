@@ -17,7 +17,7 @@ from clew.io.records import read_lines
 from clew.model.json import JSON
 
 _CHAIN = 100
-"""So many rollouts may build upon each other."""
+"""Upon so many rollouts one may build."""
 _PIECE = 1 << 20
 _ORDINAL = re.compile(rb'\A(\{"timestamp":"[^"]*","ordinal":)\d+')
 
@@ -37,24 +37,24 @@ def gathered(path: Path, size: int) -> Iterator[bytes] | None:
         stretches = _stretches(own, head)
     except SourceUnreadable:
         return None
-    return _lines(head, stretches) if len(stretches) > 1 else None
+    return _lines(head, stretches) if head is not None and len(stretches) > 1 else None
 
 
-def _head(path: Path) -> dict[str, JSON]:
+def _head(path: Path) -> dict[str, JSON] | None:
     with open_source(path) as stream:
         text = next(read_lines(stream), (b"",))[0]
     try:
         head = loads(text)
     except NOT_JSON:
         head = None
-    is_head = isinstance(head, dict) and isinstance(head.get("payload"), dict)
-    return head if is_head else {"payload": {}}
+    is_head = isinstance(head, dict) and head.get("type") == "session_meta" and isinstance(head.get("payload"), dict)
+    return head if is_head else None
 
 
-def _stretches(own: _Stretch, head: dict[str, JSON]) -> list[_Stretch]:
+def _stretches(own: _Stretch, head: dict[str, JSON] | None) -> list[_Stretch]:
     """The rollouts that hold the history, the oldest first; none where something of it is missing."""
     stretches, seen = [own], {own.path}
-    while (base := head["payload"].get("history_base")) is not None:
+    while head is not None and (base := head["payload"].get("history_base")) is not None:
         name, end = (base.get("thread_id"), base.get("end_byte_offset")) if isinstance(base, dict) else (None, None)
         found = locate.find_rollout(own.path, name) if isinstance(name, str) else None
         if found is None or found in seen or len(seen) > _CHAIN or type(end) is not int:
@@ -64,7 +64,8 @@ def _stretches(own: _Stretch, head: dict[str, JSON]) -> list[_Stretch]:
         stretches.insert(0, _Stretch(found, end))
         seen.add(found)
         head = _head(found)
-    return stretches
+    # What begins without a head would lose its first line.
+    return stretches if head is not None else []
 
 
 def _has_line_end(path: Path, end: int) -> bool:

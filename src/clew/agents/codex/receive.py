@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clew.agents.codex import locate
-from clew.agents.codex.beside import aside, namespace
+from clew.agents.codex.beside import aside, namespace, strange
 from clew.agents.codex.gather import gathered
 from clew.agents.codex.names import INDEX
 from clew.agents.receiving import Capacity, Header, Receiver
@@ -56,10 +56,22 @@ def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
 
 def _beyond(session: Mapping[str, JSON]) -> Sequence[str]:
     """The history before a fork or a revert, where the rollout names the thread that holds it."""
-    own = (session.get("extensions") or {}).get(locate.AGENT) or {}
-    base = own.get("history_base")
+    base = _base(session)
     thread = base.get("thread_id") if isinstance(base, dict) else None
     return [] if base is None else [f"the history before it, in the thread {thread}"]
+
+
+def _absent(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
+    base = _base(session)
+    thread = base.get("thread_id") if isinstance(base, dict) else None
+    near = home / ".codex" / locate.SESSIONS / "any"
+    is_there = isinstance(thread, str) and locate.find_rollout(near, thread) is not None
+    return () if is_there else _beyond(session)
+
+
+def _base(session: Mapping[str, JSON]) -> JSON:
+    own = (session.get("extensions") or {}).get(locate.AGENT) or {}
+    return own.get("history_base")
 
 
 RECEIVER = Receiver(
@@ -76,12 +88,14 @@ RECEIVER = Receiver(
     ("id", "session_id", "thread_id", "threadId", "parent_thread_id", "forked_from_id"),
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
-    spoken=("<user_shell_command>",),
+    spoken=("<user_shell_command>", "<subagent_notification>"),
+    strange=strange,
     aside=aside,
     namespace=namespace,
     unsaid={"annotations": "the annotations of a text"},
     gathered=gathered,
     beyond=_beyond,
+    absent=_absent,
     listed=_listed,
     # One that was put away is not looked for.
     finds=lambda path, _identity: path.suffix != ".gz" and locate.ARCHIVED not in path.parts,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clew.agents.base import Header
 from clew.agents.folding import Message, Step, derived_id
-from clew.agents.gemini.fold import NOT_TYPED
+from clew.agents.gemini.fold import is_ignored
 from clew.agents.gemini.locate import AGENT, CHATS, LOG, safe_id, saved_tag
 from clew.agents.gemini.project import hash_of, slug_of
 from clew.io.codec import dumps
@@ -21,7 +21,6 @@ UNANSWERED = "no result was recorded"
 """Closes a call that nothing answers."""
 GUARD = "\u200b"
 """Nothing that can be seen, and no space either: the client trims those."""
-_TRIMMED = " \t\n\v\f\r\u00a0\u2028\u2029\ufeff"
 _MAX_WAITING = 100
 
 
@@ -107,7 +106,7 @@ class _Composer:
         elif parts := [part for block in left for part in _parts(block)]:
             kind = "info" if message["role"] == "system" else "user"
             self._waiting.append({**self._base(message, kind), "content": _guarded(parts)})
-        # The last reply may be joined by another line of its own.
+        # The last one may be a reply, and the next message another line of it.
         while len(self._waiting) > 1 and (not self._is_open(self._waiting[0]) or len(self._waiting) > _MAX_WAITING):
             yield self._closed(self._waiting.pop(0))
 
@@ -206,9 +205,8 @@ def _output(output: JSON) -> tuple[str, list[Message]]:
 
 def _guarded(parts: list[Message]) -> list[Message]:
     """What begins like a command to the client would not be sent to the model: something stands before it."""
-    texts = takewhile(lambda part: "text" in part, parts)
-    is_taken_for_one = "".join(part["text"] for part in texts).strip(_TRIMMED).startswith(NOT_TYPED)
-    return [{"text": GUARD}, *parts] if is_taken_for_one else parts
+    leading = takewhile(lambda part: "text" in part, parts)
+    return [{"text": GUARD}, *parts] if is_ignored("".join(part["text"] for part in leading)) else parts
 
 
 def _content(blocks: list[Message]) -> JSON:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 
 from clew.agents.folding import Message, Step, note, own_extension, without_derived
 from clew.agents.gemini.locate import AGENT
@@ -14,8 +15,11 @@ from clew.model.time import is_canonical, is_later
 RESULTS = ":results"
 """Behind the uuid of a message: the uuid of its results."""
 _DONE = {"success": False, "error": True, "cancelled": True}
-NOT_TYPED = ("/", "?", "<session_context>", "<hook_context>")
-"""How texts begin that are commands to the client, or come from it."""
+CONTEXT = ("<session_context>", "<hook_context>")
+"""How texts begin in which the client tells its model of the surroundings."""
+_COMMAND = ("/", "?")
+# What a JavaScript engine trims.
+_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _NUDGE = "System: Please continue."
 TODO_TOOL = "write_todos"
 
@@ -114,7 +118,13 @@ def is_typed(blocks: list[Message]) -> bool:
     if not text:
         kinds = {block["type"] for block in blocks}
         return "tool_result" not in kinds and bool(kinds & {"image", "document"})
-    return text != _NUDGE and not text.startswith(NOT_TYPED)
+    leading = takewhile(lambda block: block["type"] == "text", blocks)
+    return text != _NUDGE and not is_ignored("".join(block["text"] for block in leading))
+
+
+def is_ignored(text: str) -> bool:
+    """True for how a prompt begins that the client does not send when it goes on with a chat."""
+    return text.lstrip(_SPACE).startswith((*_COMMAND, *CONTEXT))
 
 
 def _answer(message: Message, calls: list[Message], results: list[Message]) -> Message:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clew.agents.gemini.compose import GUARD, UNANSWERED, folder_of
-from clew.agents.gemini.fold import NOT_TYPED
+from clew.agents.gemini.fold import CONTEXT
 from clew.agents.gemini.locate import AGENT, CHATS, is_chat
 from clew.agents.gemini.project import MARKER, REGISTRY, registered
 from clew.agents.receiving import Capacity, Header, Read, Receiver
@@ -27,6 +28,7 @@ from clew.agents.tools import (
 )
 from clew.model.json import JSON
 
+_COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 _PATH = {"path": "file_path"}
 _FOLDER = {"path": "dir_path"}
 TOOLS = (
@@ -114,8 +116,8 @@ RECEIVER = Receiver(
     ("sessionId",),
     lambda session: ["gemini", "--resume", str(session["id"])],
     _goes_on,
-    # Commands to the client are no prompts: it does not send them either.
-    NOT_TYPED,
+    CONTEXT,
+    is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
     strange=_strange,
     heading=_heading,
     unanswered=UNANSWERED,
