@@ -8,6 +8,7 @@ from pathlib import Path
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_emacs import SageEmacs
+from clew.agents.sage_emacs.locate import is_saved
 from clew.host import Host
 from clew.io.compress import open_source
 from clew.io.records import read_records
@@ -53,7 +54,7 @@ def _stores(place: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _plan_conversation(source: SourceFile, ids: bool, tokens: bool, described: bool) -> list[Step]:
-    if source.path.suffix in COMPRESSED:
+    if source.path.suffix in COMPRESSED or is_saved(source.path):
         return []
     steps: list[Step] = []
     if ids and (changes := records.count(source.path, records.adding_ids(source))):

@@ -1,27 +1,23 @@
-"""sage-emacs: the conversation and the archives of every project, read and written byte for byte.
+"""sage-emacs: the conversation and the archives of every project, and saved sessions, read and written byte for byte.
 
-The second store of the program, sage/sessions/<name>.json, is not read.
+Saved sessions, sage/sessions/<name>.json, are a store of their own, to which no other agent's sessions go.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
 from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.receiving import Receiver
-from clew.agents.sage_emacs import locate
+from clew.agents.sage_emacs import locate, sniff
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.host import Host
-from clew.io.codec import NOT_JSON, loads
 from clew.io.paths import encode_sage, file_name, safe_relative
 from clew.model import Problem
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
-
-_ROLE_FIRST = re.compile(rb'\s*\{\s*"(?:role|content|timestamp)"\s*:')
 
 
 class SageEmacs:
@@ -38,18 +34,14 @@ class SageEmacs:
         return locate.discover(root)
 
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
+        if locate.is_saved(path):
+            return iter(())
         # An archive lies in a folder of the project that the metadata describe.
         places = (path.parent / locate.METADATA, path.parent.parent / locate.METADATA)
         return (name for name in known if PurePath(name) in places)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        name = locate.plain_name(path.name)
-        if not name.endswith(".jsonl") or name in ("messages.jsonl", "snapshots.jsonl"):
-            return Claim.NO
-        usual = name == locate.CONVERSATION or locate.is_archive(path)
-        if _is_native(head.lstrip().partition(b"\n")[0]):
-            return Claim.YES if usual else Claim.MAYBE
-        return Claim.MAYBE if usual and not head.strip() else Claim.NO
+        return sniff.claims(path, head)
 
     def locate(self, path: Path) -> SourceFile:
         return locate.source_file(path)
@@ -64,6 +56,10 @@ class SageEmacs:
         return scan(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
+        if locate.is_saved(source.path):
+            from clew.agents.sage_emacs.saved import session_object
+
+            return session_object(source, facts)
         known = locate.metadata(source.path) or {}
         started, ended = _span(source, facts, known)
         session: dict[str, JSON] = {
@@ -90,6 +86,8 @@ class SageEmacs:
         extra: dict[str, JSON] = {"claims": claims} if claims else {}
         if locate.is_archive(source.path):
             extra["archive"] = locate.stem(source.path)
+        if locate.is_saved(source.path):
+            extra |= locate.saved_place(source.path)
         return reading_of(source, claims, facts.extra.get("parents"), extra)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
@@ -103,7 +101,10 @@ class SageEmacs:
             yield from self._compose(header, units)
             return
         shared = dict.fromkeys(CLAIMS) | own.get("claims", {})
-        yield from JsonlWriter(self.id, header, tables.chosen, shared).files(unfolded(units))
+        writer = JsonlWriter
+        if "saved" in own:
+            from clew.agents.jsondoc import DocumentsWriter as writer
+        yield from writer(self.id, header, tables.chosen, shared).files(unfolded(units))
 
     def _compose(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.jsonl import JsonlWriter
@@ -125,6 +126,8 @@ class SageEmacs:
 
     def target(self, header: Header) -> str:
         own = header.extensions.get(self.id) or {}
+        if "saved" in own:
+            return locate.saved_target(own)
         session = header.session
         aligned = encode_sage(session["workspace"])
         known = session.get("workspace_encoded")
@@ -139,15 +142,6 @@ class SageEmacs:
         from clew.agents.sage_emacs.check import check
 
         return check(source)
-
-
-def _is_native(line: bytes) -> bool:
-    """True for a record with a role and without a type, which is how other agents begin; the line may be cut off."""
-    try:
-        record = loads(line)
-    except NOT_JSON:
-        return _ROLE_FIRST.match(line) is not None
-    return isinstance(record, dict) and "role" in record and "type" not in record
 
 
 def _workspace(known: dict[str, JSON], facts: Facts) -> str:

@@ -1,12 +1,14 @@
-"""The rules of sage-emacs for a valid conversation, and for the metadata beside it."""
+"""The rules of sage-emacs for a valid conversation and the metadata beside it, and for a saved session."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile
+from clew.agents.mapping import LIST, OPTIONAL_TEXT
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import measure
+from clew.agents.sage_emacs.saved import MESSAGES, document_records, is_element
 from clew.agents.sage_emacs.tables import ROLES
 from clew.io.compress import open_source
 from clew.io.records import RawRecord, read_records
@@ -15,17 +17,57 @@ from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
+_NUMBER: frozenset[type] = frozenset({int, type(None)})
+_HEADER: dict[str, frozenset[type]] = {
+    **dict.fromkeys(("name", "model", "provider", "workspace", "created_at", "updated_at"), OPTIONAL_TEXT),
+    **dict.fromkeys(("message_count", "total_tokens"), _NUMBER),
+    MESSAGES: LIST,
+}
+
 
 def check(source: SourceFile) -> Iterator[Problem]:
     """Every problem of the records, then those of the metadata."""
+    if locate.is_saved(source.path):
+        yield from _check_saved(source)
+        return
     file = str(source.path)
     with open_source(source.path) as stream:
         for record in read_records(stream):
-            if record.value is not None:
-                for code, detail in _check_record(record.value):
-                    yield _located(code, detail, file, record)
+            yield from _check_said(record, file)
     if not locate.is_archive(source.path) and locate.plain_name(source.path.name) == locate.CONVERSATION:
         yield from _check_metadata(source)
+
+
+def _check_saved(source: SourceFile) -> Iterator[Problem]:
+    """Every problem of the messages, then what the document says of itself and is not so."""
+    file = str(source.path)
+    header: dict[str, JSON] = {}
+    count = 0
+    for number, record in enumerate(document_records(source)):
+        if number == 0:
+            header = record.value or {}
+            continue
+        count += is_element(record)
+        yield from _check_said(record, file)
+    for code, detail, key in _check_header(header, count):
+        yield problem(code, detail, file=file, path=f"$.{key}")
+
+
+def _check_header(header: dict[str, JSON], count: int) -> Iterator[tuple[str, str, str]]:
+    for key, accepts in _HEADER.items():
+        if key in header and type(header[key]) not in accepts:
+            yield "wrong-type", f"{key} is of an unexpected type", key
+    for key in ("created_at", "updated_at"):
+        if type(header.get(key)) is str and parse_time(header[key]) is None:
+            yield "bad-timestamp", f"{key} is {header[key]!r}, which is no time", key
+    stated = header.get("message_count")
+    if type(stated) is int and stated != count:
+        yield "metadata-mismatch", f"message_count is {stated}, the list has {count}", "message_count"
+
+
+def _check_said(record: RawRecord, file: str) -> Iterator[Problem]:
+    for code, detail in _check_record(record.value) if record.value is not None else ():
+        yield _located(code, detail, file, record)
 
 
 def _located(code: str, detail: str, file: str, record: RawRecord) -> Problem:

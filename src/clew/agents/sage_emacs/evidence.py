@@ -9,15 +9,16 @@ from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.evidence import Event
-from clew.agents.sage_emacs.locate import metadata
+from clew.agents.sage_emacs.locate import is_saved, metadata
 from clew.agents.simple_tools import Work
 from clew.derive.native import metadata_of
+from clew.model.json import JSON
 
 
 def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a conversation proves, in its order."""
     work = Work(exact=False)
-    recorded = (metadata(source.path) or {}).get("project_dir")
+    recorded = _recorded(source)
     folder = recorded if isinstance(recorded, str) else None
     for unit in units:
         if not unit.is_message:
@@ -29,3 +30,12 @@ def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
                 yield from work.called(block, message["index"], folder)
             elif block["type"] == "tool_result":
                 yield from work.returned(block, message["index"])
+
+
+def _recorded(source: SourceFile) -> JSON:
+    """The folder of the project, as it stands beside a conversation or in a saved session."""
+    if not is_saved(source.path):
+        return (metadata(source.path) or {}).get("project_dir")
+    from clew.agents.sage_emacs.saved import header_of
+
+    return header_of(source).get("workspace")

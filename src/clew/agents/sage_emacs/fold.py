@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from clew.agents.folding import Chain, Message, Step, note, own_extension, without_derived
 from clew.agents.sage_emacs.locate import AGENT
-from clew.agents.sage_emacs.tables import CALLS, DURATION, is_tool
+from clew.agents.sage_emacs.tables import CALLS, DURATION, MODEL, is_tool
 from clew.model.json import JSON
 
 _RESULT = ("output", "is_error")
@@ -85,6 +85,9 @@ def unfolded(units: Iterator[Step]) -> Iterator[Step]:
 
 
 def _unfold(message: Message) -> Message:
+    if MODEL in own_extension(message, AGENT).get("derived", ()):
+        metadata = message.get("metadata") or {}
+        message = {**message, "metadata": {name: item for name, item in metadata.items() if name != MODEL}}
     message = without_derived(message, AGENT)
     if is_tool(message):
         result: Message = next((block for block in message["content"] if block["type"] == "tool_result"), {})

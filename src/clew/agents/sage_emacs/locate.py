@@ -1,17 +1,18 @@
-"""Where sage-emacs keeps conversations, and the ids it does not give them."""
+"""Where sage-emacs keeps conversations and saved sessions, and the ids it does not give them."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from clew.agents.base import SourceFile
 from clew.agents.derived import derived_id
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source
+from clew.io.paths import safe_relative
 from clew.io.records import read_records
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
@@ -20,23 +21,30 @@ AGENT = "sage-emacs"
 CONVERSATION = "conversation.jsonl"
 HISTORY = "history"
 METADATA = "metadata.json"
+SESSIONS = "sessions"
+"""The folder of sessions that were saved under a name, each of which is one JSON document."""
 
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
 _BASES = (".emacs.d", "emacs", ".sage", ".claude")
+_XDG = ".config/emacs"
 _METADATA_LIMIT = 1 << 20
 
 
 def roots(host: Host) -> Iterator[Path]:
-    """The folders of all storage presets; two of them are shared with other agents."""
-    yield host.home / ".emacs.d" / "sage" / "projects"
+    """The folders of all storage presets, two of which are shared with other agents, then those of saved sessions."""
     configured = host.env.get("XDG_CONFIG_HOME")
-    yield (Path(configured) if configured else host.home / ".config") / "emacs" / "sage" / "projects"
+    emacs = (host.home / ".emacs.d", (Path(configured) if configured else host.home / ".config") / "emacs")
+    yield from (folder / "sage" / "projects" for folder in emacs)
     yield host.home / ".sage" / "projects"
     yield host.home / ".claude" / "projects"
+    yield from (folder / "sage" / SESSIONS for folder in emacs)
 
 
 def discover(root: Path) -> Iterator[SourceFile]:
-    """The current conversation and every archive of every project below the root."""
+    """The current conversation and every archive of every project below the root, or every saved session in it."""
+    if is_saved_folder(root):
+        yield from (source_file(root / name) for name in _file_names(root) if _is_saved_name(name))
+        return
     for folder in _folders(root):
         names = _file_names(folder)
         archives = [name for name in _file_names(folder / HISTORY) if plain_name(name).endswith(".jsonl")]
@@ -61,8 +69,13 @@ def _file_names(folder: Path) -> list[str]:
         return []
 
 
+def _is_saved_name(name: str) -> bool:
+    # What begins with a dot is on its way to its name, or a lock.
+    return is_saved(Path(name)) and not name.startswith(".")
+
+
 def source_file(path: Path) -> SourceFile:
-    """The session in a conversation or archive; the metadata describe the current conversation only."""
+    """The session in a conversation, archive or document; the metadata describe the current conversation only."""
     try:
         stat = path.stat()
         size, mtime = stat.st_size, stat.st_mtime
@@ -78,13 +91,35 @@ def plain_name(name: str) -> str:
 
 
 def stem(path: Path) -> str:
-    """The file name without .jsonl and compression suffixes."""
-    return plain_name(path.name).removesuffix(".jsonl")
+    """The file name without .jsonl or .json and compression suffixes."""
+    return plain_name(path.name).removesuffix(".json" if is_saved(path) else ".jsonl")
 
 
 def is_archive(path: Path) -> bool:
     """True for an archived conversation."""
-    return path.parent.name == HISTORY
+    return path.parent.name == HISTORY and not is_saved(path)
+
+
+def is_saved(path: PurePath) -> bool:
+    """True for a session that was saved as one document; all else are lines."""
+    return plain_name(path.name).endswith(".json")
+
+
+def is_saved_folder(folder: Path) -> bool:
+    """True for a folder of saved sessions."""
+    return folder.name == SESSIONS and folder.parent.name == "sage"
+
+
+def saved_place(path: Path) -> dict[str, JSON]:
+    """What tells the place of a saved session in any home; `saved_target` makes it of this again."""
+    is_xdg = is_saved_folder(path.parent) and path.parent.parent.parent.name == "emacs"
+    return {"saved": stem(path), **({"base": _XDG} if is_xdg else {})}
+
+
+def saved_target(own: dict[str, JSON]) -> str:
+    """Where a saved session lives below a home."""
+    base = _XDG if own.get("base") == _XDG else ".emacs.d"
+    return f"{base}/sage/{SESSIONS}/{safe_relative(own['saved'])}.json"
 
 
 def project_folder(path: Path) -> Path:
@@ -103,14 +138,16 @@ def archive_time(path: Path) -> str | None:
 
 
 def session_id(source: SourceFile) -> str:
-    """The id the first record claims, else one made from the place of the file."""
-    return claimed_id(source.path) or place_id(source.path)
+    """The id the first record of a conversation claims, else one made from the place of the file."""
+    return (None if is_saved(source.path) else claimed_id(source.path)) or place_id(source.path)
 
 
 def place_id(path: Path) -> str:
     """The same for the same file name in the same project folder of the same kind of store, in any home."""
     folder = project_folder(path)
     name = f"{HISTORY}/{stem(path)}" if is_archive(path) else stem(path)
+    if is_saved(path):
+        name = plain_name(path.name)
     return derived_id(_base(folder.parent), folder.name, name)
 
 
@@ -122,7 +159,12 @@ def _base(store: Path) -> str:
 
 
 def scope(path: Path) -> str:
-    """The project as derived message ids know it: the same for old and aligned folder names, and for archives."""
+    """The project as derived message ids know it: the same for old and aligned folder names, and for archives.
+
+    Saved sessions of all projects lie in one folder, and each is for itself.
+    """
+    if is_saved(path):
+        return f"{SESSIONS}/{stem(path)}"
     return re.sub(r"[/.]", "-", project_folder(path).name).rstrip("-")
 
 
@@ -138,6 +180,8 @@ def claimed_id(path: Path) -> str | None:
 
 def metadata(path: Path) -> dict[str, JSON] | None:
     """The project's metadata; empty where there are none, None where they cannot be read."""
+    if is_saved(path):
+        return {}  # what lies beside it under that name is another saved session
     place = project_folder(path) / METADATA
     try:
         with place.open("rb") as handle:

@@ -9,11 +9,20 @@ from clew.agents.receiving import Capacity, Receiver
 from clew.agents.sage_emacs import locate
 from clew.errors import WouldLose
 from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.compress import SUFFIXES
 
 
 def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
-    """True for a conversation whose records say which: an archive is not gone on with, and what has no id is older."""
-    return not locate.is_archive(path) and locate.claimed_id(path) is not None
+    """True for a conversation whose records say which: an archive is not gone on with, and what has no id is older.
+
+    Nor is a saved session: the program is started with the conversation of a folder.
+    """
+    is_other = locate.is_archive(path) or locate.is_saved(path)
+    return not is_other and locate.claimed_id(path) is not None
+
+
+def _finds(path: Path, _identity: str) -> bool:
+    return path.suffix not in SUFFIXES and not locate.is_saved(path)
 
 
 def _metadata(before: bytes, content: bytes) -> bytes:
@@ -35,4 +44,5 @@ RECEIVER = Receiver(
     lambda _session: ["emacs", "--eval", "(sage)"],
     _goes_on,
     renewed={locate.METADATA: _metadata},
+    finds=_finds,
 )

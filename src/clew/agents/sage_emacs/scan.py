@@ -50,6 +50,8 @@ def _pass(source: SourceFile, parents: dict[str, str] | None) -> tuple[Facts, li
             _note_order(said, unit.value)
             _note_claims(claims, unit.value)
     facts = collector.facts
+    if (header := getattr(reading, "header", None)) is not None:
+        facts.extra["header"] = header
     facts.extra["claims"] = {name: found.most_common(1)[0][0] for name, found in claims.items() if found}
     facts.sessions.update(claims["session_id"] or claims["sessionId"])
     return facts, said
@@ -60,8 +62,13 @@ def reading_of(
 ) -> FoldedReading:
     """The messages of a source; `claims` are the session ids its records repeat."""
     chain = Chain(locate.AGENT, locate.scope(source.path), parents)
-    inner = JsonlReading(locate.AGENT, source, tables.choose, dict.fromkeys(CLAIMS) | claims, extra=extra)
-    return FoldedReading(inner, folding(chain))
+    shared = dict.fromkeys(CLAIMS) | claims
+    if locate.is_saved(source.path):
+        # Hardly a session is a document: who reads lines need not load what reads one.
+        from clew.agents.sage_emacs.saved import DocumentReading, SavedReading
+
+        return SavedReading(DocumentReading(source, shared, extra or {}), folding(chain))
+    return FoldedReading(JsonlReading(locate.AGENT, source, tables.choose, shared, extra=extra), folding(chain))
 
 
 def _note_order(said: list[_Said], message: Message) -> None:

@@ -28,6 +28,8 @@ _NUMBER = frozenset({int, float})
 ROLES = ("user", "assistant", "system")
 CALLS, DURATION = "calls", "duration"
 """Slots between table and fold; a document never shows them."""
+MODEL = "model"
+"""Noted as derived on a reply whose model only the session names."""
 
 # One object holds a call and its result; the fold takes them apart.
 _CALL = Kind(
@@ -88,6 +90,17 @@ TOOL = Form(
     ),
     "user",
 )
+SAVED = Form(
+    Table(
+        "saved",
+        Leaf("name", "text", TEXT),
+        Time("updated_at", "timestamp"),
+        # An estimate of all tokens is no count of any reply, so it has no place.
+        known=["model", "provider", "messages", "created_at", "message_count", "total_tokens", "workspace"],
+    ),
+    kind="state",
+)
+"""What stands around the messages of a saved session."""
 UNKNOWN = Form(Table("unknown", Leaf("content", "text", TEXT), Time("timestamp", "timestamp")), kind="unknown")
 
 _FORMS = {role: MESSAGE._replace(role=role) for role in ROLES} | {"tool": TOOL}
@@ -102,7 +115,7 @@ def choose(record: dict[str, JSON]) -> Form:
 def chosen(is_message: bool, value: dict[str, JSON]) -> Form:
     """The same choice from the unified side."""
     if not is_message:
-        return UNKNOWN
+        return SAVED if "document" in own_extension(value, AGENT) else UNKNOWN
     return TOOL if is_tool(value) else MESSAGE
 
 
