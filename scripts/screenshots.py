@@ -1,12 +1,13 @@
-"""Takes the pictures of docs/html.md: the demo home as a site, seen by a real Chromium. Needs playwright."""
+"""Takes the pictures of the docs: the demo home as pages and in the app, seen by a real Chromium. Needs playwright."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -14,39 +15,82 @@ sys.path.insert(0, str(ROOT))
 from clew.demo import write_demo  # noqa: E402
 from tests.browser.conftest import HOW, chromium  # noqa: E402
 from tests.cli.running import clew  # noqa: E402
+from tests.web.shown import Shown, shown  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
-MEAN = "claude-code-71960fc3-4cec-4060-adfc-a6068f5d859b.html"
-FORKED = "claude-code-f005c7db-1dcc-4692-bc16-77f2521cfb4b.html"
-PICTURES = {
-    "page": (MEAN, 1200, 860, "light"),
-    "dark": (FORKED, 1200, 760, "dark"),
-    "phone": (MEAN, 390, 844, "light"),
-    "index": ("index.html", 1200, 620, "light"),
+MEAN = "71960fc3-4cec-4060-adfc-a6068f5d859b"
+FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
+
+
+class Picture(NamedTuple):
+    """What is seen, how wide and high, and in which colours."""
+
+    address: str
+    width: int
+    height: int
+    is_dark: bool = False
+    opened: tuple[str, ...] = ()
+    """What is clicked on before."""
+
+
+PAGES = {
+    "page": Picture(f"claude-code-{MEAN}.html", 1200, 860),
+    "dark": Picture(f"claude-code-{FORKED}.html", 1200, 760, is_dark=True),
+    "phone": Picture(f"claude-code-{MEAN}.html", 390, 844),
+    "index": Picture("index.html", 1200, 620),
 }
-"""Name of the picture: page, width, height, colours."""
+APP = {
+    "web-home": Picture("/", 1280, 900),
+    "web-session": Picture(
+        f"/session/claude-code/{MEAN}", 1440, 900, opened=("#panel-timeline", "#panel-files", "#panel-todos")
+    ),
+    "web-search": Picture("/search?q=tide", 1280, 800, is_dark=True),
+    "web-phone": Picture(f"/session/claude-code/{MEAN}", 390, 844),
+}
 
 
-def take(folder: Path) -> None:
+def take(browser: Browser, name: str, picture: Picture, address: str, link: str | None = None) -> None:
+    """Take one picture; `link` lets the browser in first."""
+    context = browser.new_context(
+        viewport={"width": picture.width, "height": picture.height},
+        color_scheme="dark" if picture.is_dark else "light",
+    )
+    view = context.new_page()
+    if link is not None:
+        view.goto(link)
+        view.wait_for_url("**/")
+    view.goto(address)
+    for place in picture.opened:
+        view.locator(f"{place} summary").click()
+    view.wait_for_timeout(800)
+    view.screenshot(path=IMAGES / f"{name}.png")
+    context.close()
+
+
+def take_all(browser: Browser, site: Path, app: Shown) -> None:
     """Write the pictures."""
+    for name, picture in PAGES.items():
+        take(browser, name, picture, (site / picture.address).as_uri())
+    for name, picture in APP.items():
+        link = f"http://{app.host}/enter#token={app.keys.link}"
+        take(browser, name, picture, f"http://{app.host}{picture.address}", link)
+
+
+def main() -> None:
+    """Make the demo home, its pages and its catalog, and look at them."""
     program = chromium()
     if program is None:
         raise SystemExit(f"no Chromium was found: {HOW}")
     IMAGES.mkdir(exist_ok=True)
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        for name, (page, width, height, colours) in PICTURES.items():
-            view = browser.new_page(
-                viewport={"width": width, "height": height}, color_scheme="dark" if colours == "dark" else "light"
-            )
-            view.goto((folder / page).as_uri())
-            view.wait_for_timeout(500)
-            view.screenshot(path=IMAGES / f"{name}.png")
-        browser.close()
+    with tempfile.TemporaryDirectory() as place:
+        home, site = Path(place) / "home", Path(place) / "site"
+        write_demo(home)
+        clew("--home", home, "export", "--site", site)
+        with shown(home, Path(place) / "catalog") as app, sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            take_all(browser, site, app)
+            browser.close()
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place:
-        write_demo(Path(place) / "home")
-        clew("--home", Path(place) / "home", "export", "--site", Path(place) / "site")
-        take(Path(place) / "site")
+    main()

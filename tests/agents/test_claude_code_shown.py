@@ -137,6 +137,22 @@ def test_they_agree_on_odd_lines(tmp_path: Path, change: dict[str, Any]) -> None
     agree(path)
 
 
+def test_both_ways_know_the_calls_of_the_other(tmp_path: Path) -> None:
+    def call(key: str, **more: Any) -> dict[str, Any]:
+        said = {"role": "assistant", "content": [{"type": "tool_use", "id": key, "name": key.upper(), "input": {}}]}
+        return claude_line("assistant", f"c-{key}", None, message=said) | more
+
+    def result(key: str, **more: Any) -> dict[str, Any]:
+        said = {"role": "user", "content": [{**RESULT, "tool_use_id": key, "content": "x"}]}
+        return claude_line("user", f"r-{key}", None, message=said) | more
+
+    odd = {"timestamp": "soon"}
+    lines = [call("a"), call("b"), result("a", **odd), call("c", **odd), result("b"), result("c"), call("a")]
+    path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
+    assert agree(path) == len(lines)
+
+
 @pytest.mark.parametrize("odd", [b"", b"{", b"\xff", b"null", b"\x00\x00", b'{"type":"user"}{"type":"user"}'])
 def test_they_agree_on_damaged_lines(tmp_path: Path, odd: bytes) -> None:
     line = json.dumps(claude_line("user", "u1", None), separators=(",", ":")).encode()

@@ -138,6 +138,9 @@ def test_H01_a_poisoned_home_runs_nothing(opener: Opener, tmp_path: Path) -> Non
             if path in addresses:
                 page.locator(".outline").wait_for()
                 page.locator("#fold").click()
+                for panel in page.locator(".panel > summary").all():
+                    panel.click()
+                page.wait_for_load_state("networkidle")
             assert page.evaluate("document.scripts.length") == 3
         assert foreign(poisoned, watched) == [] and watched.complaints == []
 
@@ -189,6 +192,27 @@ def test_rows_of_a_list_are_gone_through(visit: Visit) -> None:
     page.wait_for_url("**/session/**")
 
 
+@pytest.mark.parametrize("width", [1280, 1500])
+def test_prompts_and_panels_stay_beside_what_is_read(visit: Visit, width: int) -> None:
+    page, _ = visit(MEAN, width=width, height=600)
+    page.locator(".outline").wait_for()
+    page.evaluate("document.querySelector('#m19').scrollIntoView()")
+    page.wait_for_timeout(200)
+    for place in (page.locator(".outline"), page.locator("#panel-timeline summary")):
+        box = place.bounding_box()
+        assert box is not None and 0 < box["y"] < 600
+
+
+def test_on_a_phone_the_first_words_are_not_far(visit: Visit) -> None:
+    page, _ = visit(MEAN, width=390, height=844)
+    page.locator(".outline").wait_for()
+    box = page.locator("#m1").bounding_box()
+    assert box is not None and box["y"] < 844
+    page.goto(page.url.partition("/session/")[0] + "/")
+    heat = page.locator(".scroll:has(> .heat)")
+    assert heat.evaluate("(el) => el.scrollLeft + el.clientWidth >= el.scrollWidth - 2")
+
+
 def test_a_session_grows_before_the_eyes(home: Path, visit: Visit) -> None:
     page, _ = visit(ADDRESS)
     page.locator(".outline").wait_for()
@@ -225,6 +249,7 @@ def test_branches_are_switched(visit: Visit) -> None:
     page.locator("main .fork a[data-go='3']").click()
     assert left.is_visible() and not right.is_visible()
     assert page.locator("main .fork a[data-go='3']").get_attribute("aria-current") == "true"
+    assert page.locator("main .fork a[data-go='3']").inner_text().endswith(": Write that as a function in Go.")
     page.locator(".tree a[data-go='5']").click()
     assert right.is_visible() and not left.is_visible()
     page.goto(page.url.partition("#")[0] + "#m3")
@@ -256,6 +281,31 @@ def test_panels_load_when_they_are_opened(visit: Visit) -> None:
     page.locator("#panel-record summary").first.click()
     page.keyboard.press("j")
     page.locator("#panel-record pre", has_text='"uuid"').wait_for()
+
+
+def test_only_what_went_wrong_is_red(visit: Visit) -> None:
+    page, _ = visit(MEAN)
+    colour = "(el) => getComputedStyle(el).color"
+    command, text = page.locator(".c.bad .cmd code").first, page.locator("main .prompt .p").first
+    assert command.evaluate(colour) == text.evaluate(colour)
+    assert page.locator(".c.bad .r.err > summary").first.evaluate(colour) != text.evaluate(colour)
+
+
+def test_rare_filters_wait_behind_the_usual_ones(visit: Visit) -> None:
+    page, _ = visit("/sessions")
+    assert page.locator("#filters input[name=text]").is_visible()
+    assert not page.locator("#filters input[name=tool]").is_visible()
+    page.get_by_text("More filters").click()
+    page.locator("#filters input[name=tool]").fill("Edit")
+    page.get_by_text("pass the filters").wait_for()
+    page.reload()
+    assert page.locator("#filters input[name=tool]").input_value() == "Edit"
+    assert page.locator("#filters input[name=tool]").is_visible()
+
+
+def test_the_first_changes_of_a_file_are_open(visit: Visit) -> None:
+    page, _ = visit(f"/files/history?path={PREDICT}")
+    page.locator("details.lazy .d ins").first.wait_for()
 
 
 def test_code_gets_its_colours(visit: Visit) -> None:
@@ -380,11 +430,11 @@ def test_twenty_thousand_messages_open_and_scroll(visit: Visit) -> None:
     page.locator("#m19999").wait_for(state="visible", timeout=20_000)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_an_accessibility_check_finds_nothing(app: Shown, opener: Opener, dark: bool) -> None:
+@pytest.mark.parametrize(("dark", "width"), [(False, 1500), (True, 1500), (False, 390)])
+def test_an_accessibility_check_finds_nothing(app: Shown, opener: Opener, dark: bool, width: int) -> None:
     if AXE is None:
         pytest.skip("axe-core is not here: `make axe` fetches it, or name its axe.min.js in CLEW_AXE")
-    page, _ = enter(app, opener(dark=dark, checked=True, width=1500), "/")
+    page, _ = enter(app, opener(dark=dark, checked=True, width=width), "/")
     for path in PAGES:
         page.goto(f"http://{app.host}{path}")
         page.locator("main").wait_for()

@@ -82,6 +82,7 @@ def test_branches_are_switched(opener: Opener, site: Path) -> None:
     page.locator(".fork a[data-go='3']").click()
     assert left.is_visible() and not right.is_visible()
     assert page.locator(".fork a[data-go='3']").get_attribute("aria-current") == "true"
+    assert page.locator(".fork a[data-go='3']").inner_text().endswith(": Write that as a function in Go.")
     page.locator(".tree a[data-go='5']").click()
     assert right.is_visible() and not left.is_visible()
 
@@ -108,6 +109,26 @@ def test_code_gets_its_colours(opener: Opener, site: Path) -> None:
     assert page.evaluate("document.querySelector('code.x-python').textContent").startswith(
         "from tidepool.predict import"
     )
+
+
+def test_what_was_read_from_a_file_gets_its_colours_too(opener: Opener, site: Path) -> None:
+    page = opener(height=4000).open(site / MEAN)
+    read = page.locator("pre.o > code.x-py").first
+    read.wait_for()
+    assert read.locator(".kw").first.inner_text() == "from"
+    assert [read.locator(".co").nth(at).inner_text().strip() for at in (0, 5)] == ["1→", "6→"]
+    assert read.evaluate("(el) => el.textContent").startswith('     1→"""Predict')
+    # What a command printed is no code.
+    assert page.locator("pre.cmd + details pre.o code").count() == 0
+
+
+def test_a_prompt_keeps_its_lines(opener: Opener, tmp_path: Path) -> None:
+    target = tmp_path / "lines.html"
+    for role, lines in (("user", 3), ("assistant", 1)):
+        said = {"index": 1, "role": role, "content": [{"type": "text", "text": "one\ntwo\nthree"}]}
+        target.write_text(page_html([said]), encoding="utf-8")
+        shown = opener().open(target).locator("main .p").inner_text()
+        assert len(shown.splitlines()) == lines
 
 
 def test_dark_and_light(opener: Opener, site: Path) -> None:

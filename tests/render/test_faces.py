@@ -75,7 +75,15 @@ def test_every_face_shows_the_same_of_real_sessions(tmp_path: Path) -> None:
     if not CORPUS.is_dir():
         pytest.skip("no corpus beside the project")
     found = [one for folder in sorted(CORPUS.iterdir()) if folder.is_dir() for one in _in(folder, tmp_path)]
-    assert check(found[::7], ("full",)) > 100
+    assert check(found, ("full",)) > 1_000
+
+
+@pytest.mark.parametrize(("role", "first"), [("user", "one"), ("assistant", "one two")])
+def test_on_a_terminal_a_prompt_keeps_its_lines(role: str, first: str) -> None:
+    said = {"index": 1, "role": role, "content": [{"type": "text", "text": "one\ntwo\n\n- three"}]}
+    shown = _COLOUR.sub("", "".join(show({"id": "s"}, iter([said]), 80, True)))
+    found = [line.strip() for line in shown.splitlines()]
+    assert first in found and "• three" in found
 
 
 def _in(folder: Path, home: Path) -> list[StoredSession]:

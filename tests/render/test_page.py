@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
+import shlex
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from clew.render.markdown import markdown
 from clew.render.outline import by_section, parts
 from clew.render.page.fragments import LIMIT, OPEN_LENGTH
 from clew.render.page.index import Entry, index
+from clew.render.page.session import Contents
 from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
 from clew.render.terminal import show
 from tests.cli.running import FORKED, LATEST
@@ -117,7 +120,7 @@ def test_errors_are_open_and_said() -> None:
 def test_long_results_are_folded() -> None:
     tree = parse(page([reply(call("a")), reply(result("a", "x\n" * 100), index=2, role="user")]))
     (folded,) = elements(tree, kind="r")
-    assert "open" not in folded.attrib and "101 lines" in words(folded)
+    assert "open" not in folded.attrib and "100 lines" in words(folded)
 
 
 # Pieces
@@ -155,6 +158,27 @@ def test_todo_progress_is_drawn_in_every_face() -> None:
     assert "- [x] a *(completed, changed)*" in "".join(markdown({"id": "s"}, iter(messages)))
 
 
+@pytest.mark.seed("S1-48")
+def test_tasks_that_come_one_by_one_are_a_list_too() -> None:
+    messages = [
+        reply(call("x", "TaskCreate", subject="a", description="all of a")),
+        reply(result("x", "Task #1 created successfully: a"), index=2, role="user"),
+        reply(call("y", "TaskCreate", subject="b"), index=3),
+        reply(result("y", "Task #2 created successfully: b"), index=4, role="user"),
+        reply(call("z", "TaskUpdate", taskId="1", status="completed"), index=5),
+        reply(result("z", "Updated task #1 status"), index=6, role="user"),
+        reply(call("f", "TaskUpdate", taskId="2", status="completed"), index=7),
+        reply(result("f", "No such task", is_error=True), index=8, role="user"),
+    ]
+    calls = [part for part in parts({"id": "s"}, messages) if isinstance(part, Call)]
+    lists = [[piece for piece in part.pieces if isinstance(piece, Tasks)] for part in calls]
+    assert [[(one.done, one.total) for one in found] for found in lists] == [[(0, 1)], [(0, 2)], [(1, 2)], []]
+    assert [(task.text, task.status, task.change) for task in lists[2][0].tasks] == [("a", "completed", "changed")]
+    bars = [(bar.get("value"), bar.get("max")) for bar in elements(parse(page(messages)), tag="progress")]
+    assert bars == [("0", "1"), ("0", "2"), ("1", "2")]
+    assert "1 of 2 done" in "".join(show({"id": "s"}, iter(messages), 80, False))
+
+
 def test_injected_text_is_marked_as_not_the_users_words() -> None:
     said = reply(text("<system-reminder>be kind</system-reminder>\nhello"), role="user")
     tree = parse(page([said]))
@@ -163,7 +187,45 @@ def test_injected_text_is_marked_as_not_the_users_words() -> None:
     assert "hello" in words(next(elements(tree, kind="p")))
 
 
+def test_only_prompts_are_said_by_the_user() -> None:
+    said = [
+        reply(text("hello"), role="user"),
+        reply(text("<command-name>/clear</command-name>"), index=2, role="user"),
+        {**reply(text("all of it"), index=3, role="user"), "metadata": {"is_compact_summary": True}},
+        {**reply(text("look"), index=4, role="user"), "metadata": {"is_sidechain": True}},
+    ]
+    heads = [words(one) for article in elements(parse(page(said)), tag="article") for one in article.iter("h2")]
+    assert heads == ["You", "Agent", "Agent", "Agent"]
+
+
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [
+        (text("<command-name>/clear</command-name>"), "(command)"),
+        (text("<local-command-stdout>x</local-command-stdout>"), "(injected text)"),
+        ({"type": "tool_use", "tool_id": "a", "tool_name": "Bash", "input": {}}, "(tool call)"),
+        ({"type": "text", "text": "words"}, "words"),
+    ],
+)
+def test_a_branch_without_words_is_called_by_what_it_begins_with(block: dict[str, Any], name: str) -> None:
+    table = Contents()
+    said = reply(block, index=2, role="user" if block["type"] == "text" else "assistant")
+    (shown,) = by_section({"id": "s"}, [said])
+    first = shown[0]
+    assert isinstance(first, Section)
+    shown[0] = Section(first.index, first.who, first.time, first.marks, first.voice, first.level, 2)
+    table.see(shown)
+    assert table.labels == {2: name}
+
+
 # The frame
+
+
+def test_every_message_counts(home: Path) -> None:
+    for session in sessions(home):
+        counted = len([unit for unit in session.units() if unit.is_message])
+        foot = words(next(elements(parse(page_of(session)), tag="footer")))
+        assert foot.startswith(f"{counted} message{'s' * (counted != 1)}, "), session
 
 
 def test_prompts_are_the_table_of_contents(home: Path) -> None:
@@ -326,9 +388,15 @@ def test_H11_where_a_text_is_cut_the_page_says_what_prints_the_rest() -> None:
     assert faults(html) == []
 
 
+def test_H01_a_command_that_a_page_names_runs_nothing_else() -> None:
+    html = page([reply(text("a" * (LIMIT + 1)))], {"id": "x; touch owned; echo $(id)"})
+    (told,) = re.findall(r"<code>(clew show [^<]*)</code>", html)
+    assert shlex.split(unescape(told)) == ["clew", "show", "x; touch owned; echo $(id)#1"]
+
+
 @pytest.mark.parametrize(
     ("output", "words"),
-    [("a\nb\n\n", "4 lines"), ("\n\na", "3 lines"), ("→ a\n→ b", "2 lines"), ("\x1b[1ma\x1b[0m\nb\n", "3 lines")],
+    [("a\nb\n\n", "3 lines"), ("\n\na", "3 lines"), ("→ a\n→ b", "2 lines"), ("\x1b[1ma\x1b[0m\nb\n", "2 lines")],
 )
 def test_a_result_says_how_many_lines_were_printed(output: str, words: str) -> None:
     html = page([reply(call("a", "Bash", command="ls")), reply(result("a", output), index=2, role="user")])

@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.demo import write_demo
+from clew.render.page import escape
 from clew.render.page import prose as making
 from clew.render.page.ansi import coloured
 from clew.render.page.frame import assets
 from clew.render.page.index import Entry, index
 from clew.render.page.prose import prose
-from clew.render.safe import visible
+from clew.render.safe import one_line, visible, visible_bytes
 from tests.render.hostile import FENCES, HOSTILE, LINKS, MARKUP, poisoned
 from tests.render.pages import elements, faults, page, parse, reply, sessions, words
 
@@ -98,6 +99,18 @@ def test_H01_nothing_invisible_comes_through_from_any_field(text: str) -> None:
     html = page(block_kinds(text), header(text), agent=text)
     assert visible(html) == html
     assert faults(html) == []
+
+
+@given(st.text(st.one_of(st.characters(codec=None), st.sampled_from("&<>\n\r\t\x1b\u200d👩"))))
+def test_content_is_text_once_what_is_not_visible_was_spelled_out(value: str) -> None:
+    html, lines, is_seen = escape.content(value)
+    assert lines == value.count("\n")
+    assert (html if is_seen else visible_bytes(html)) == escape.text(value).encode()
+
+
+@given(st.text(st.one_of(st.characters(codec=None), st.sampled_from(" &<>\n\tab")), max_size=60))
+def test_a_line_is_text_on_one_line_however_long_it_is(value: str) -> None:
+    assert escape.line(value) == escape.escaped(one_line(value))
 
 
 def test_H01_hostile_text_in_every_field_of_every_agent(home: Path) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 SESSION = "0f6a1c52-0000-4000-8000-0000000000cc"
 ADDRESS = f"/session/claude-code/{SESSION}"
 
 
-def line(number: int, text: str) -> str:
+def line(number: int, text: str, when: datetime | None = None) -> str:
     """A prompt."""
+    time = when.strftime("%Y-%m-%dT%H:%M:%S.000Z") if when else f"2026-11-01T10:00:{number % 60:02}.000Z"
     value = {
         "type": "user",
         "uuid": f"0f6a1c52-0000-4000-8000-{number:012}",
         "parentUuid": f"0f6a1c52-0000-4000-8000-{number - 1:012}" if number > 1 else None,
         "sessionId": SESSION,
-        "timestamp": f"2026-11-01T10:00:{number % 60:02}.000Z",
+        "timestamp": time,
         "cwd": "/home/ada/live",
         "message": {"role": "user", "content": text},
     }

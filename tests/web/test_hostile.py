@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from clew.demo import write_demo
 from tests.render.hostile import HOSTILE
+from tests.web.live_session import SESSION, session_file
 from tests.web.poison import poison_home
-from tests.web.shown import Shown, links, shown
+from tests.web.shown import Shown, links, named, shown
 
 PANELS = ("timeline", "files", "todos", "usage", "record?message=2", "problems")
 
@@ -52,6 +55,19 @@ def test_H01_no_session_holds_what_is_not_ours(poisoned: Shown, sessions: list[s
             assert answer.status in (200, 404)
             if answer.status == 200:
                 poisoned.page(f"{session}/panel/{panel}")
+
+
+def test_H01_a_command_to_copy_runs_nothing_else(tmp_path: Path) -> None:
+    name = "a; touch owned; $(id) `id` 'b"
+    path = session_file(tmp_path / "home")
+    path.write_text(path.read_text().replace(SESSION, name))
+    path.rename(path.with_name(f"{name}.jsonl"))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        (session,) = {path for path in links(app.page("/sessions")) if path.startswith("/session/")}
+        commands = named(app.page(session), "dl", "commands")[0]
+        told = [shlex.split("".join(one.itertext()))[:3] for one in named(commands, "code")]
+    ends = {"resume": "", "export": "", "restore": "#12"}
+    assert told == [["clew", word, f"claude-code:{name}{end}"] for word, end in ends.items()]
 
 
 def test_H01_no_hit_holds_what_is_not_ours(poisoned: Shown) -> None:

@@ -9,6 +9,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -65,6 +66,27 @@ def test_every_page_has_its_landmarks(demo: Shown, path: str) -> None:
     assert "talk" in every and wanted <= every
 
 
+def test_S03_no_page_changes_anything_below_the_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write_demo(home)
+    before = _state(home)
+    with shown(home, tmp_path / "catalog") as app:
+        for path in PAGES:
+            app.page(path)
+        app.get(f"{MEAN}/print")
+        app.get("/usage.csv")
+    assert _state(home) == before and len(before) > 40
+
+
+def _state(home: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file and folder: its mode, when it was written, and what is in it."""
+    found = {}
+    for path in sorted(home.rglob("*")):
+        about = path.lstat()
+        found[str(path)] = about.st_mode, about.st_mtime_ns, path.read_bytes() if path.is_file() else b""
+    return found
+
+
 def test_every_link_leads_somewhere(demo: Shown) -> None:
     known: dict[str, None] = dict.fromkeys(PAGES)
     waiting = list(PAGES)
@@ -92,6 +114,16 @@ def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connecti
     (used,) = rows.execute("SELECT sum(calls) FROM usage_days WHERE day_utc = ?", (day,)).fetchone()
     assert f"{day}: {used} model calls" in words(named(tree, "svg", "heat"))
     assert f"{day}{used} model calls" in words(named(tree, "tr"))
+
+
+def test_only_what_is_going_on_is_said_to_run(tmp_path: Path) -> None:
+    # The demo is written just now, and tells of weeks ago.
+    write_demo(tmp_path / "home")
+    path = session_file(tmp_path / "home")
+    with path.open("a") as out:
+        out.write(line(2, "Second.", datetime.now(UTC)))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        assert links(app.part("/running")) == [ADDRESS]
 
 
 def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -185,8 +217,34 @@ def test_search_finds_marks_and_narrows(demo: Shown) -> None:
     every, narrowed = (words(named(demo.page(f"/search?q=tide{more}"), "p", "count")) for more in ("", "&agent=gemini"))
     assert int(every.split()[0]) > int(narrowed.split()[0]) > 0
     assert "nothing was found" in words(demo.part("/search?q=xyzzyxyzzy")).lower()
+    sessions = [links(one)[0] for one in named(demo.part("/search?q=tide"), "section", "group")]
+    assert len(set(sessions)) == len(sessions) > 3
     assert int(words(named(demo.part("/search?q=tidep&typed=1"), "p", "count")).split()[0]) > 0
     assert named(demo.part("/search?q=%22open"), "p", "bad")
+    assert "are counted below" not in words(demo.part("/search?q=tide"))
+
+
+def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sqlite3.Connection) -> None:
+    (key,) = rows.execute("SELECT session_id FROM sessions WHERE native_id LIKE '38ed9768%'").fetchone()
+    parent = "/session/claude-code/38ed9768-3187-478b-a81f-4c75a5724c22"
+    form = named(demo.page(parent), "form", "in-session")[0]
+    assert [one.get("value") for one in form.iter("input")] == [key, None]
+    found = demo.page(f"/search?q=UTC&session={key}")
+    sessions = {href.partition("#")[0] for href in links(found) if href.startswith("/session/")}
+    agents = {href for href in links(demo.page(parent)) if "/agent-" in href}
+    assert parent in sessions and sessions <= {parent, *agents} and sessions & agents
+    assert "and its sub-agents" in words(named(found, "p", "within"))
+    everywhere = demo.page("/search?q=UTC")
+    assert len([href for href in links(everywhere) if href.startswith("/session/")]) > len(sessions)
+    assert "Nothing was found" in words(demo.part(f"/search?q=UTC&session={key}&agent=codex"))
+    demo.page("/search?q=UTC&session=nobody", status=404)
+
+
+def test_where_not_all_hits_are_counted_it_is_said(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.web.pages.search.COUNTED", 20)
+    found = demo.part("/search?q=tide")
+    total = int(words(named(found, "p", "count")).split()[0])
+    assert total > 20 and f"{total} hits; the first 20 are counted below" in words(found)
 
 
 def test_usage_is_exact_and_a_sheet(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -284,9 +342,11 @@ def test_an_empty_home_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         assert "clew demo" in words(app.page("/"))
-        said = {"/sessions": "no sessions yet", "/files": "No session changed", "/usage": "Nothing was used"}
+        said = {"/sessions": "no sessions yet", "/files": "No session changed", "/usage": "No session tells"}
         for path, text in said.items():
             assert text in words(app.page(path))
+        assert "unknown" not in words(app.page("/usage"))
+        assert "what these filters leave" in words(app.page("/usage?agent=codex"))
         assert "clew sources add" in words(app.page("/sources"))
 
 

@@ -159,11 +159,15 @@ def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entr
     return found[0], found[1]
 
 
-def written_since(db: sqlite3.Connection, mtime_ns: int, limit: int) -> list[Entry]:
-    """The sessions whose files were written to since, the latest first."""
+def written_since(db: sqlite3.Connection, mtime_ns: int, said_us: int, limit: int) -> list[Entry]:
+    """The sessions whose files were written to since one time and whose last words are since another, latest first.
+
+    A file that was copied is new, and what it tells of is not.
+    """
     query = "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.shown = 1 AND f.state = 'live'"
-    query += " AND max(f.mtime_ns, f.ctime_ns) >= ? ORDER BY s.ended_us DESC, s.id DESC LIMIT ?"
-    return _entries(db, [row[0] for row in db.execute(query, (mtime_ns, limit))])
+    query += " AND max(f.mtime_ns, f.ctime_ns) >= ? AND (s.ended_us = 0 OR s.ended_us >= ?)"
+    query += " ORDER BY s.ended_us DESC, s.id DESC LIMIT ?"
+    return _entries(db, [row[0] for row in db.execute(query, (mtime_ns, said_us, limit))])
 
 
 class Moment(NamedTuple):

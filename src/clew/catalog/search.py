@@ -58,6 +58,8 @@ class Request(NamedTuple):
     limit: int = LIMIT
     offset: int = 0
     filters: Filters | None = None
+    sources: frozenset[int] | None = None
+    """Only in these sources, by their numbers in the catalog."""
 
 
 class Hit(NamedTuple):
@@ -194,8 +196,11 @@ class Searcher:
 
     def _scope(self, request: Request) -> Scope:
         stale = [doc for (doc,) in self._db.execute("SELECT doc FROM stale")]
-        scope = Scope(kinds_of(request.places), None, stale)
-        return scope if request.filters is None else scope._replace(sources=self.chosen(request.filters))
+        sources = request.sources
+        if request.filters is not None:
+            passing = self.chosen(request.filters)
+            sources = passing if sources is None else passing & sources
+        return Scope(kinds_of(request.places), sources, stale)
 
     def chosen(self, filters: Filters) -> frozenset[int]:
         """The sources whose sessions pass all filters."""

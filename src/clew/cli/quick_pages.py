@@ -21,6 +21,7 @@ def answered(words: list[str]) -> int | None:
         return None
     # Nothing here makes circles, and looking for them costs a tenth of the time.
     gc.disable()
+    _load_msgspec()
     hosts = _hosts(given)
     if hosts is None:
         gc.enable()
@@ -54,6 +55,16 @@ def _given(words: list[str]) -> Given | None:
         return None
     is_plain = len(given.get("--site", ())) == 1 and len(given["--redact"]) < 2 and set(given["--to"]) <= {"html"}
     return given if is_plain else None
+
+
+def _load_msgspec() -> None:
+    """Load it without `typing_extensions`: it takes that before `typing`, which has the same, and twice as long."""
+    if "typing_extensions" not in sys.modules:
+        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+        try:
+            import msgspec  # noqa: F401
+        finally:
+            del sys.modules["typing_extensions"]
 
 
 def _hosts(given: Given) -> list[Host] | None:

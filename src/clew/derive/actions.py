@@ -28,10 +28,16 @@ _ANY_COMMAND, _ANY_FOLDER = frozenset(_COMMANDS), frozenset(_FOLDERS)
 _ANY_CHANGE = frozenset({"edits", *_PATCHES, *(name for pair in _PAIRS for name in pair)})
 _ANY_CONTENT, _ANY_TODO = frozenset(_CONTENT), frozenset(_TODOS)
 # One look tells that none of the names is there; most calls have one or two arguments.
-_PATCH_HEAD = "*** Begin Patch"
+_PATCH_HEAD, _PATCH_END = "*** Begin Patch", "*** End Patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _EXIT = re.compile(r"(?:Process exited with code|Exit [Cc]ode:?) (-?\d{1,10})\b")
 _EXIT_HEAD, _EXIT_TAIL = 400, 200
+_WRAPPED = '{"output":'
+# Some agents change files by a command of theirs, with the patch behind it or on its standard input.
+_PATCHING = re.compile(
+    r"\s*apply_?patch\s+(?:<<-?\s*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)\s*\n)?(?P<patch>\*\*\* Begin Patch\n.*)",
+    re.DOTALL,
+)
 
 
 class Change(NamedTuple):
@@ -71,6 +77,11 @@ def action(arguments: JSON) -> Action:
     command, folder = _command(rest) if not has_path else (None, None)
     todos = _todos(rest) if not _ANY_TODO.isdisjoint(rest) else None
     if command is not None:
+        patches = _patches(command)
+        if patches and folder is not None:
+            rest["folder"] = folder
+        if patches:
+            return Action(None, None, patches, None, None, todos, note, rest)
         return Action(command, folder, (), None, None, todos, note, rest)
     changes = tuple(_changes(rest)) if not _ANY_CHANGE.isdisjoint(rest) else ()
     if changes or not has_path:
@@ -79,17 +90,45 @@ def action(arguments: JSON) -> Action:
     return Action(None, None, changes, _take(rest, PATHS), content, todos, note, rest)
 
 
+class Printed(NamedTuple):
+    """What a command printed, where the agent wrapped it in JSON, with what it says besides."""
+
+    text: str
+    exit_code: int | None
+    seconds: float | None
+
+
+def printed(output: str) -> Printed | None:
+    """The output of a command out of its wrapping; None for what has none that is known."""
+    if not output.startswith(_WRAPPED):
+        return None
+    try:
+        value = msgspec.json.decode(output, type=_Wrapped)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+    return Printed(value.output, value.metadata.exit_code, value.metadata.duration_seconds)
+
+
+class _Besides(msgspec.Struct, forbid_unknown_fields=True):
+    exit_code: int | None = None
+    duration_seconds: float | None = None
+
+
+class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
+    output: str
+    metadata: _Besides
+
+
 def exit_code(output: JSON) -> int | None:
     """The exit code that the output of a command tells, at its beginning or its end."""
     if isinstance(output, list) and output and isinstance(output[0], dict):
         output = output[0].get("text")
     if not isinstance(output, str):
         return None
-    # A look for a few letters is cheaper than one for a pattern, and nearly always enough.
-    if output.find("xit", 0, _EXIT_HEAD) < 0 and output.find("xit", -_EXIT_TAIL) < 0:
-        return None
-    for part in (output[:_EXIT_HEAD], output[-_EXIT_TAIL:]):
-        found = _EXIT.search(part)
+    head = output[:_EXIT_HEAD]
+    for part in (head, output[-_EXIT_TAIL:]) if len(output) > _EXIT_HEAD else (head,):
+        # A look for a rare letter is cheaper than one for a few, and that than one for a pattern.
+        found = _EXIT.search(part) if "x" in part and "xit" in part else None
         if found is not None:
             return int(found[1])
     return None
@@ -129,8 +168,20 @@ def patched(patch: str) -> Iterator[Change]:
         yield Change(None, patch)
     for number, head in enumerate(heads):
         end = heads[number + 1].start() if number + 1 < len(heads) else len(patch)
-        lines = patch[head.end() : end].strip("\n").removesuffix("*** End Patch").strip("\n")
+        lines = patch[head.end() : end].strip("\n").removesuffix(_PATCH_END).strip("\n")
         yield Change(head[1].strip(), lines)
+
+
+def _patches(command: str) -> tuple[Change, ...]:
+    """The changes of a command that does nothing but patch files."""
+    found = _PATCHING.fullmatch(command) if _PATCH_HEAD in command else None
+    if found is None:
+        return ()
+    patch = found["patch"].rstrip()
+    if found["end"] is not None and not patch.endswith(f"\n{found['end']}"):
+        return ()
+    patch = patch.removesuffix(found["end"] or "").rstrip()
+    return tuple(patched(patch)) if patch.endswith(_PATCH_END) else ()
 
 
 def _lines(text: str) -> list[str]:

@@ -52,11 +52,13 @@ def joined(messages: Iterable[dict[str, JSON]]) -> Iterator[Joined]:
             yield entry
             continue
         queue.append(entry)
-        while queue and (not queue[0].waiting or len(queue) > WINDOW):
-            entry = queue.popleft()
+        while queue:
+            entry = queue[0]
             if entry.waiting:
+                if len(queue) <= WINDOW:
+                    break
                 joiner.leave(entry)
-            yield entry
+            yield queue.popleft()
     yield from queue
 
 
@@ -86,10 +88,15 @@ class _Joiner:
         if asked is not None:
             call, at = asked
             call.waiting -= 1
-            call.answers = call.answers or {}
-            call.answers[at] = Answer(entry.message, block)
-            entry.moved = entry.moved or {}
-            entry.moved[place] = None
+            answer = Answer(entry.message, block)
+            if call.answers:
+                call.answers[at] = answer
+            else:
+                call.answers = {at: answer}
+            if entry.moved:
+                entry.moved[place] = None
+            else:
+                entry.moved = {place: None}
         elif key in self._late:
             entry.late = entry.late or {}
             entry.late[place] = self._late.pop(key)

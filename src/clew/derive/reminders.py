@@ -1,13 +1,17 @@
-"""`<system-reminder>` passages: text an agent puts in the mouth of the user or behind a tool's output."""
+"""Text an agent puts in the mouth of the user or behind a tool's output: `<system-reminder>`, an editor's context."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 _TAG = re.compile(r"<(/?)system-reminder>")
+_CONTEXT = "#"
+_FILES, _FILES_END = "\n--- Content from referenced files ---\n", "\n--- End of content ---"
+_REQUEST = re.compile(r"^#+ My request for Codex:[^\S\n]*$", re.MULTILINE)
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -43,6 +47,27 @@ def split_reminders(text: str) -> Iterator[Passage]:
         at = end
     if at < len(text):
         yield Passage(text[at:], False)
+
+
+class Prompt(NamedTuple):
+    """What somebody asked for, with what was put before and behind it; joined they are the text."""
+
+    before: str
+    words: str
+    behind: str
+
+
+def split_context(text: str) -> Prompt:
+    """A prompt without the context of an editor before it and the files it names behind it; most have neither."""
+    before = ""
+    if text.startswith(_CONTEXT):
+        headings = list(_REQUEST.finditer(text))
+        if headings and text[headings[-1].end() :].strip():
+            before, text = text[: headings[-1].end()], text[headings[-1].end() :]
+    at = text.find(_FILES)
+    if at > 0 and text.rstrip().endswith(_FILES_END):
+        return Prompt(before, text[:at], text[at:])
+    return Prompt(before, text, "")
 
 
 def strip_reminders(text: str) -> str:

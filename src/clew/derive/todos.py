@@ -7,7 +7,6 @@ agent; a single task from TaskCreate and TaskUpdate calls. A call counts when it
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -20,7 +19,9 @@ from clew.model.json import JSON
 
 _LISTS = {"TodoWrite": "todos", "update_plan": "plan"}
 """Calls that give the whole list, and the key they give it under."""
-_CALLS = (*_LISTS, "TaskCreate", "TaskUpdate")
+_SINGLE = ("TaskCreate", "TaskUpdate")
+"""Calls that give one task."""
+_CALLS = (*_LISTS, *_SINGLE)
 _NAMES = {
     "content": ("content", "subject", "step", "description"),
     "status": ("status",),
@@ -85,12 +86,12 @@ def compare_todos(before: list[Todo], after: list[Todo]) -> list[TodoChange]:
 
 
 def _keyed(todos: list[Todo]) -> dict[tuple[str, int], Todo]:
-    seen: Counter[str] = Counter()
+    seen: dict[str, int] = {}
     keyed: dict[tuple[str, int], Todo] = {}
     for todo in todos:
         name = f"id {todo.id}" if isinstance(todo.id, str) else f"content {todo.content}"
-        keyed[name, seen[name]] = todo
-        seen[name] += 1
+        number = seen[name] = seen.get(name, 0) + 1
+        keyed[name, number] = todo
     return keyed
 
 
@@ -102,7 +103,7 @@ def as_todo(value: JSON) -> Todo:
     for name, spellings in _NAMES.items():
         for spelling in spellings:
             item = value.get(spelling)
-            if name == "id" and type(item) is int:
+            if type(item) is int and name == "id":
                 item = str(item)
             if isinstance(item, str):
                 setattr(todo, name, item)
@@ -166,6 +167,15 @@ class Replay:
             elif change.status != "deleted":
                 stated = {name: value for name in _NAMES if (value := getattr(change, name)) is not UNSET}
                 yield msgspec.structs.replace(todo, **stated)
+
+
+def stepped(todos: list[Todo], call: dict[str, JSON], answer: dict[str, JSON]) -> list[Todo] | None:
+    """The list after a call that gives one task, and its result; None for any other call, and one that failed."""
+    if call.get("tool_name") not in _SINGLE or answer.get("is_error"):
+        return None
+    replay = Replay()
+    replay.todos = todos
+    return replay._apply(call, answer, None)
 
 
 def _created(arguments: dict[str, JSON], block: dict[str, JSON], result: dict[str, JSON]) -> Todo:

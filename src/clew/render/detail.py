@@ -61,11 +61,10 @@ def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JS
 
 def level_of(block: dict[str, JSON], speaker: Voice) -> int:
     """The first level that shows a block."""
-    kind = block["type"]
-    if kind == "tool_result" and speaker == "result":
-        return result_level(block)
-    level: int = _LEVELS.get(speaker, _NOTHING).get(kind, FULL)
-    return level
+    if speaker in _LEVELS:
+        level: int = _LEVELS[speaker].get(block["type"], FULL)
+        return level
+    return result_level(block) if speaker == "result" and block["type"] == "tool_result" else FULL
 
 
 def result_level(block: dict[str, JSON]) -> int:

@@ -6,14 +6,15 @@ branch of each message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import chain
 
-from clew.derive.actions import exit_code
+from clew.derive.actions import Printed, exit_code, printed
 from clew.derive.commands import parse_command
 from clew.derive.joining import Answer, Joined, joined
-from clew.derive.reminders import split_reminders, strip_reminders
+from clew.derive.reminders import split_context, split_reminders, strip_reminders
+from clew.derive.todos import stepped
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -36,7 +37,7 @@ from clew.render.parts import (
     Subagent,
     Thought,
 )
-from clew.render.pieces import call_pieces, json_code
+from clew.render.pieces import call_pieces, changed_tasks, json_code
 from clew.render.safe import one_line
 from clew.render.tables import size
 
@@ -46,6 +47,8 @@ _MARKS: dict[Voice, str] = {
     "aside": "sub-agent",
 }
 _REMINDER = "<system-reminder>"
+_usual = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d{3})?Z").fullmatch
+"""The usual spelling of a time, which need not be taken apart."""
 
 
 def parts(
@@ -70,28 +73,35 @@ def by_section(
 ) -> Iterator[list[Part]]:
     """The same, the parts of each message or reply together: what shows first of a reply may come late in it."""
     outline = _Outline(session, detail, reminders and detail == "full", forks)
+    tell = outline.said if outline.branching is None else outline.forked
     waiting: list[Part] = []
+    level = FULL
     for entry in joined(messages):
-        shown = outline.message(entry)
+        shown = tell(entry)
         if not shown:
             continue
-        if waiting and type(shown[0]) is Continued:
+        # The first part of a message shows where any of it does, but for a fork behind it.
+        first, here = shown[0], shown[-1].level
+        if first.level < here:
+            here = first.level
+        if waiting and type(first) is Continued:
             waiting += shown
+            if here < level:
+                level = here
             continue
         if waiting:
-            yield _levelled(waiting)
-        waiting = shown
+            yield _levelled(waiting, level)
+        waiting, level = shown, here
         if outline.reply is None:
             yield waiting
             waiting = []
     if waiting:
-        yield _levelled(waiting)
+        yield _levelled(waiting, level)
 
 
-def _levelled(shown: list[Part]) -> list[Part]:
+def _levelled(shown: list[Part], level: int) -> list[Part]:
     """The parts of a reply, whose section shows from the first level on that shows any of them."""
     first = shown[0]
-    level = min([part.level for part in shown])
     if type(first) is Section and level < first.level:
         shown[0] = Section(
             first.index, first.who, first.time, first.marks, first.voice, level, first.branch, first.is_left
@@ -124,22 +134,13 @@ def subagent_note(subagent: Subagent) -> Note:
 
 def clock(timestamp: JSON) -> str | None:
     """A message's time to the minute, in UTC; as it is where it cannot be read."""
-    if type(timestamp) is str and len(timestamp) in (20, 24) and timestamp[-1] == "Z" and timestamp[10] == "T":
-        # The usual spelling need not be taken apart, nor the same minute twice.
-        minute = _minute(timestamp[:16])
-        if minute is not None:
-            return minute
+    usual = _usual(timestamp) if type(timestamp) is str else None
+    if usual is not None:
+        return f"{usual[1]} {usual[2]}"
     stamp = parse_time(timestamp)
     if stamp is not None:
         return stamp.strftime("%Y-%m-%d %H:%M")
     return timestamp if isinstance(timestamp, str) else None
-
-
-@lru_cache(1024)
-def _minute(text: str) -> str | None:
-    day, time = text[:10], text[11:]
-    is_usual = day.replace("-", "").isdecimal() and time.replace(":", "").isdecimal()
-    return f"{day} {time}" if is_usual else None
 
 
 class _Outline:
@@ -155,27 +156,28 @@ class _Outline:
         self.model: str | None = None
         self.todos: list[Todo] = []
 
-    def message(self, entry: Joined) -> list[Part]:
-        if self.branching is None:
-            return self._said(entry)
+    def forked(self, entry: Joined) -> list[Part]:
+        """The parts of a message of a session with forks, and of the fork behind it."""
+        assert self.branching is not None
         self.branching.see(entry.message)
-        shown = self._said(entry)
+        shown = self.said(entry)
         fork = self.branching.forks.fork(entry.message["index"])
         if fork is not None and fork.level <= self.deepest:
             shown.append(fork)
         return shown
 
-    def _said(self, entry: Joined) -> list[Part]:
+    def said(self, entry: Joined) -> list[Part]:
+        """The parts of a message."""
         message, moved = entry.message, entry.moved
         content = message["content"]
-        if len(moved) == len(content):
+        if moved and len(moved) == len(content):
             # All of it stands with the calls that it answers.
             return []
         speaker = voice(message, in_subagent=self.in_subagent)
         shown: list[Part] = []
         for place, block in enumerate(content):
             level = level_of(block, speaker)
-            if level <= self.deepest and place not in moved:
+            if level <= self.deepest and not (moved and place in moved):
                 self._block(shown, block, speaker, level, entry, place)
         if not shown:
             return shown
@@ -196,10 +198,11 @@ class _Outline:
         self.reply = reply
         who = "tool" if speaker == "result" else role
         marks: tuple[str, ...] = (_MARKS[speaker],) if speaker in _MARKS else ()
-        model = (metadata.get("model") or {}).get("name")
-        if model and model != self.model:
-            self.model = model
-            marks += (model,)
+        model = metadata.get("model")
+        name = model.get("name") if model else None
+        if name and name != self.model:
+            self.model = name
+            marks += (name,)
         time = clock(message.get("timestamp"))
         if self.branching is None:
             return Section(index, who, time, marks, speaker, level)
@@ -236,6 +239,9 @@ class _Outline:
         words = text.strip("\n")
         if not words or words.isspace():
             return
+        if speaker == "prompt":
+            self._prompt(shown, words, level)
+            return
         if speaker != "injected":
             shown.append(Prose(words, level))
             return
@@ -246,12 +252,24 @@ class _Outline:
             # What the agent injects is seldom prose: tags, listings, logs.
             shown.append(Injected(words, "Injected by the agent", level))
 
+    def _prompt(self, shown: list[Part], text: str, level: int) -> None:
+        before, words, behind = split_context(text)
+        if before and self.reminders:
+            shown.append(Injected(before, "Context injected by the editor"))
+        shown.append(Prose(words.strip("\n") if before or behind else words, level))
+        if behind and self.reminders:
+            shown.append(Injected(behind.strip("\n"), "Files injected by the agent"))
+
     def _call(self, block: dict[str, JSON], level: int, answer: Answer | None) -> Call:
         note, pieces, todos = call_pieces(block.get("input"), self.todos)
         if todos is not None:
             self.todos = todos
         result = None
         if answer is not None:
+            todos = stepped(self.todos, block, answer.block)
+            if todos is not None:
+                pieces = (*pieces, changed_tasks(self.todos, todos))
+                self.todos = todos
             returned, depth = answer.block, result_level(answer.block)
             if depth <= self.deepest:
                 result = self._result(answer.message["index"], returned, depth, None)
@@ -261,14 +279,26 @@ class _Outline:
 
     def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
         output = block.get("output")
+        is_error = block.get("is_error") is True
+        name = block.get("tool_name") or "tool"
         pieces: tuple[Piece, ...]
+        if type(output) is str and (unwrapped := printed(output)) is not None:
+            pieces = tuple(self._unwrapped(unwrapped))
+            return Result(index, name, is_error, pieces, unwrapped.exit_code, call, level)
         if type(output) is str and output:
             # As nearly always.
             pieces = (Output(output if self.reminders else self._printed(output)),)
         else:
             pieces = tuple(self._output(output))
-        is_error = block.get("is_error") is True
-        return Result(index, block.get("tool_name") or "tool", is_error, pieces, exit_code(output), call, level)
+        return Result(index, name, is_error, pieces, exit_code(output), call, level)
+
+    def _unwrapped(self, found: Printed) -> Iterator[Piece]:
+        if found.text:
+            yield Output(self._printed(found.text))
+        else:
+            yield Note("no output")
+        if found.seconds is not None and found.seconds >= 1:
+            yield Note(f"took {found.seconds:.1f} s")
 
     def _output(self, output: JSON) -> Iterator[Piece]:
         if output is None or output == "" or output == []:

@@ -81,6 +81,12 @@ def tasks(before: list[Todo], after: list[Todo]) -> Tasks:
     return Tasks((*shown, *gone), done, len(shown))
 
 
+def changed_tasks(before: list[Todo], after: list[Todo]) -> Tasks:
+    """How far a task list is, with the items alone that something became of."""
+    whole = tasks(before, after)
+    return Tasks(tuple(task for task in whole.tasks if task.change), whole.done, whole.total)
+
+
 def _text(todo: Todo) -> str:
     return todo.content if isinstance(todo.content, str) else "(no words)"
 

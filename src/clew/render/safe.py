@@ -21,9 +21,9 @@ _CONTROLS = {chr(code): chr(0x2400 + code).encode() for code in range(0x20)} | {
 WITH_HALVES = "utf-8", "surrogatepass"
 # What is left of a text when plain ASCII is deleted is next to nothing, so that looking there is many times quicker
 # than to look at every character.
-_PLAIN = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
+PLAIN = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
 # Whether that is nothing is told more quickly still by a table that changes all else.
-_CHANGES = bytes(code if code in _PLAIN else (code + 1) % 256 for code in range(256))
+_CHANGES = bytes(code if code in PLAIN else (code + 1) % 256 for code in range(256))
 
 
 def visible(text: str) -> str:
@@ -35,7 +35,7 @@ def visible_bytes(text: bytes) -> bytes:
     """The same of a text in UTF-8 that `encoded` made."""
     if text.isascii() and text.translate(_CHANGES) == text:
         return text
-    left = text.translate(None, _PLAIN)
+    left = text.translate(None, PLAIN)
     unsafe = set(_UNSAFE.findall(left.decode(*WITH_HALVES))) if left else None
     if not unsafe:
         return text
@@ -45,6 +45,12 @@ def visible_bytes(text: bytes) -> bytes:
     for control in unsafe:
         text = text.replace(control.encode(), _CONTROLS[control])
     return text
+
+
+def is_visible(text: bytes) -> bool:
+    """True where nothing need be spelled out in a text in UTF-8 that `encoded` made."""
+    left = text.translate(None, PLAIN)
+    return not left or _UNSAFE.search(left.decode(*WITH_HALVES)) is None
 
 
 def encoded(text: str) -> bytes:
@@ -60,8 +66,7 @@ def is_plain(text: str) -> bool:
     raw = encoded(text)
     if text.isascii() and raw.translate(_CHANGES) == raw:
         return True
-    left = raw.translate(None, _PLAIN)
-    return not left or _UNSAFE.search(left.decode(*WITH_HALVES)) is None
+    return is_visible(raw)
 
 
 def one_line(text: str) -> str:

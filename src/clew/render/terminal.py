@@ -68,9 +68,19 @@ def show(
     yield write(Section(0, session_title(session), clock(session.get("started_at")))) + "\n"
     for note in session_notes(session):
         yield write(note)
+    is_prompt = False
     for part in parts(session, messages, detail=detail, reminders=reminders, forks=forks):
+        if type(part) is Section:
+            is_prompt = part.voice == "prompt"
+        elif color and is_prompt and type(part) is Prose:
+            part = _typed(part)
         for line in _lines_of(part):
             yield write(line)
+
+
+def _typed(part: Prose) -> Prose:
+    """What a person typed, whose lines end where they ended; Markdown would join them."""
+    return Prose(part.text.replace("\n", "  \n"), part.level)
 
 
 Line: TypeAlias = Part | Piece | Subhead
@@ -90,7 +100,7 @@ def _lines_of(part: Part) -> Iterator[Line]:
         case Result():
             state = [f"exit {part.exit_code}"] if part.exit_code is not None else []
             state += [f"call {part.call}"] if part.call is not None else []
-            mark, style = ("✗", "bold red") if part.is_error else ("◂", "yellow")
+            mark, style = ("✗", "bold red") if part.is_error else ("◂", "red" if part.exit_code else "yellow")
             yield Subhead(" · ".join([f"{mark} {one_line(part.name)}", *state]), style)
             yield from part.pieces
         case Thought() if not part.text.strip():

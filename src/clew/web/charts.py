@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -16,7 +17,12 @@ LEVELS = 4
 SERIES = 6
 """Kinds of colour; what comes behind is the rest."""
 _WIDTH, _HEIGHT = 720, 180
-_LEFT, _BELOW = 64, 20
+_LEFT, _BELOW = 64, 24
+_EDGE = 46
+"""So far from the edges stands the middle of the outermost names."""
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+"""What a scale counts by, times a power of ten."""
+_LINES = 4
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
@@ -39,7 +45,7 @@ def heatmap(days: Mapping[date, Day], last: date) -> Markup:
             month = at.month
             pieces.append(f'<text x="{x}" y="10">{_MONTHS[month - 1]}</text>')
         day = days.get(at)
-        level = 0 if day is None else 1 + min(LEVELS - 1, day.weight * LEVELS // (most + 1))
+        level = 0 if day is None else _level(day.weight, most)
         words = line(day.words) if day is not None else "nothing"
         title = f"<title>{at.isoformat()}: {words}</title>"
         pieces.append(f'<rect class="h{level}" x="{x}" y="{y}" width="{CELL}" height="{CELL}" rx="2">{title}</rect>')
@@ -47,6 +53,11 @@ def heatmap(days: Mapping[date, Day], last: date) -> Markup:
     width, height = WEEKS * (CELL + GAP) + 30, 7 * (CELL + GAP) + 16
     about = f"Activity on each day from {first.isoformat()} to {last.isoformat()}"
     return _svg(width, height, about, "heat", names + "".join(pieces))
+
+
+def _level(weight: int, most: int) -> int:
+    """How dark a day is: by the logarithm, so that one day of very much leaves the others apart."""
+    return 1 + min(LEVELS - 1, int(LEVELS * math.log1p(weight) / (math.log1p(most) or 1)))
 
 
 class Stack(NamedTuple):
@@ -62,13 +73,14 @@ def bars(stacks: Sequence[Stack], about: str, unit: str = "") -> Markup:
     if not stacks:
         return Markup("")
     most = max((sum(value for _, value, _ in stack.parts) for stack in stacks), default=0.0) or 1.0
+    marks = ticks(most)
     step = (_WIDTH - _LEFT) / len(stacks)
     width = max(1.0, min(40.0, step * 0.8))
-    pieces = [_scale(most, unit)]
+    pieces = [_scale(marks, unit)]
     for number, stack in enumerate(stacks):
         x, y = _LEFT + number * step + (step - width) / 2, float(_HEIGHT)
         for series, value, words in stack.parts:
-            height = value / most * (_HEIGHT - 10)
+            height = value / marks[-1] * (_HEIGHT - 10)
             y -= height
             pieces.append(
                 f'<rect class="s{min(series, SERIES)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
@@ -78,11 +90,18 @@ def bars(stacks: Sequence[Stack], about: str, unit: str = "") -> Markup:
     return _svg(_WIDTH, _HEIGHT + _BELOW, about, "bars", "".join(pieces))
 
 
-def _scale(most: float, unit: str) -> str:
+def ticks(most: float) -> list[float]:
+    """Round numbers from zero to the first one that nothing is above."""
+    power = 10.0 ** math.floor(math.log10(most / _LINES))
+    step = power * next(step for step in _STEPS if step * power * _LINES >= most * (1 - 1e-9))
+    return [number * step for number in range(math.ceil(most / step - 1e-9) + 1)]
+
+
+def _scale(marks: Sequence[float], unit: str) -> str:
     lines = []
-    for share in (0.0, 0.5, 1.0):
-        y = _HEIGHT - share * (_HEIGHT - 10)
-        label = f"{unit}{short(most * share)}"
+    for mark in marks:
+        y = _HEIGHT - mark / marks[-1] * (_HEIGHT - 10)
+        label = f"{unit}{short(mark)}"
         lines.append(f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"></line>')
         lines.append(f'<text class="y" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     return "".join(lines)
@@ -98,15 +117,15 @@ def short(value: float) -> str:
 
 def _labelled(count: int) -> list[int]:
     """Which bars have their name below: no more than there is room for."""
-    step = max(1, -(-count // 7))
+    step = max(1, -(-count // 6))
     return list(range(0, count, step))
 
 
 def _label(stacks: Sequence[Stack], number: int, step: float) -> str:
-    x = _LEFT + number * step + step / 2
+    x = min(_WIDTH - _EDGE, max(_EDGE, _LEFT + number * step + step / 2))
     name = stacks[number].name
     words = name if len(name) <= 14 else name[:13] + "…"
-    return f'<text x="{x:.1f}" y="{_HEIGHT + 15}" text-anchor="middle">{line(words)}</text>'
+    return f'<text x="{x:.1f}" y="{_HEIGHT + 19}" text-anchor="middle">{line(words)}</text>'
 
 
 def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], about: str) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -58,7 +59,7 @@ def _environment(profile: str) -> Environment:
         "marked": marked,
         "name": name,
     }
-    made.globals |= {"age": age, "cost_of": cost_of, "link": link, "static": static}
+    made.globals |= {"age": age, "cost_of": cost_of, "link": link, "static": static, "quoted": shlex.quote}
     made.globals |= {"theme": Markup(theme()), "choices": Markup(views("full"))}
     return made
 

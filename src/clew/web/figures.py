@@ -29,8 +29,13 @@ class Chart(NamedTuple):
     """Each bar, and its value."""
 
 
-def stacked(cells: Cells, what: str, title: str | None = None, names: Sequence[str] = ()) -> Chart:
-    """What was used, as bars with a part for each model; `names` are bars that stand there even if they are empty."""
+def stacked(
+    cells: Cells, what: str, title: str | None = None, names: Sequence[str] = (), *, is_timed: bool = True
+) -> Chart:
+    """What was used, as bars with a part for each model; `names` are bars that come first, even if they are empty.
+
+    Of times, the latest come first in the table.
+    """
     title = title or _TITLES[what]
     order = _colours(cells)
     parts: dict[str, list[tuple[int, float, str]]] = {name: [] for name in names}
@@ -44,8 +49,8 @@ def stacked(cells: Cells, what: str, title: str | None = None, names: Sequence[s
         by_model.setdefault(model, []).append(used)
         by_name.setdefault(name, []).append(used)
     drawing = bars([Stack(name, found) for name, found in parts.items()], title, "$" if what == "cost_nano" else "")
-    rows = [(name, _sum(found, what)) for name, found in by_name.items()]
-    return Chart(title, drawing, _legend(order, by_model, what), rows[::-1])
+    rows = [(name, _sum(by_name[name], what)) for name in parts if name in by_name]
+    return Chart(title, drawing, _legend(order, by_model, what), rows[::-1] if is_timed else rows)
 
 
 def _colours(cells: Cells) -> dict[str, int]:

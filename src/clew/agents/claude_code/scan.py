@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
@@ -30,6 +30,8 @@ _PROGRESS = "progress"
 _LINKED = frozenset({"assistant", "user", "system", "attachment", _PROGRESS})
 _TIME, _SESSION, _VERSION = map(WANTED.index, ("timestamp", "sessionId", "version"))
 _NO_COUNTS = (None,) * len(FIELDS)
+_SAID = MESSAGE | SAID
+_ASIDE = _SAID | SIDECHAIN
 
 _decoder = msgspec.json.Decoder(Line)
 _decode, _decode_lines = _decoder.decode, _decoder.decode_lines
@@ -257,16 +259,15 @@ class Scanner:
         facts = self.facts
         first = facts.messages + 1
         flags = bytearray()
-        for row in rows:
-            kind = row[1]
+        for line, kind, _, _, _, _, _, _, side, group, content, result in rows:
             if kind == "assistant" or kind == "user":
                 facts.messages += 1
-                flags.append(self.said(row))
+                flags.append(self.said(line, kind, side, group, content, result))
             elif kind == _PROGRESS:
-                flags.append(self.progress(row[0]))
+                flags.append(self.progress(line))
             else:
                 facts.messages += 1
-                flags.append(self.noted(row[0]))
+                flags.append(self.noted(line))
         if self.tree:
             _, kinds, uuids, parents, logical, times, *_ = zip(*rows, strict=True)
             seconds = [_seconds(time) if flag & SIGNIFICANT else 0.0 for time, flag in zip(times, flags, strict=True)]
@@ -293,11 +294,10 @@ class Scanner:
                 self.facts.prompts += 1
         return flags
 
-    def said(self, row: Told) -> int:
+    def said(self, line: Line, kind: str, side: bool | None, group: str | None, content: Any, result: Any) -> int:
         """See what was said; the line itself is asked only for what is rare."""
-        line, kind, _, _, _, _, _, _, is_sidechain, group, content, result = row
         facts = self.facts
-        flags = MESSAGE | SAID | SIDECHAIN if is_sidechain else MESSAGE | SAID
+        flags = _ASIDE if side else _SAID
         if type(content) is list:
             for block in content:
                 what = block.type

@@ -7,25 +7,30 @@ one pass can do for both where a source is small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code.lines import Line, Told
-from clew.agents.claude_code.reading import ClaudeReading
 from clew.agents.claude_code.scan import Scanner
-from clew.agents.claude_code.tables import RECORDS
-from clew.agents.jsonl import MAX_CALLS, RecentCalls, keep_call
-from clew.agents.mapping import Values
 from clew.derive.facts import Facts
 from clew.io.records import read_line, read_texts
 from clew.model.json import JSON
 
+if TYPE_CHECKING:
+    from clew.agents.claude_code.reading import ClaudeReading
+    from clew.agents.mapping import Values
+
 _USUAL_TIME = 24
 _BATCH = 256
 """So many lines are looked at together."""
+MAX_CALLS = 10_000
+"""How many tool calls are remembered, so that their results can be named."""
+_MESSAGES = frozenset({"user", "assistant", "system", "attachment"})
+"""All other types of lines are records."""
 _NO_VALUES: Values = {"session_id": None, "slug": None, "agent_id": None}
 """What most records repeat is known behind the first pass only; it changes nothing but extensions."""
 
@@ -62,56 +67,68 @@ _ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 def shown(source: SourceFile, shared: Values) -> Iterator[dict[str, JSON]]:
     """The messages of a session, in order."""
-    reading = ClaudeReading(source, shared)
     if source.parts:
-        return (unit.value for unit in reading if unit.is_message)
-    return _messages(reading, None)
+        from clew.agents.claude_code.reading import ClaudeReading
+
+        return (unit.value for unit in ClaudeReading(source, shared) if unit.is_message)
+    return _messages(_Place(source, shared), None)
 
 
 def shown_at_once(source: SourceFile) -> tuple[Facts, Iterator[dict[str, JSON]]]:
     """The same and the facts of the first pass, tree and all but counts, from one pass over a source of one file."""
     scanner = Scanner(Facts(), source.path, tree=True, counts=False)
+    messages = list(_messages(_Place(source, _NO_VALUES), scanner))
+    return scanner.finish(), iter(messages)
+
+
+class _Place:
+    """How far a source is read, and which calls there were; the general way is loaded for the first line it takes."""
+
+    def __init__(self, source: SourceFile, shared: Values) -> None:
+        self.source, self._shared = source, shared
+        self.index = 0
+        self.calls: dict[str, str] = {}
+        self._reading: ClaudeReading | None = None
+
+    def general(self, text: bytes, whole: bool) -> Iterator[dict[str, JSON]]:
+        """The messages of the next line."""
+        if self._reading is None:
+            from clew.agents.claude_code.reading import ClaudeReading
+
+            self._reading = ClaudeReading(self.source, self._shared)
+            self._reading.calls.update(self.calls)
+            self.calls = self._reading.calls
+        self._reading.index = self.index
+        units = [self._reading.unit(record) for record in read_line(text, 0, 0, whole)]
+        self.index = self._reading.index
+        for unit in units:
+            if unit.is_message:
+                unit.value.pop("extensions", None)
+                yield unit.value
+
+
+def _messages(place: _Place, scanner: Scanner | None) -> Iterator[dict[str, JSON]]:
+    """The messages; the scanner is shown the lines on the way, many at a time."""
     lines: list[Told | bytes] = []
-    messages: list[dict[str, JSON]] = []
-    for message in _messages(ClaudeReading(source, _NO_VALUES), lines.append):
-        messages.append(message)
-        if len(lines) >= _BATCH:
-            scanner.see_mixed(lines)
-            lines.clear()
-    scanner.see_mixed(lines)
-    return scanner.finish(), _given(messages)
-
-
-def _given(messages: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
-    """The messages, none of which is held once it was given."""
-    messages.reverse()
-    while messages:
-        yield messages.pop()
-
-
-def _messages(reading: ClaudeReading, note: Callable[[Told | bytes], None] | None) -> Iterator[dict[str, JSON]]:
-    """The messages; `note` is given what the first pass wants of each line, or the line where it is odd."""
-    with open_main(reading.source) as stream:
+    with open_main(place.source) as stream:
         for text, whole in read_texts(stream):
             # What is skipped may be no UTF-8: it changes nothing in what is shown.
             try:
                 line = _decode(text) if whole else None
             except _ERRORS:
                 line = None
-            if note is not None:
-                note(_told(line) if line is not None else text)
-            if line is not None:
-                message = _quick(reading, line)
-                if message is not None:
-                    yield message
-                    continue
-                if line.type in RECORDS:
-                    continue
-            for record in read_line(text, 0, 0, whole):
-                unit = reading.unit(record)
-                if unit.is_message:
-                    unit.value.pop("extensions", None)
-                    yield unit.value
+            if scanner is not None:
+                lines.append(text if line is None else _told(line))
+                if len(lines) == _BATCH:
+                    scanner.see_mixed(lines)
+                    lines.clear()
+            message = _quick(place, line) if line is not None else None
+            if message is not None:
+                yield message
+            elif line is None or line.type in _MESSAGES:
+                yield from place.general(text, whole)
+    if scanner is not None:
+        scanner.see_mixed(lines)
 
 
 def _told(line: _Line) -> Told:
@@ -134,28 +151,32 @@ def _told(line: _Line) -> Told:
     )
 
 
-def _quick(reading: ClaudeReading, line: _Line) -> dict[str, JSON] | None:
+def _quick(place: _Place, line: _Line) -> dict[str, JSON] | None:
     """The message of a regular line; None for any other."""
     kind, time, said = line.type, line.timestamp, line.message
-    if line.uuid is None or type(time) is not str or len(time) != _USUAL_TIME or time[-1] != "Z" or time[10] != "T":
+    if line.uuid is None or type(time) is not str or len(time) != _USUAL_TIME or time[10::13] != "TZ":
         return None
     if said is None:
-        role, blocks = "system", _noted(line)
+        kind, blocks = "system", _noted(line)
     elif kind == "assistant" or kind == "user":
-        role, content = kind, said.content
-        blocks = _blocks(content, reading.calls) if type(content) is list else [{"type": "text", "text": content}]
+        content = said.content
+        blocks = _blocks(content, place.calls) if type(content) is list else [{"type": "text", "text": content}]
     else:
         return None
     if blocks is None:
         return None
-    reading.index = index = reading.index + 1
-    message: dict[str, JSON] = {"index": index, "role": role}
-    if line.parentUuid is not UNSET:
-        message["parent_uuid"] = line.parentUuid
-    message["uuid"] = line.uuid
-    message["timestamp"] = time
-    message["content"] = blocks
-    message["metadata"] = _metadata(line, said)
+    place.index = index = place.index + 1
+    message: dict[str, JSON] = {
+        "index": index,
+        "role": kind,
+        "parent_uuid": line.parentUuid,
+        "uuid": line.uuid,
+        "timestamp": time,
+        "content": blocks,
+        "metadata": _metadata(line, said),
+    }
+    if line.parentUuid is UNSET:
+        del message["parent_uuid"]
     return message
 
 
@@ -170,26 +191,26 @@ def _noted(line: _Line) -> list[dict[str, JSON]] | None:
 
 
 def _metadata(line: _Line, said: _Said | None) -> dict[str, JSON]:
-    side, logical = line.isSidechain, line.logicalParentUuid
+    side = line.isSidechain
     metadata: dict[str, JSON] = {"is_sidechain": side} if side is not None else {}
     if line.isMeta is not None:
         metadata["is_meta"] = line.isMeta
     if said is not None:
-        if said.id is not UNSET:
-            metadata["message_id"] = said.id
-        if said.model is not UNSET:
-            metadata["model"] = {"name": said.model}
-    if line.type == "user":
-        if line.isCompactSummary is not None:
+        reply, model = said.id, said.model
+        if reply is not UNSET:
+            metadata["message_id"] = reply
+        if model is not UNSET:
+            metadata["model"] = {"name": model}
+        if line.isCompactSummary is not None and line.type == "user":
             metadata["is_compact_summary"] = line.isCompactSummary
-        if line.origin is not None and line.origin.kind is not None:
-            metadata["origin"] = line.origin.kind
-    if logical is not UNSET:
-        metadata["logical_parent_uuid"] = logical
+        if (origin := line.origin) is not None and origin.kind is not None and line.type == "user":
+            metadata["origin"] = origin.kind
+    if line.logicalParentUuid is not UNSET:
+        metadata["logical_parent_uuid"] = line.logicalParentUuid
     return metadata
 
 
-def _blocks(content: list[_Block], calls: RecentCalls) -> list[dict[str, JSON]] | None:
+def _blocks(content: list[_Block], calls: dict[str, str]) -> list[dict[str, JSON]] | None:
     """The unified blocks of native ones; None where one of them is not regular."""
     blocks: list[dict[str, JSON]] = []
     for block in content:
@@ -198,9 +219,9 @@ def _blocks(content: list[_Block], calls: RecentCalls) -> list[dict[str, JSON]] 
         if kind == "tool_use":
             key, name = block.id, block.name
             if key is not None and name is not None and block.input is not UNSET:
-                keep_call(calls, key, name)
+                calls[key] = name
                 if len(calls) > MAX_CALLS:
-                    calls.forget()
+                    del calls[next(iter(calls))]
                 fitted = {"type": kind, "tool_id": key, "tool_name": name, "input": block.input}
         elif kind == "tool_result":
             fitted = _result(block, calls)
@@ -214,7 +235,7 @@ def _blocks(content: list[_Block], calls: RecentCalls) -> list[dict[str, JSON]] 
     return blocks
 
 
-def _result(block: _Block, calls: RecentCalls) -> dict[str, JSON] | None:
+def _result(block: _Block, calls: dict[str, str]) -> dict[str, JSON] | None:
     key, output = block.tool_use_id, block.content
     if key is None or block.tool_name is not UNSET:
         return None

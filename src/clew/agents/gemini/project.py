@@ -4,7 +4,6 @@ its hash proves it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -28,6 +27,8 @@ def hash_of(path: str) -> str:
 
     A session names some dozen folders, and the sessions of a project mostly the same ones.
     """
+    import hashlib  # loads long, and looking for sessions begins here
+
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
 
 

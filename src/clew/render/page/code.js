@@ -14,21 +14,24 @@ const clewColour = (() => {
     ruby: "def end class module if elsif else unless while until do begin rescue ensure return yield nil true false self require and or not in then case when puts",
     json: "true false null", css: "important", elisp: "defun let setq if when unless cond lambda defvar defcustom progn nil require provide", lua: "and break do else elseif end false for function if in local nil not or repeat return then true until while",
     php: C + " function public private protected echo namespace use extends array foreach as fn" };
-  const ALIAS = { py: "python", js: "javascript", ts: "javascript", typescript: "javascript", jsx: "javascript", tsx: "javascript", cpp: "c", "c++": "c", csharp: "java", kotlin: "java", swift: "java", rs: "rust", bash: "sh", shell: "sh", zsh: "sh", console: "sh", yml: "yaml", rb: "ruby", golang: "go", scss: "css", toml: "yaml", jsonc: "json", "emacs-lisp": "elisp" };
+  const ALIAS = { py: "python", js: "javascript", ts: "javascript", typescript: "javascript", jsx: "javascript", tsx: "javascript", cpp: "c", "c++": "c", csharp: "java", kotlin: "java", swift: "java", rs: "rust", bash: "sh", shell: "sh", zsh: "sh", console: "sh", yml: "yaml", rb: "ruby", golang: "go", scss: "css", toml: "yaml", jsonc: "json", "emacs-lisp": "elisp", el: "elisp", h: "c", cc: "c", hpp: "c", cs: "java", kt: "java", mjs: "javascript", cjs: "javascript" };
   const HASH = new Set(["python", "sh", "yaml", "ruby", "toml", "php"]), SLASH = new Set(["javascript", "java", "c", "rust", "go", "css", "php", "json"]), DASH = new Set(["sql", "lua"]);
+  // Some tools number the lines that they show.
+  const NUMBER = /^[ \t]*\d+(?:→|\t)/;
   const rules = new Map();
-  const rule = (name) => {
-    if (!rules.has(name)) {
-      const comments = [];
+  const rule = (name, isNumbered) => {
+    const key = `${name} ${isNumbered}`;
+    if (!rules.has(key)) {
+      const comments = isNumbered ? ["^[ \\t]*\\d+(?:→|\\t)"] : [];
       if (HASH.has(name)) comments.push("(?<![\\w$&{])#.*");
       if (SLASH.has(name)) comments.push("(?<!:)\\/\\/.*", "\\/\\*[^]*?\\*\\/");
       if (DASH.has(name)) comments.push("--.*");
       if (name === "elisp") comments.push(";.*");
       const strings = (name === "python" ? ['"""[^]*?"""', "'''[^]*?'''"] : []).concat(['"(?:\\\\.|[^"\\\\\\n])*"', ...(name === "rust" || name === "elisp" ? [] : ["'(?:\\\\.|[^'\\\\\\n])*'"]), ...(name === "javascript" || name === "go" ? ["`(?:\\\\.|[^`\\\\])*`"] : [])]);
       const keys = KEYWORDS[name] ? `\\b(?:${words(KEYWORDS[name])})\\b` : name === "yaml" ? "^[ \\t-]*[\\w.\"-]+(?=\\s*[:=])" : "(?!)";
-      rules.set(name, new RegExp(`(${comments.join("|") || "(?!)"})|(${strings.join("|")})|(\\b\\d[\\w.]*)|(${keys})`, name === "sql" ? "gim" : "gm"));
+      rules.set(key, new RegExp(`(${comments.join("|") || "(?!)"})|(${strings.join("|")})|(\\b\\d[\\w.]*)|(${keys})`, name === "sql" ? "gim" : "gm"));
     }
-    return rules.get(name);
+    return rules.get(key);
   };
   const KINDS = ["co", "st", "nu", "kw"];
   const colour = (el) => {
@@ -38,7 +41,7 @@ const clewColour = (() => {
     const source = el.textContent;
     if (el.childElementCount || source.length > 50000 || !(KEYWORDS[name] || name === "yaml")) return;
     const out = document.createDocumentFragment(); let at = 0;
-    for (const match of source.matchAll(rule(name))) {
+    for (const match of source.matchAll(rule(name, NUMBER.test(source)))) {
       if (!match[0]) continue;
       out.append(source.slice(at, match.index));
       const span = document.createElement("span");

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clew.render.safe import encoded, one_line, visible
+from clew.render.safe import PLAIN, encoded, is_visible, one_line, visible
 
-_AMPERSAND, _LESS, _MORE = b"&<>"
+_SIGNS = (b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;")
+_ORDINARY = PLAIN.translate(None, b"&<>\n")
 SHORT = 40
 """Names and times are no longer, and come again and again."""
 
@@ -22,15 +23,13 @@ def line(value: str) -> str:
 
 
 def _line(value: str) -> str:
-    return escaped(value if _is_one_line(value) else one_line(value))
+    # Nearly all are on one line, which is seen at a glance.
+    if not (value.isascii() and value.isprintable()) or "  " in value or value[:1] == " " or value[-1:] == " ":
+        value = one_line(value)
+    return escaped(value) if "&" in value or "<" in value or ">" in value else value
 
 
-def _is_one_line(value: str) -> bool:
-    """True for what nearly all are, and what is so at a glance."""
-    return value.isascii() and value.isprintable() and "  " not in value and value[:1] != " " != value[-1:]
-
-
-_short = lru_cache(4096)(lambda value: escaped(one_line(value)))
+_short = lru_cache(4096)(_line)
 
 
 def attribute(value: str) -> str:
@@ -48,11 +47,17 @@ def escaped(value: str) -> str:
     return value.replace(">", "&gt;") if ">" in value else value
 
 
-def escaped_bytes(value: str) -> bytes:
-    """The same in UTF-8, for long texts: bytes are searched many times quicker."""
-    text = encoded(value)
-    if _AMPERSAND in text:
-        text = text.replace(b"&", b"&amp;")
-    if _LESS in text:
-        text = text.replace(b"<", b"&lt;")
-    return text.replace(b">", b"&gt;") if _MORE in text else text
+def content(value: str) -> tuple[bytes, int, bool]:
+    """Text as content in UTF-8, how many lines end in it, and whether it is visible already.
+
+    What is left of it without all that is ordinary tells each.
+    """
+    html = encoded(value)
+    left = html.translate(None, _ORDINARY)
+    lines = left.count(b"\n")
+    if lines == len(left):
+        return html, lines, True
+    for sign, name in _SIGNS:
+        if sign in left:
+            html = html.replace(sign, name)
+    return html, lines, is_visible(left)

@@ -1,19 +1,20 @@
 """The parts of a session as HTML. All ids are made here, of a prefix and a number, and of nothing in the session.
 
-What a part says is escaped where it is put in. What cannot be seen is spelled out for a whole section at once, behind
-all else: a look at one long text costs less than one at each of many. Long texts are bytes from the beginning: a wide
-character in one of them makes nothing else wide, and bytes are searched more quickly.
+What a part says is escaped where it is put in, and a look tells there whether anything in it cannot be seen. If so, it
+is spelled out for the whole section at once, behind all else. Long texts are bytes from the beginning: a wide character
+in one of them makes nothing else wide, and bytes are searched more quickly.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clew.render.outline import decoded_size, subagent_note
 from clew.render.page.ansi import MARK, coloured
-from clew.render.page.escape import attribute, escaped, escaped_bytes, line
+from clew.render.page.escape import attribute, content, escaped, line
 from clew.render.page.prose import prose
 from clew.render.parts import (
     Branch,
@@ -30,15 +31,15 @@ from clew.render.parts import (
     Output,
     Part,
     Picture,
-    Piece,
     Prose,
     Result,
     Section,
     Subagent,
+    Task,
     Tasks,
     Thought,
 )
-from clew.render.safe import WITH_HALVES, encoded, visible, visible_bytes
+from clew.render.safe import WITH_HALVES, encoded, is_visible, visible, visible_bytes
 from clew.render.tables import size
 
 LIMIT = 200_000
@@ -52,9 +53,8 @@ OPEN_LINES, OPEN_LENGTH = 12, 1_000
 _PICTURES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "svg+xml"))
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LANGUAGE = re.compile(r"[a-z0-9+#-]{1,20}")
-_SIGNS_OF_CHANGE = {"+": "+", "-": "-"}
-_RUN = re.compile(r"\++|-+| +")
-_NAMES = {"user": "You", "assistant": "Assistant", "tool": "Tool", "system": "System"}
+_RUN = re.compile(r"\++|-+|[^+-]+")
+_NAMES = {"user": "You", "agent": "Agent", "assistant": "Assistant", "tool": "Tool", "system": "System"}
 _LEVELS = ("", " l1", " l2", " l3")
 _SIGNS = {"completed": "☑", "in_progress": "▣", "pending": "☐", "cancelled": "☒"}
 _CHANGES = {"added": "new", "changed": "changed", "removed": "removed"}
@@ -96,10 +96,11 @@ def untold(cut: Cut) -> str:
 
 
 def elsewhere(session: str) -> More:
-    """The same in a page: another command prints it."""
+    """The same in a page: another command prints it. Whoever copies that runs nothing else, whatever the id is."""
+    reference = line(shlex.quote(session))
     return lambda cut: (
         f'<i class="more">… {cut.left:,} more characters are not in this page; '
-        f"<code>clew show {line(session)}#{cut.message}</code> prints them.</i>"
+        f"<code>clew show {reference}#{cut.message}</code> prints them.</i>"
     )
 
 
@@ -126,26 +127,48 @@ class Fragments:
         self._children = 0
         self._made: set[int] = set()
         """Messages whose id stands with a result."""
-        self._writers: dict[type, Callable[[Any], bytes]] = {
+        self._out: list[bytes] = []
+        """What the parts of the section came to so far; nothing of it is put together before all of it is there."""
+        self._is_visible = True
+        """Whether nothing in it need be spelled out."""
+        self._writers: dict[type, Callable[[Any], int | None]] = {
             Section: self._section, Continued: self._continued, Divider: self._divider, Fork: self._fork,
             Prose: self._prose, Thought: self._thought, Injected: self._injected, Call: self._call,
             Result: self._result, Note: self._note, Code: self._code, Picture: self._picture, Output: self._output,
-            Command: self._command, Diff: self._diff, Fields: _fields, Tasks: _tasks,
+            Command: self._command, Diff: self._diff, Fields: self._fields, Tasks: self._tasks,
         }  # fmt: skip
 
-    def write(self, shown: Sequence[Part]) -> Iterator[bytes]:
+    def write(self, shown: Sequence[Part]) -> Iterable[bytes]:
         """The HTML of the parts of the next section."""
-        writers = self._writers
         self._section_at = self._at = getattr(shown[0], "index", 0)
         self.cuts = []
-        if self._nested is None:
-            yield visible_bytes(b"".join([writers[type(part)](part) for part in shown]))
-            return
+        if self._nested is not None:
+            return self._write_around(shown)
+        writers = self._writers
+        for part in shown:
+            writers[type(part)](part)
+        return (self._written(),)
+
+    def _write_around(self, shown: Sequence[Part]) -> Iterator[bytes]:
+        """The same, with the sessions of sub-agents inside."""
         for part in shown:
             if type(part) is Call and part.subagent is not None:
                 yield from self._call_around(part, part.subagent)
             else:
-                yield visible_bytes(writers[type(part)](part))
+                self._writers[type(part)](part)
+        yield self._written()
+
+    def _written(self) -> bytes:
+        """What was put down since the last time."""
+        written = b"".join(self._out)
+        if not self._is_visible:
+            written = visible_bytes(written)
+            self._is_visible = True
+        self._out.clear()
+        return written
+
+    def _put(self, html: str) -> None:
+        self._out.append(html.encode())
 
     def end(self) -> bytes:
         """What closes the last message."""
@@ -156,88 +179,97 @@ class Fragments:
         self._open = False
         return closing
 
-    def _section(self, part: Section) -> bytes:
-        begin = self._closing()
+    def _section(self, part: Section) -> None:
+        begin = "</article>\n" if self._open else ""
         self._open = True
         marks = "".join([f' <span class="k">{line(mark)}</span>' for mark in part.marks]) if part.marks else ""
         time = f"<time>{line(part.time)}</time>" if part.time else ""
         branch = f' data-b="{part.branch}"' if part.branch is not None else ""
-        who = _NAMES.get(part.who) or line(part.who)
-        kind = f"m {part.voice}{' left' if part.is_left else ''}{_LEVELS[part.level]}"
-        link = f'<a class="n" href="#{self._prefix}{part.index}">{part.index}</a>'
-        return (
-            f'{begin}<article class="{kind}"{self._id(part.index)}{branch}>'
-            f"<header><h2>{who}</h2>{marks} {time} {link}</header>\n"
-        ).encode()
+        left = " left" if part.is_left else ""
+        # What stands in the place of a user's words and is none comes from the agent.
+        who = "agent" if part.who == "user" and part.voice != "prompt" else part.who
+        index = part.index
+        self._put(
+            f'{begin}<article class="m {part.voice}{left}{_LEVELS[part.level]}"{self._id(index)}{branch}>'
+            f"<header><h2>{_NAMES.get(who) or line(who)}</h2>{marks} {time} "
+            f'<a class="n" href="#{self._prefix}{index}">{index}</a></header>\n'
+        )
 
-    def _continued(self, part: Continued) -> bytes:
-        self._at = part.index
-        return f'<a class="at"{self._id(part.index)}></a>'.encode()
+    def _continued(self, part: Continued) -> None:
+        self._at = index = part.index
+        self._out.append(f'<a class="at"{self._id(index)}></a>'.encode())
 
     def _id(self, index: int) -> str:
         """The id of a message; it is given once."""
         return "" if index in self._made else f' id="{self._prefix}{index}"'
 
-    def _divider(self, part: Divider) -> bytes:
+    def _divider(self, part: Divider) -> None:
         begin = self._closing()
         time = f"<time>{line(part.time)}</time>" if part.time else ""
-        return (
+        self._put(
             f'{begin}<div class="divider{_LEVELS[part.level]}" role="separator" id="{self._prefix}{part.index}">'
             f"<span>The conversation was compacted here {time}</span></div>\n"
-        ).encode()
+        )
 
-    def _fork(self, part: Fork) -> bytes:
+    def _fork(self, part: Fork) -> None:
         ways = "".join([self._way(number, branch) for number, branch in enumerate(part.branches, 1)])
         label = f"Branches after message {part.index}"
-        return (
+        self._put(
             f'<nav class="fork{_LEVELS[part.level]}" aria-label="{label}"><p>The conversation forks here</p>'
             f"<ol>{ways}</ol></nav>\n"
-        ).encode()
+        )
 
     def _way(self, number: int, branch: Branch) -> str:
         now, words = (' class="now"', ", which it went on with") if branch.is_active else ("", "")
         place = f'href="#{self._prefix}{branch.index}" data-go="{branch.index}"'
         return f"<li><a {place}{now}>Branch {number}, from message {branch.index}{words}</a></li>"
 
-    def _thought(self, part: Thought) -> bytes:
+    def _thought(self, part: Thought) -> None:
         words = part.text.strip("\n")
         if not words or words.isspace():
-            return f'<p class="none{_LEVELS[part.level]}">Thinking, not recorded</p>\n'.encode()
-        peek = line(words[:PEEK]) + ("…" if len(words) > PEEK else "")
-        head = (
+            self._put(f'<p class="none{_LEVELS[part.level]}">Thinking, not recorded</p>\n')
+            return
+        peek = line(words[:PEEK].replace("**", "")) + ("…" if len(words) > PEEK else "")
+        self._put(
             f'<details class="th{_LEVELS[part.level]}"><summary>Thinking <span class="peek">{peek}</span></summary>'
             '<div class="pre">'
         )
-        return b"".join((head.encode(), self._cut(words, printed=True), b"</div></details>\n"))
+        self._out += self._cut(words, printed=True)[0], b"</div></details>\n"
 
-    def _injected(self, part: Injected) -> bytes:
-        head = (
+    def _injected(self, part: Injected) -> None:
+        self._put(
             f'<details class="inj{_LEVELS[part.level]}"><summary>{line(part.what)}: not the user’s words</summary><pre>'
         )
-        return b"".join((head.encode(), self._cut(part.text, printed=True), b"</pre></details>\n"))
+        self._out += self._cut(part.text, printed=True)[0], b"</pre></details>\n"
 
-    def _call(self, part: Call) -> bytes:
-        called = self._called(part)
-        inside = self._subagent(part.subagent) if part.subagent is not None else b""
-        return b"".join((called, inside, self._returned(part), b"</div>\n"))
+    def _call(self, part: Call) -> None:
+        self._called(part)
+        if part.subagent is not None:
+            self._subagent(part.subagent)
+        self._returned(part)
 
-    def _called(self, part: Call) -> bytes:
-        note = f' <span class="note">{line(part.note)}</span>' if part.note else ""
-        failed = " bad" if part.result is not None and part.result.is_error else ""
-        head = (
+    def _called(self, part: Call) -> None:
+        note, result, writers = part.note, part.result, self._writers
+        about = f' <span class="note">{line(note)}</span>' if note else ""
+        failed = " bad" if result is not None and result.is_error else ""
+        self._put(
             f'<div class="c{failed}{_LEVELS[part.level]}" role="group" aria-label="Tool call"><div class="t">'
-            f"<b>{line(part.name)}</b>{note}</div>\n"
+            f"<b>{line(part.name)}</b>{about}</div>\n"
         )
-        return head.encode() + self._pieces(part.pieces)
+        for piece in part.pieces:
+            writers[type(piece)](piece)
 
-    def _returned(self, part: Call) -> bytes:
-        return self._result(part.result, True) if part.result is not None else b""
+    def _returned(self, part: Call) -> None:
+        if part.result is not None:
+            self._result(part.result, True)
+        self._out.append(b"</div>\n")
 
-    def _subagent(self, part: Subagent) -> bytes:
+    def _subagent(self, part: Subagent) -> None:
         if part.session is not None and part.session in self._links:
             address = attribute(self._links[part.session])
-            return encoded(f'<p class="sub"><a href="{address}">Sub-agent’s session {line(part.session)}</a></p>\n')
-        return self._note(subagent_note(part))
+            self._put(f'<p class="sub"><a href="{address}">Sub-agent’s session {line(part.session)}</a></p>\n')
+        else:
+            self._note(subagent_note(part))
 
     def _call_around(self, part: Call, subagent: Subagent) -> Iterator[bytes]:
         """A call with the session of the sub-agent that it started inside."""
@@ -245,72 +277,67 @@ class Fragments:
         prefix = f"{self._prefix.removesuffix('m')}s{self._children}m"
         inside = self._nested(subagent.session, prefix) if self._nested and subagent.session else None
         if inside is None:
-            yield visible_bytes(self._call(part))
+            self._call(part)
             return
-        yield visible_bytes(self._called(part))
-        yield f'<details class="sub l3"><summary>Sub-agent {line(subagent.session or "")}</summary>\n'.encode()
+        self._called(part)
+        self._put(f'<details class="sub l3"><summary>Sub-agent {line(subagent.session or "")}</summary>\n')
+        yield self._written()
         yield from inside
-        yield visible_bytes(b"".join((b"</details>\n", self._returned(part), b"</div>\n")))
+        self._out.append(b"</details>\n")
+        self._returned(part)
 
-    def _result(self, part: Result, is_joined: bool = False) -> bytes:
-        self._at, before = part.index, self._at
-        pieces, lines = self._outcome(part.pieces)
+    def _result(self, part: Result, is_joined: bool = False) -> None:
+        out, before, index = self._out, self._at, part.index
+        self._at = index
+        # How a result begins is known behind its pieces.
+        begin = len(out)
+        out.append(b"")
+        lines = 0
+        for piece in part.pieces:
+            lines += self._writers[type(piece)](piece) or 0
         self._at = before
+        # Of several results in one message, the first bears its id; one that stands alone is in a message that does.
+        place = self._id(index) if is_joined else ""
+        self._made.add(index)
+        shown = " open" if part.is_error or (lines <= OPEN_LINES and _is_short(out[begin:])) else ""
+        out[begin] = self._opening(part, lines, place + shown).encode()
+        out.append(b"</details>\n")
+
+    def _opening(self, part: Result, lines: int, attributes: str) -> str:
+        """How a result begins that printed so many lines."""
         state = "Error" if part.is_error else "Result"
         if part.exit_code is not None:
             state += f", exit {part.exit_code}"
         about = f" <span>{lines} lines</span>" if lines > 1 else ""
         if part.call is not None:
             about += f' <a href="#{self._prefix}{part.call}">of call {part.call}</a>'
-        shown = " open" if part.is_error or (lines <= OPEN_LINES and _is_short(pieces)) else ""
-        # Of several results in one message, the first bears its id; one that stands alone is in a message that does.
-        place = self._id(part.index) if is_joined else ""
-        self._made.add(part.index)
-        kind = " err" if part.is_error else ""
-        head = f'<details class="r{kind}{_LEVELS[part.level]}"{place}{shown}><summary>{state}{about}</summary>'
-        return b"".join((head.encode(), pieces, b"</details>\n"))
+        kind = " err" if part.is_error else " ex" if part.exit_code else ""
+        return f'<details class="r{kind}{_LEVELS[part.level]}"{attributes}><summary>{state}{about}</summary>'
 
-    def _outcome(self, pieces: tuple[Piece, ...]) -> tuple[bytes, int]:
-        """The pieces of a result, and how many lines were printed."""
-        if len(pieces) == 1 and type(first := pieces[0]) is Output:
-            return self._printed(first.text)
-        lines = sum([piece.text.count("\n") + 1 for piece in pieces if type(piece) is Output])
-        return self._pieces(pieces), lines
+    def _output(self, part: Output) -> int:
+        """What a program printed; returns how many lines that is."""
+        shown, lines = self._cut(part.text, printed=True)
+        self._out += b'<pre class="o">', shown, b"</pre>\n"
+        return lines + _is_open(part.text)
 
-    def _printed(self, text: str) -> tuple[bytes, int]:
-        """What a program printed, and how many lines that is."""
-        shown = self._cut(text, printed=True)
-        if len(text) > LIMIT or MARK in text:
-            lines = text.count("\n")
-        else:
-            # What is deleted is found more quickly than counted. Line ends around the text are not shown.
-            lines = len(shown) - len(shown.replace(b"\n", b"")) + len(text) - len(text.strip("\n"))
-        return b"".join((b'<pre class="o">', shown, b"</pre>\n")), lines + 1
-
-    def _pieces(self, pieces: tuple[Piece, ...]) -> bytes:
-        writers = self._writers
-        if len(pieces) == 1:
-            return writers[type(pieces[0])](pieces[0])
-        return b"".join([writers[type(piece)](piece) for piece in pieces])
-
-    def _output(self, part: Output) -> bytes:
-        return self._printed(part.text)[0]
-
-    def _code(self, part: Code) -> bytes:
+    def _code(self, part: Code) -> None:
         known = f' class="x-{part.language}"' if part.language and _LANGUAGE.fullmatch(part.language) else ""
         title = f'<div class="f">{line(part.title)}</div>' if part.title else ""
-        return b"".join((f"{title}<pre><code{known}>".encode(), self._cut(part.text), b"</code></pre>\n"))
+        self._put(f"{title}<pre><code{known}>")
+        self._out += self._cut(part.text)[0], b"</code></pre>\n"
 
-    def _diff(self, part: Diff) -> bytes:
+    def _diff(self, part: Diff) -> None:
         title = f'<div class="f">{line(part.path)}</div>' if part.path else ""
-        return encoded(f'{title}<div class="d">{self._runs(part.text)}</div>\n')
+        html = encoded(f'{title}<div class="d">{self._runs(part.text)}</div>\n')
+        self._is_visible &= is_visible(html)
+        self._out.append(html)
 
     def _runs(self, lines: str) -> str:
         """Runs of removed and added lines side by side, with what stays between them."""
         shown, more = self._shortened(lines)
         signed = escaped(shown).split("\n")
         # One character for each line, so that runs are found by a pattern.
-        signs = "".join([_SIGNS_OF_CHANGE.get(line[:1], " ") for line in signed])
+        signs = "".join([line[:1] or " " for line in signed])
         pieces: list[str] = []
         before = ""
         for run in _RUN.finditer(signs):
@@ -319,41 +346,60 @@ class Fragments:
             before = signs[begin]
         return "".join(pieces) + more
 
-    def _prose(self, part: Prose) -> bytes:
+    def _prose(self, part: Prose) -> None:
         shown, more = self._shortened(part.text)
-        return encoded(f'<div class="p{_LEVELS[part.level]}">{prose(shown)}{more and f"<p>{more}</p>"}</div>\n')
+        self._put(f'<div class="p{_LEVELS[part.level]}">{prose(shown)}{more and f"<p>{more}</p>"}</div>\n')
 
-    def _note(self, part: Note) -> bytes:
+    def _note(self, part: Note) -> None:
         shown, more = self._shortened(part.value or "")
         value = f" <code>{line(shown)}</code>{more}" if shown else ""
-        return encoded(f'<p class="note{_LEVELS[part.level]}">{line(part.text)}{value}</p>\n')
+        self._put(f'<p class="note{_LEVELS[part.level]}">{line(part.text)}{value}</p>\n')
 
-    def _command(self, part: Command) -> bytes:
+    def _command(self, part: Command) -> None:
         folder = f'<div class="f">{line(part.folder)}</div>' if part.folder else ""
         shown, more = self._shortened(part.text)
-        return encoded(f'{folder}<pre class="cmd"><code class="x-sh">{escaped(shown)}</code>{more}</pre>\n')
+        self._put(f'{folder}<pre class="cmd"><code class="x-sh">')
+        html, _, is_seen = content(shown)
+        self._is_visible &= is_seen
+        self._out += html, b"</code>", more.encode(), b"</pre>\n"
 
-    def _picture(self, part: Picture) -> bytes:
+    def _fields(self, part: Fields) -> None:
+        pairs = "".join([f"<div><dt>{line(name)}</dt><dd>{line(value)}</dd></div>" for name, value in part.pairs])
+        self._put(f"<dl>{pairs}</dl>\n")
+
+    def _tasks(self, part: Tasks) -> None:
+        bar = f'<progress max="{part.total}" value="{part.done}" aria-label="Tasks done"></progress>'
+        head = f"<p>{bar if part.total else ''} {part.done} of {part.total} done</p>"
+        self._put(f'<div class="todo">{head}<ul>{"".join(map(_task, part.tasks))}</ul></div>\n')
+
+    def _picture(self, part: Picture) -> None:
         kind, bytes_ = part.media_type.lower(), decoded_size(part.base64)
         about = f"{line(part.media_type)}, {size(bytes_)}"
         source = _base64(part.base64) if kind in _PICTURES and bytes_ <= MAX_PICTURE else None
         if source is None:
-            note = f'<p class="note{_LEVELS[part.level]}">image, {about}, not shown; message {self._at} has it</p>\n'
-            return note.encode()
+            words = f"image, {about}, not shown; message {self._at} has it"
+            self._put(f'<p class="note{_LEVELS[part.level]}">{words}</p>\n')
+            return
         # Whatever an image holds, as the source of an <img> it can run nothing and load nothing.
-        head = (
+        self._put(
             f'<figure class="pic{_LEVELS[part.level]}"><img alt="Image in the session, {about}" loading="lazy" '
             f'src="data:{kind};base64,'
         )
-        return b"".join((head.encode(), source, b'"></figure>\n'))
+        self._out += source, b'"></figure>\n'
 
-    def _cut(self, value: str, *, printed: bool = False) -> bytes:
-        if len(value) <= LIMIT:
-            shown, more = value.strip("\n"), ""
-        else:
-            shown, more = self._shortened(value, printed)
-        html = coloured(shown).encode() if printed and MARK in shown else escaped_bytes(shown)
-        return html + more.encode() if more else html
+    def _cut(self, value: str, *, printed: bool = False) -> tuple[bytes, int]:
+        """As much of a text as is shown, and how many lines end in all of it."""
+        is_coloured = printed and MARK in value
+        if len(value) <= LIMIT and not is_coloured:
+            shown = value.strip("\n")
+            html, lines, is_seen = content(shown)
+            self._is_visible &= is_seen
+            # Line ends around the text are not shown.
+            return html, lines + len(value) - len(shown)
+        self._is_visible = False
+        shown, more = self._shortened(value, printed)
+        coded = coloured(shown) if is_coloured else escaped(shown)
+        return encoded(coded + more), value.count("\n")
 
     def _shortened(self, value: str, printed: bool = False) -> tuple[str, str]:
         """The part of a text that is shown, and the HTML that says how much is left out."""
@@ -364,9 +410,17 @@ class Fragments:
         return value[:LIMIT], "\n" + self._tell_more(cut)
 
 
-def _is_short(html: bytes) -> bool:
+def _is_open(text: str) -> bool:
+    """True for a text whose last line has no end, and is one more than there are line ends."""
+    return text[-1:] != "\n"
+
+
+def _is_short(html: list[bytes]) -> bool:
     """True for no more characters than a result has that is shown open; of one that holds wide ones there are fewer."""
-    return len(html) <= OPEN_LENGTH or (len(html) <= 4 * OPEN_LENGTH and len(html.decode(*WITH_HALVES)) <= OPEN_LENGTH)
+    length = sum(map(len, html))
+    if OPEN_LENGTH < length <= 4 * OPEN_LENGTH:
+        return len(b"".join(html).decode(*WITH_HALVES)) <= OPEN_LENGTH
+    return length <= OPEN_LENGTH
 
 
 def _base64(text: str) -> bytes | None:
@@ -393,21 +447,12 @@ def _run(sign: str, lines: list[str], was_removed: bool, following: str) -> str:
     return f'<div class="s">{body}</div>'
 
 
-def _fields(part: Fields) -> bytes:
-    pairs = "".join([f"<div><dt>{line(name)}</dt><dd>{line(value)}</dd></div>" for name, value in part.pairs])
-    return encoded(f"<dl>{pairs}</dl>\n")
-
-
-def _tasks(part: Tasks) -> bytes:
-    items = []
-    for task in part.tasks:
-        sign = _SIGNS.get(task.status, "☐")
-        status = line(task.status.replace("_", " "))
-        change = f' <span class="k">{_CHANGES[task.change]}</span>' if task.change else ""
-        kind = "gone" if task.change == "removed" else "done" if task.status == "completed" else "todo"
-        items.append(
-            f'<li class="{kind}"><span aria-hidden="true">{sign}</span> {line(task.text)}'
-            f'<span class="vh">, {status}</span>{change}</li>'
-        )
-    bar = f'<progress max="{part.total}" value="{part.done}" aria-label="Tasks done"></progress>' if part.total else ""
-    return f'<div class="todo"><p>{bar} {part.done} of {part.total} done</p><ul>{"".join(items)}</ul></div>\n'.encode()
+def _task(task: Task) -> str:
+    sign = _SIGNS.get(task.status, "☐")
+    status = line(task.status.replace("_", " "))
+    change = f' <span class="k">{_CHANGES[task.change]}</span>' if task.change else ""
+    kind = "gone" if task.change == "removed" else "done" if task.status == "completed" else "todo"
+    return (
+        f'<li class="{kind}"><span aria-hidden="true">{sign}</span> {line(task.text)}'
+        f'<span class="vh">, {status}</span>{change}</li>'
+    )

@@ -6,11 +6,12 @@ The contents stand behind the session in the file, because only then are they kn
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clew.render.detail import DETAILS, Detail
 from clew.render.page.escape import line
@@ -45,7 +46,17 @@ def assets() -> Assets:
 
 
 def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    return "sha256-" + base64.b64encode(_sha256(content.encode()).digest()).decode()
+
+
+def _sha256(content: bytes) -> Any:
+    """With hashlib come all algorithms of OpenSSL, which take long to load; Python has this one on its own too."""
+    for name in ("_sha2", "_sha256"):
+        with suppress(ImportError):
+            return import_module(name).sha256(content)
+    import hashlib
+
+    return hashlib.sha256(content)
 
 
 def head(title: str, kind: str) -> bytes:

@@ -33,13 +33,16 @@ _ATTRIBUTES: dict[str, set[str]] = {"a": {"href"}, "ol": {"start"}, "code": {"cl
 
 
 def prose(value: str) -> str:
-    """The HTML of Markdown."""
+    """The HTML of Markdown; nothing in it is invisible."""
     value = visible(value)
     if _LESS in value:
         value = value.replace(_LESS, "\\ufdd0")
     html: str = _markdown()(value.replace("<", _LESS) if "<" in value else value)
     if _MORE.search(html) is not None:
         html = _harmless(html)
+    if "&" in value:
+        # A character may be spelled by its number.
+        html = visible(html)
     return html.replace(_LESS, "&lt;") if _LESS in html else html
 
 

@@ -12,7 +12,7 @@ from clew.render.outline import by_section, clock, session_notes, session_title
 from clew.render.page.escape import attribute, line
 from clew.render.page.fragments import Fragments, Nested, elsewhere
 from clew.render.page.frame import banner, branches, contents, count, head, tail, toolbar
-from clew.render.parts import Fork, Part, Prose, Section
+from clew.render.parts import Call, Fork, Injected, Note, Part, Picture, Prose, Result, Section
 
 WORDS = 90
 """Characters of a prompt in the table of contents."""
@@ -45,11 +45,11 @@ def page(
     yield b'<main id="talk" tabindex="-1">\n'
     table = table or Contents()
     fragments = Fragments(links=links, nested=nested, more=elsewhere(session["id"]))
-    for shown in by_section(session, messages, detail=detail, forks=forks):
+    for shown in by_section(session, table.counted(messages), detail=detail, forks=forks):
         table.see(shown)
         yield from fragments.write(shown)
     yield fragments.end()
-    if not table.messages:
+    if not table.sections:
         yield b'<p class="none">This session has no messages to show.</p>\n'
     yield b"</main>\n" + contents(table.prompts, branches(table.forks, table.labels)).encode()
     yield from carried
@@ -73,12 +73,18 @@ class Contents:
     def __init__(self, is_forked: bool = True) -> None:
         self._is_forked = is_forked
         self.prompts: list[tuple[int, str]] = []
-        self.messages = 0
+        self.messages = self.sections = 0
         self.forks: list[tuple[int | None, Fork]] = []
         """Each with the branch it lies on."""
         self.labels: dict[int, str] = {}
         """The first words of the messages that branches begin with."""
         self._branch: int | None = None
+
+    def counted(self, messages: Iterable[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
+        """The messages, counted as they go by."""
+        for message in messages:
+            self.messages += 1
+            yield message
 
     def see(self, shown: Sequence[Part]) -> None:
         """Look at the parts of the next section; the first words of a prompt are its name."""
@@ -90,15 +96,23 @@ class Contents:
 
     def _section(self, first: Section, shown: Sequence[Part]) -> None:
         self._branch = first.branch
-        self.messages += 1
+        self.sections += 1
         if first.branch == first.index:
             self.labels[first.index] = _words(shown)
         if first.voice == "prompt" and first.level == PROMPTS:
             self.prompts.append((first.index, _words(shown)))
 
 
+_UNSAID: dict[type, str] = {
+    Call: "(tool call)", Result: "(tool result)", Injected: "(injected text)", Note: "(command)", Picture: "(image)",
+}  # fmt: skip
+"""What a message is called that says nothing."""
+
+
 def _words(shown: Sequence[Part]) -> str:
-    said = next((part.text for part in shown if type(part) is Prose), "(no words)")
+    said = next((part.text for part in shown if type(part) is Prose), None)
+    if said is None:
+        said = next((_UNSAID[type(part)] for part in shown if type(part) in _UNSAID), "(no words)")
     words = " ".join(said[: WORDS * 4].split())
     return words if len(words) <= WORDS else words[: WORDS - 1] + "…"
 
@@ -119,7 +133,7 @@ def _facts(session: dict[str, JSON], agent: str | None) -> list[tuple[str, str]]
 
 def _notes(session: dict[str, JSON], links: Mapping[str, str], index: str | None) -> Iterator[str]:
     if index is not None:
-        yield f'<p class="note"><a href="{attribute(index)}">All sessions</a></p>\n'
+        yield f'<p class="note all"><a href="{attribute(index)}">All sessions</a></p>\n'
     for note in session_notes(session):
         value = line(note.value or "")
         if note.value is not None and note.value in links:

@@ -23,8 +23,14 @@ const clewView = (() => {
   const fork = (at, roots) => roots.forEach((r) => { above.set(r, at); ways.set(r, roots); });
   const pick = (roots) => roots.forEach((b) => picked.add(b));
   const visible = (b) => { for (; b; b = above.get(b) || 0) if (!picked.has(b)) return false; return true; };
+  // What a branch begins with is known when all is read: the tree has it, and the fork in the text is told.
+  const name = (a) => {
+    const known = a.dataset.named ? null : one(`.tree a[data-go="${Number(a.dataset.go)}"]`);
+    if (known && known.hash === a.hash) { a.dataset.named = "1"; a.append(`: ${known.textContent}`); }
+  };
   const paint = (root = document) => {
     if (!ways.size) return;
+    all(".fork a[data-go]", root).forEach(name);
     all("article[data-b]", root).forEach((el) => el.classList.toggle("off", !visible(Number(el.dataset.b))));
     all(".fork a[data-go], .tree a[data-go]").forEach((a) => { const on = picked.has(Number(a.dataset.go));
       a.classList.toggle("now", on); a.setAttribute("aria-current", on ? "true" : "false"); });
@@ -44,19 +50,30 @@ const clewView = (() => {
     if (radios[need] && now < need) radios[need].checked = true;
   };
 
-  // Code gets its colours when it comes into view.
+  // Code gets its colours when it comes into view, and so does what was read from a file, by the file's name.
+  const CODE = 'code[class^="x-"]', READ = ".c > dl + .r:not(.err) > pre.o:only-of-type";
+  const read = (pre) => {
+    const file = all("dl > div", pre.closest(".c")).find((el) => el.firstElementChild.textContent === "file");
+    const kind = file && /\.(\w{1,9})$/.exec(file.lastElementChild.textContent);
+    if (!kind || pre.childElementCount) return null;
+    const code = document.createElement("code");
+    code.className = `x-${kind[1].toLowerCase()}`;
+    code.append(...pre.childNodes);
+    pre.append(code);
+    return code;
+  };
+  const ink = (el) => { const code = el.tagName === "PRE" ? read(el) : el; if (code) clewColour(code); };
   const painter = new IntersectionObserver((seen) => seen.forEach((e) => {
-    if (e.isIntersecting) { painter.unobserve(e.target); clewColour(e.target); }
+    if (e.isIntersecting) { painter.unobserve(e.target); ink(e.target); }
   }), { rootMargin: "300px" });
-  const CODE = 'code[class^="x-"]';
-  const colour = (root = document) => all(CODE, root).forEach((el) => painter.observe(el));
+  const colour = (root = document) => all(`${CODE}, ${READ}`, root).forEach((el) => painter.observe(el));
 
   // On paper nothing can be opened.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = all("main details:not([open], [data-load])");
     folded.forEach((el) => { el.open = true; });
-    all(CODE).forEach((el) => { if (shown(el)) clewColour(el); });
+    all(`${CODE}, ${READ}`).forEach((el) => { if (shown(el)) ink(el); });
   });
   addEventListener("afterprint", () => folded.forEach((el) => { el.open = false; }));
 

@@ -20,6 +20,8 @@ from clew.web.shelf import Shelf
 
 RUNNING = timedelta(minutes=5)
 """A session that was written to within this time is said to run."""
+SILENT = timedelta(hours=1)
+"""So long may its last words be past: some agents write down when a turn began, and not when it ended."""
 LAST = 8
 DAYS = 30
 
@@ -65,8 +67,9 @@ def running(asked: Asked) -> Response:
 
 
 def _running(shelf: Shelf) -> list[Entry]:
-    since = int((shelf.now() - RUNNING).timestamp() * 1e9)
-    return browsing.written_since(shelf.db, since, LAST)
+    now = shelf.now()
+    written, said = (now - RUNNING).timestamp(), (now - SILENT).timestamp()
+    return browsing.written_since(shelf.db, int(written * 1e9), int(said * 1e6), LAST)
 
 
 def _overview(shelf: Shelf, today: date) -> Overview:

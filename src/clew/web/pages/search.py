@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from clew.catalog import browsing
-from clew.catalog.browsing import Facets
+from clew.catalog.browsing import Entry, Facets
 from clew.catalog.keys import session_key
 from clew.catalog.query import BadQuery
 from clew.catalog.search import PLACES, Found, Hit, Request
-from clew.errors import UsageError
+from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
 from clew.web.asking import Asked, page
 from clew.web.drawing import session_address
@@ -28,13 +27,13 @@ _KINDS = {kind: place for place, kinds in PLACES.items() for kind in kinds}
 
 def page_of(asked: Asked) -> Response:
     """The page, or the hits alone."""
-    query, problem = asked.word("q") or "", None
+    query, problem, within = asked.word("q") or "", None, _within(asked)
     found: Found | None = None
     facets: Facets | None = None
     at = max(1, asked.number("page", 1, COUNTED // SHOWN))
     if query:
         try:
-            found, facets = _search(asked, query, at)
+            found, facets = _search(asked, query, at, within)
         except (UsageError, BadQuery) as error:
             problem = str(error)
     return page(
@@ -47,6 +46,8 @@ def page_of(asked: Asked) -> Response:
         facets=_chosen(asked, facets) if facets is not None else [],
         at=at,
         pages=_pages(found),
+        counted=COUNTED,
+        within=within,
         places=list(PLACES),
         order="newest" if asked.word("order") == "newest" else "best",
     )
@@ -56,7 +57,27 @@ def _pages(found: Found | None) -> int:
     return max(1, -(-min(found.total, COUNTED) // SHOWN)) if found is not None else 1
 
 
-def _search(asked: Asked, query: str, at: int) -> tuple[Found, Facets]:
+def _within(asked: Asked) -> Entry | None:
+    """The session that is searched alone, with those that it started."""
+    key = asked.word("session")
+    if key is None:
+        return None
+    entry = browsing.by_key(asked.shelf.db, key)
+    if entry is None:
+        raise UnknownReference("the catalog knows of no such session")
+    return browsing.with_children(asked.shelf.db, [entry], None)[0]
+
+
+def _numbers(entry: Entry) -> frozenset[int]:
+    found, waiting = set[int](), [entry]
+    while waiting:
+        one = waiting.pop()
+        found.add(one.number)
+        waiting += one.children
+    return frozenset(found)
+
+
+def _search(asked: Asked, query: str, at: int, within: Entry | None) -> tuple[Found, Facets]:
     filters = asked.filters()
     request = Request(
         # What is still being typed is the beginning of a word.
@@ -65,6 +86,7 @@ def _search(asked: Asked, query: str, at: int) -> tuple[Found, Facets]:
         newest=asked.word("order") == "newest",
         limit=COUNTED,
         filters=filters if filters != Filters() else None,
+        sources=_numbers(within) if within is not None else None,
     )
     searcher = asked.shelf.searcher(asked.profile)
     found = searcher.search(request)
@@ -77,10 +99,12 @@ def _places(asked: Asked) -> tuple[str, ...]:
 
 
 def _groups(hits: list[Hit]) -> list[dict[str, Any]]:
-    """Hits of one session that stand side by side."""
+    """The hits of each session together, where its first one stands."""
+    sessions: dict[tuple[str, str], list[Hit]] = {}
+    for hit in hits:
+        sessions.setdefault((hit.agent, hit.session), []).append(hit)
     groups = []
-    for (agent, session), members in groupby(hits, key=lambda hit: (hit.agent, hit.session)):
-        found = list(members)
+    for (agent, session), found in sessions.items():
         groups.append(
             {
                 "address": session_address(agent, session, session_key(agent, session)),

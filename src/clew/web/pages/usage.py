@@ -20,7 +20,9 @@ from clew.web.figures import Chart, stacked
 WAYS = ("day", "week", "month", "model", "agent", "project", "tool")
 """What can be told apart here."""
 CHARTED = 90
-"""Bars of a chart; the latest are shown, or the largest."""
+"""Bars of a chart over time; the latest are shown."""
+LARGEST = 20
+"""Bars of any other; those with the most tokens are shown, the largest first."""
 _TIMED = ("day", "week", "month")
 
 
@@ -63,12 +65,17 @@ def _charts(stats: Stats, by: str) -> list[Chart]:
     sums: dict[str, int] = {}
     for name, _, used in cells:
         sums[name] = sums.get(name, 0) + (used["total_tokens"] or 0)
-    if by in _TIMED:
-        kept = set(sorted(name for name in sums if name)[-CHARTED:])
+    is_timed = by in _TIMED
+    if is_timed:
+        kept = sorted(name for name in sums if name)[-CHARTED:]
     else:
-        kept = set(sorted(sums, key=lambda name: -sums[name])[:20])
-    shown = [(name or "unknown", model, used) for name, model, used in cells if name in kept]
-    return [stacked(shown, "cost_nano", f"Cost by {by}"), stacked(shown, "total_tokens", f"Tokens by {by}")]
+        kept = sorted(sums, key=lambda name: (-sums[name], name))[:LARGEST]
+    chosen, names = set(kept), [name or "unknown" for name in kept]
+    shown = [(name or "unknown", model, used) for name, model, used in cells if name in chosen]
+    return [
+        stacked(shown, what, f"{word} by {by}", names, is_timed=is_timed)
+        for what, word in (("cost_nano", "Cost"), ("total_tokens", "Tokens"))
+    ]
 
 
 def sheet(asked: Asked) -> Response:

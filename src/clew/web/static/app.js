@@ -23,7 +23,10 @@
   // Things that load when they are opened, come again by themselves, or reload.
   const enliven = (root) => {
     clewView.colour(root);
-    all("details[data-load]", root).forEach((el) => el.addEventListener("toggle", () => el.open && load(el)));
+    all("details[data-load]", root).forEach((el) => {
+      el.addEventListener("toggle", () => el.open && load(el));
+      if (el.open) load(el);
+    });
     all("[data-reload]", root).forEach((el) => setTimeout(() => again(el), Number(el.dataset.reload) * 1000));
     all("form.pick-record", root).forEach((form) => form.addEventListener("submit", (e) => {
       e.preventDefault();
@@ -45,6 +48,9 @@
     if (document.hidden) return;
     try { const html = await part(el.dataset.again); if (el.dataset.was !== html) { el.dataset.was = html; fill(el, html); } } catch { /* the server has gone */ }
   }, 4000));
+
+  // Of what is wider than the screen, the latest days are shown.
+  all(".scroll:has(> .heat)").forEach((el) => { el.scrollLeft = el.scrollWidth; });
 
   // Where a long text is cut, a link brings what comes behind.
   document.addEventListener("click", async (e) => {

@@ -1,0 +1,132 @@
+"""Outputs wrapped in JSON, patches in commands, prompts in an editor's context: every face shows what is inside."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.derive.actions import Change, action, printed
+from clew.derive.reminders import split_context
+from clew.render.detail import Detail
+from clew.render.markdown import markdown
+from clew.render.outline import parts
+from clew.render.parts import Call, Injected, Note, Output, Prose
+from clew.render.terminal import show
+from tests.render.pages import elements, page, parse, reply, words
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-old\n+new\n*** End Patch"
+CHANGE = (Change("a.py", "@@\n-old\n+new"),)
+EDITOR = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nMake it faster.\n"
+
+FILES = "Make it faster.\n--- Content from referenced files ---\nContent from @a.py:\nx = 1\n--- End of content ---"
+
+
+def ran(output: str, code: int | None = 0, seconds: float = 0.2) -> list[dict[str, Any]]:
+    """A command and its wrapped output."""
+    wrapped = json.dumps({"output": output, "metadata": {"exit_code": code, "duration_seconds": seconds}})
+    call = {"type": "tool_use", "tool_id": "a", "tool_name": "shell", "input": {"command": ["bash", "-lc", "make"]}}
+    result = {"type": "tool_result", "tool_id": "a", "tool_name": "shell", "output": wrapped.replace(": ", ":")}
+    return [reply(call), reply(result, index=2, role="user")]
+
+
+def test_a_wrapped_output_is_shown_as_it_was_printed() -> None:
+    messages = ran('first\n"second"\n', 2, 3.25)
+    (call,) = [part for part in parts({"id": "s"}, messages) if isinstance(part, Call)]
+    assert call.result is not None and call.result.exit_code == 2
+    assert call.result.pieces == (Output('first\n"second"\n'), Note("took 3.2 s"))
+    (returned,) = elements(parse(page(messages)), kind="r")
+    assert words(returned).startswith("Result, exit 2") and '"second"' in words(returned)
+    assert "ex" in returned.get("class", "").split()
+    for face in (markdown({"id": "s"}, iter(messages)), show({"id": "s"}, iter(messages), 80, False)):
+        said = "".join(face)
+        assert "exit 2" in said and '"second"' in said and "duration_seconds" not in said
+
+
+def test_a_command_that_went_well_is_not_marked() -> None:
+    (returned,) = elements(parse(page(ran(""))), kind="r")
+    assert returned.get("class") == "r l3" and "no output" in words(returned)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        '{"output":"x"}',
+        '{"output":"x","metadata":{"exit_code":"0"}}',
+        '{"output":"x","metadata":{"exit_code":0,"more":1}}',
+        '{"output":"x","metadata":{"exit_code":0},"more":1}',
+        '{"output":["x"],"metadata":{}}',
+        '{"output":"x","metadata":{"exit_code":0}} and more',
+        '{"output":"\ud800","metadata":{}}',
+        "output",
+    ],
+)
+def test_what_is_wrapped_otherwise_stays_as_it_is(output: str) -> None:
+    assert printed(output) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"apply_patch <<'EOF'\n{PATCH}\nEOF",
+        f"apply_patch << 'PATCH'\n{PATCH}\nPATCH\n",
+        f'applypatch <<-"EOF"\n{PATCH}\nEOF',
+        ["bash", "-lc", f"apply_patch <<EOF\n{PATCH}\nEOF"],
+        ["apply_patch", PATCH],
+    ],
+)
+def test_a_command_that_patches_is_a_change(command: str | list[str]) -> None:
+    asked = action({"command": command, "workdir": "/src"})
+    assert asked.command is None and asked.changes == CHANGE and asked.rest == {"folder": "/src"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"apply_patch <<'EOF'\n{PATCH}\nEOF\nrm -r build",
+        f"cd src && apply_patch <<'EOF'\n{PATCH}\nEOF",
+        f"apply_patch <<'EOF'\n{PATCH}",
+        f"cat <<'EOF'\n{PATCH}\nEOF",
+        f"apply_patch {PATCH} --quiet",
+    ],
+)
+def test_a_command_that_does_more_stays_a_command(command: str) -> None:
+    asked = action({"command": command})
+    assert asked.command == command and not asked.changes
+
+
+@pytest.mark.parametrize("detail", ["prompts", "full"])
+@pytest.mark.parametrize(("text", "is_before"), [(EDITOR, True), (FILES, False)])
+def test_what_is_put_around_a_prompt_is_not_the_users_words(detail: Detail, text: str, is_before: bool) -> None:
+    said = reply({"type": "text", "text": text}, role="user")
+    shown = [part for part in parts({"id": "s"}, [said], detail=detail) if isinstance(part, Prose | Injected)]
+    asked = shown.pop(-1 if is_before else 0)
+    assert asked == Prose("Make it faster.", 0)
+    assert [type(part) for part in shown] == ([Injected] if detail == "full" else [])
+    tree = parse(page([said], detail=detail))
+    assert [words(link) for link in next(elements(tree, kind="toc")).iter("a")] == ["Make it faster."]
+    injected = list(elements(tree, kind="inj"))
+    assert len(injected) == (detail == "full") and all("not the user’s words" in words(one) for one in injected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Make it faster.",
+        "# Title\n\nwords",
+        "# My request for Codex:\n",
+        "#",
+        "Words.\n--- Content from referenced files ---\nno end",
+        "\n--- Content from referenced files ---\nno words\n--- End of content ---",
+    ],
+)
+def test_other_prompts_are_all_the_users_words(text: str) -> None:
+    assert split_context(text) == ("", text, "")
+
+
+@given(st.lists(st.sampled_from(["# ", "words", "\n", "## My request for Codex:", FILES, FILES[-9:]])).map("".join))
+def test_nothing_of_a_prompt_is_lost(text: str) -> None:
+    assert "".join(split_context(text)) == text
