@@ -121,11 +121,18 @@ def by_values(values: list[object], redactor: Redactor) -> object:
     return list(map(redactor.value, values))
 
 
+def by_findings(values: list[object], redactor: Redactor) -> object:
+    """Values that are learned from, then asked for what they hold."""
+    redactor.learn(values)
+    return list(map(redactor.findings, values))
+
+
 WAYS: dict[str, tuple[Callable[[str], list[Any]], Callable[[list[Any], Redactor], object]]] = {
     "lines": (_lines, by_lines),
     "text": (lambda text: [text], by_texts),
     "texts": (_pieces, by_texts),
     "values": (_values, by_values),
+    "findings": (_values, by_findings),
 }
 """How a text is handed over: what is made of it before, and the calls."""
 

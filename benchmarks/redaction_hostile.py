@@ -298,7 +298,25 @@ SESSIONS |= {
 }  # fmt: skip
 
 
-SESSIONS |= redaction_calls.KINDS
+def _one_document(make: Make) -> Make:
+    """The records of a session as one list, over many lines."""
+    return lambda chance, size: "[\n" + ",\n".join(make(chance, size).splitlines()) + "]\n"
+
+
+def broken_list(chance: random.Random, size: int) -> str:
+    """Numbers as long as those of cards, in a list without an end, which is no JSON."""
+    return _one_document(SESSIONS["long_numbers"])(chance, size).removesuffix("]\n")
+
+
+SESSIONS |= redaction_calls.KINDS | {"broken_list": broken_list}
+SESSIONS |= {
+    f"{name}, as one document": _one_document(SESSIONS[name])
+    for name in (
+        "short_strings", "short_keys", "known_values", "home_paths", "clean", "half_signed", "arguments", "key_lists",
+        "long_numbers", "known_spelled", "nearly_surrounded, in records", "everything, in records",
+        "percent, in records", "letters, in records", "surroundings, in records", "same_keys", "many_leaves",
+    )
+}  # fmt: skip
 CALLED: dict[str, Make] = redaction_calls.KINDS | {
     name: SESSIONS[name]
     for name in ("many_leaves", "everything, in records", "percent, in records", "letters, in records")

@@ -7,7 +7,7 @@ from functools import partial
 from io import BytesIO
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from clew.redact.marks import Marker
@@ -26,6 +26,8 @@ def masked(content: bytes, profile: str = "secrets", path: str | None = None) ->
 
 @given(st.binary(max_size=400))
 def test_any_bytes_without_a_finding_stay(content: bytes) -> None:
+    # A packed original goes, wherever a line begins with one.
+    assume(b"clew-origin" not in content)
     assert masked(content) == content
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.redaction_hostile import SESSIONS, TEXTS
-from clew.redact import Known, Marker, scan, scan_all, searching
+from clew.redact import Known, Marker, paying, scan, scan_all, searching
 from clew.redact import known as knowing
 from clew.redact.native import mask_file
 from clew.redact.searching import LOOK, Fuel
@@ -22,7 +22,7 @@ from tests.redact.planted import Planter
 
 SIZE = 120_000
 SAVED = 700
-READING, SAVED_READING, LOT = 160, 2000, 2000
+READING, SAVED_READING, LOT = paying.PRICE, paying.SAVED, 2000
 PLANT = Planter("work")
 OWN = "[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{6}'\n"
 
@@ -39,7 +39,7 @@ def fuels(monkeypatch: pytest.MonkeyPatch) -> list[Fuel]:
             super().__init__(price, saved)
             made.append(self)
 
-    for module in ("rules", "looking", "tree", "sieve"):
+    for module in ("rules", "looking", "sieve"):
         monkeypatch.setattr(f"clew.redact.{module}.Fuel", Noted)
     return made
 

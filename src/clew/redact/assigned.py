@@ -14,20 +14,23 @@ SIGNS = (
     rf"(?:{_Q}{{0,6}}(?:[a-z_.]{{4,30}}{_MARK}|[a-z_.]{{0,3}}{_MARK}[^\s]{{3}})|[\"'\\]{{1,6}}[a-z]{{5,40}}[\"'\\])",
     # A phrase: words with spaces, in quotes or to the end of a line.
     rf"(?i:{names.PHRASED})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,4}}"
-    r"[\"'`\\]{0,6}[A-Za-z0-9'-]{2,20} [A-Za-z0-9'-]{2,20}[ \"'`\\]",
+    r"[\"'`\\]{0,6}[A-Za-z0-9'-]{2,} [A-Za-z0-9'-]{2,}[ \"'`\\]",
     r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS|SECRET|TOKEN|KEY)=[a-z]{5}|_PAT[\"']?[ \t]?[=:][ \t]?[\"']?[A-Za-z0-9]{8}",
 )
 
+_LONGEST = 80
 _NAMED = re.compile(rb"([A-Za-z0-9_.\-]{1,80})([\"'`\]\\)]{0,6})([ \t]{0,8})(:=|=>|[:=])([ \t]{0,4})")
 _NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME = 48
 
 
-def read_assigned(text: bytes, place: int) -> tuple[tuple[Hit, ...], int]:
-    """What is assigned to the name around this place, and where to look on."""
+def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], int]:
+    """What is assigned to the name around this place, of which the sign ends at `end`, and where to look on."""
     match = _NAMED.match(text, place)
     if match is None:
-        return (), place + 4
+        # Of a name that is too long, only the end may be one.
+        letters = end - place - len(text[place:end].lstrip(_NAME_LETTERS))
+        return (), place + max(4, letters - _LONGEST)
     before = text[max(0, place - _LONGEST_NAME) : place]
     begin = place - (len(before) - len(before.rstrip(_NAME_LETTERS)))
     name = text[begin : match.end(1)]

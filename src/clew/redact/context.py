@@ -1,7 +1,8 @@
 """Secrets that only their surroundings give away: a header, a flag, an address, a tag, a sentence.
 
-Each reader has a sign, which the one pass over a text looks for, and a function that reads what stands there. All that
-repeats in a sign is bounded, and closely: each further repetition is another state of the search.
+Each reader has a sign, which the one pass over a text looks for, and a function that reads what stands there. What may
+repeat often in a sign is not counted, since each count is another state of the search; it has no room for the beginning
+of another sign of its kind, so that no byte is gone over often.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ READERS = (
         r"|x-goog-signature)=[A-Za-z0-9_.%~+/-]{4}",
         read_parameter,
     ),
-    Reader(b"-", r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY", read_pem),
+    Reader(b"-", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY", read_pem),
     Reader(
         b"c",
         r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]",
@@ -328,12 +329,12 @@ READERS = (
     ),
     Reader(
         b" \t",
-        r"[ \t](?:-u|--user|--proxy-user)(?:[ \t]{1,2}|=)?[\"']?[A-Za-z0-9_.@+-]{1,64}:[^\s\"']{3}",
+        r"[ \t](?:-u|--user|--proxy-user)(?:[ \t]{1,2}|=)?[\"']?[A-Za-z0-9_.@+-]+:[^\s\"']{3}",
         read_user,
     ),
     Reader(
         b" \t",
-        r"[ \t]--?[A-Za-z-]{0,20}(?:password|passwd|passphrase|token|secret|api-?key|pass"
+        r"[ \t]--?[A-Za-z-]*(?:password|passwd|passphrase|token|secret|api-?key|pass"
         r"|pw)[ \t]{1,2}[\"']?[^\s\-\"'|<>&;$]{2}",
         read_flag,
     ),
@@ -343,15 +344,15 @@ READERS = (
         read_given,
     ),
     Reader(b" \t", r"[ \t]-p[A-Za-z0-9!@#%^*+_'\"][^\s/:=]{4}", read_given),
-    Reader(b"p", _PASSWORD + r"[ \t]{1,3}" + _SAID + r"[\"'`*]{0,4}[A-Za-z!@#$%^&*_.-]{0,24}[0-9]", read_spoken),
+    Reader(b"p", _PASSWORD + r"[ \t]{1,3}" + _SAID + r"[\"'`*]{0,4}[A-Za-z!@#$%^&*_.-]*[0-9]", read_spoken),
     Reader(
         b"tsk",
-        r"(?i:token|secret|key)[ \t]{1,2}(?i:is|was)[ \t:]{1,3}[\"'`*]{0,4}[A-Za-z_-]{0,24}[0-9]",
+        r"(?i:token|secret|key)[ \t]{1,2}(?i:is|was)[ \t:]{1,3}[\"'`*]{0,4}[A-Za-z_-]*[0-9]",
         read_key_spoken,
     ),
     Reader(
         b"<",
-        r"<[A-Za-z0-9:_.-]{0,30}(?i:password|passwd|passphrase|secret|token|api-?key|privatekey)",
+        r"<[A-Za-z0-9:_.-]*(?i:password|passwd|passphrase|secret|token|api-?key|privatekey)",
         read_tag,
     ),
     Reader(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", read_manifest, looks=_manifest_looks),

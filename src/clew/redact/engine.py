@@ -72,7 +72,7 @@ class Engine:
             hits = reader.read(text, start)
             if hits:
                 return hits, hits[-1].end
-        return assigned.read_assigned(text, start)
+        return assigned.read_assigned(text, start, end)
 
 
 def _near(text: bytes, token: Hit) -> list[Hit]:

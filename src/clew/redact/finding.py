@@ -37,6 +37,10 @@ class Finding(NamedTuple):
     confidence: float
 
 
+Spans = dict[str, list[Finding]]
+"""What was found, by the texts that hold it."""
+
+
 def kinds_of(profile: str) -> frozenset[str]:
     """The kinds a profile looks for."""
     try:

@@ -7,15 +7,17 @@ looked at, as a number, and each string is known by four windows, one of which m
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from struct import Struct
 
 from clew.redact.searching import Fuel
 
 Span = tuple[int, int]
 _WIDTH = 4
-_FOUR = Struct("=I")
+# From the bytes of four windows, as one number, to each of them.
+_SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
+_WINDOW = (1 << 8 * _WIDTH) - 1
 # The number of a string stands above so many bits, a place in it below.
 _NUMBER = 40
 _PLACE = (1 << _NUMBER) - 1
@@ -48,18 +50,18 @@ class Grams:
 
     def add(self, forms: Iterable[bytes]) -> None:
         """Search for more strings."""
-        around, windows, read = self._around, self._windows, _FOUR.unpack_from
+        first_with, more = self._around.setdefault, self._more
         for form in forms:
             first = _rarest(form)
-            own = len(self._forms) << _NUMBER
+            own = (len(self._forms) << _NUMBER) + first
             self._forms.append(form)
-            for place in range(first, first + _WIDTH):
-                window = read(form, place)[0]
-                if window in windows:
-                    self._more.setdefault(window, []).append(own + place)
-                else:
-                    windows.add(window)
-                    around[window] = own + place
+            bits = int.from_bytes(form[first : first + SHORTEST], sys.byteorder)
+            windows = [bits >> shift & _WINDOW for shift in _SHIFTS]
+            self._windows.update(windows)
+            for window in windows:
+                if first_with(window, own) != own:
+                    more.setdefault(window, []).append(own)
+                own += 1
 
     @property
     def compared(self) -> int:

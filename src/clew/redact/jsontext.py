@@ -101,7 +101,7 @@ def _content(literal: str) -> str:
     if "\\" not in literal:
         return literal[1:-1]
     try:
-        return str(_LENIENT.decode(literal))
+        return str(_LENIENT.raw_decode(literal)[0])
     except ValueError:
         return literal[1:-1]
 

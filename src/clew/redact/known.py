@@ -27,7 +27,8 @@ _QUOTED = [bytes([char]) if _PLAIN.match(bytes([char])) or char == 0x7E else b"%
 # Nobody escapes a longer text letter by letter.
 _LONGEST_ESCAPED = 512
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
-_LEAST_HEX = 2 * SHORTEST
+_LEAST_HEX, _NEAR_HEX = 2 * SHORTEST, 4096
+_LONG_HEX = re.compile(rb"[0-9A-Fa-f]{%d,}+" % _LEAST_HEX)
 _ESCAPED = re.compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){7,}")
 _CODE = re.compile(rb"u([0-9A-Fa-f]{4})")
 _BETWEEN = b"\0" * SHORTEST
@@ -52,6 +53,11 @@ class Known:
     def __bool__(self) -> bool:
         return self._count > 0
 
+    @property
+    def compared(self) -> int:
+        """What comparing has cost so far."""
+        return self._spelled.compared
+
     def hits(self, text: bytes) -> list[Hit]:
         """Where the values stand in some bytes; crowds of what may be values count as such."""
         return [Hit(start, end, "known_value", 0.9) for start, end in self._found.within(text)]
@@ -69,7 +75,7 @@ class Known:
         spans = _hex_runs(text)
         for shift in (0, 1) if spans else ():
             runs = [text[start + shift : end - (end - start - shift) % 2] for start, end in spans]
-            plain = bytes.fromhex(_BETWEEN.hex().join([run.decode() for run in runs]))
+            plain = bytes.fromhex(_BETWEEN.hex().encode().join(runs).decode())
             yield from self._spelled_in(plain, [len(run) // 2 for run in runs], spans)
         if b"\\u" in text and (spans := [match.span() for match in _ESCAPED.finditer(text)]):
             units = [_unescaped(text[start:end]) for start, end in spans]
@@ -88,12 +94,17 @@ def _hex_finder() -> Find:
 
 
 def _hex_runs(text: bytes) -> list[Span]:
-    """Where long runs of hex stand."""
-    runs, place, find = [], 0, _hex_finder()
+    """Where long runs of hex stand. Behind one there are often more, which are taken at once."""
+    runs: list[Span] = []
+    place, find = 0, _hex_finder()
     while (first := find(text, place, len(text))[0]) >= 0:
-        match = _HEX.match(text, first)
-        place = match.end() if match else first + 1
-        runs.append((first, place))
+        stop = first + _NEAR_HEX
+        runs += [match.span() for match in _LONG_HEX.finditer(text, first, stop)]
+        start, end = runs[-1]
+        if end == stop and (whole := _HEX.match(text, start)):
+            runs[-1] = start, whole.end()
+        # One may begin before the stop and be long only with what is behind it.
+        place = max(runs[-1][1], stop - _LEAST_HEX + 1)
     return runs
 
 

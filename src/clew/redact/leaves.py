@@ -29,8 +29,10 @@ _EDGE = 4096
 """So much of two neighbouring blocks is looked at together."""
 _MOST_CALLS = 10_000
 _MANY, _MANY_MEMBERS = 8, 512
-# What reading a text as JSON costs, in texts that are met; what looking at a number costs besides.
-_READ, _NUMBER = 4, 1
+# What reading a text as JSON costs, in texts that are met; what looking at a number, or a joined text, costs besides.
+_READ, _NUMBER, _JOINED = 4, 1, 2
+# What is read from a credential file is searched by itself.
+_ALONE = 32
 # What JSON begins with.
 _NESTED = re.compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infinity)|"')
 
@@ -47,10 +49,14 @@ Leaf = tuple[str, str, str, str | None]
 """A text to be looked at, what stands before and behind it, so that its name is seen with it, and its file."""
 
 
-class Joint(NamedTuple):
-    """Texts that follow each other, and may hold one value together: of each a window, as text, start and stop."""
+Window = tuple[str, int, int]
+"""A text, and from where to where in it."""
 
-    windows: tuple[tuple[str, int, int], ...]
+
+class Joint(NamedTuple):
+    """Texts that follow each other, and may hold one value together: of each a window."""
+
+    windows: tuple[Window, ...]
     between: str
     is_seam: bool = False
     """Only what lies across counts, and only where it is beyond doubt: the texts are whole by themselves."""
@@ -78,10 +84,13 @@ class Leaves:
         self.clean: set[str] = set()
         """Texts that were looked at before, and held nothing."""
         self._into = Collected([], [], [], [], [])
-        self.sift: Callable[[list[JSON]], list[JSON]] | None = None
-        """Chooses the items of a long list, or the members of a large object, that must be met."""
+        self.sift: Callable[[list[JSON]], list[JSON] | None] | None = None
+        """Chooses the items of a long list, or the members of a large object, that must be met; None for too many."""
         self._stack: list[tuple[JSON, str, str | None]] = []
-        self._tried = 0
+        self._tried = self._seams = self._opened = 0
+        self._most = sys.maxsize
+        self.nested = 0
+        """How many bytes of the last value's texts were read as JSON."""
 
     def collect(self, value: JSON, path: str | None = None) -> Collected:
         """Meet every text of a value."""
@@ -90,13 +99,14 @@ class Leaves:
     def collect_some(self, value: JSON, path: str | None, most: int) -> Collected | None:
         """The same, unless there are more than so many: then none."""
         self._into = collected = Collected([], [], [], [], [])
-        self._tried = 0
+        self._tried = self._seams = self._opened = self.nested = 0
+        self._most = most
         stack = self._stack
         stack.append((value, "", path))
         while stack:
-            if len(collected.found) + self._tried > most:
-                stack.clear()
-                return None
+            if len(collected.found) + self._tried + self._opened // 2 > most:
+                break
+            self._opened += 1
             item, key, path = stack.pop()
             kind = type(item)
             if kind is dict:
@@ -105,12 +115,18 @@ class Leaves:
                 self._list(item, key, path)
             elif kind is str:
                 self._text(item, key, path)
-        return collected
+        if not stack and self._tried <= most:
+            return collected
+        stack.clear()
+        return None
 
     @property
     def cost(self) -> int:
-        """How many texts were met in the last value; one that was read or joined to others counts several times."""
-        return len(self._into.found) + self._tried + 2 * sum(len(joint.windows) for joint in self._into.joints)
+        """How many texts were met in the last value; one that was read or joined to others counts several times.
+
+        Two objects or lists count like one.
+        """
+        return len(self._into.found) + self._tried + self._seams + self._opened // 2
 
     def _object(self, value: dict[str, JSON], own: str, path: str | None) -> None:
         clean, stack = self.clean, self._stack
@@ -121,7 +137,7 @@ class Leaves:
             body = picture(value)
             name = value.get("name", value.get("key")) if "value" in value else None
         elif len(value) >= _MANY_MEMBERS and self.sift is not None and path is None:
-            chosen = self.sift([{key: item} for key, item in value.items()])
+            chosen = self._sifted([{key: item} for key, item in value.items()])
             if len(chosen) < len(value):
                 value = {key: item for member in chosen for key, item in member.items()}
         for key, item in value.items():
@@ -157,6 +173,7 @@ class Leaves:
         if len(text) > 1 and text[0] in '{["' and text[-1] in '}]" \n' and _NESTED.match(text) is not None:
             value = read(text)
             self._tried += _READ
+            self.nested += len(text)
             if type(value) is dict or type(value) is list or (type(value) is str and value != text):
                 self._into.nested.append(text)
                 self._stack.append((value, key, path))
@@ -168,19 +185,21 @@ class Leaves:
             self._into.found.append((text, f'"{key}": {quote}', quote, path))
             if path is None:
                 return
+            self._tried += _ALONE
         if len(text) >= SHORTEST:
             self._into.found.append((text, "", "", path))
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
+        chosen = items
         if len(items) > 1:
             kinds = set(map(type, items))
+            if path is None and len(items) >= _MANY:
+                chosen = self._worth(items, kinds, told_by(key))
             if str in kinds:
                 self._words(tuple(item for item in items if type(item) is str))
-            if dict in kinds:
+            if dict in kinds and self._tried <= self._most:
                 self._edges(items)
-            if path is None and len(items) >= _MANY:
-                items = self._worth(items, kinds, told_by(key))
-        for item in reversed(items):  # the last is taken from the stack first
+        for item in reversed(chosen):  # the last is taken from the stack first
             kind = type(item)
             if kind is str:
                 if item in self.clean:
@@ -200,7 +219,15 @@ class Leaves:
             items = [item for item in dict.fromkeys(items) if len(item) >= SHORTEST]
         if self.sift is None or (kinds != {dict} and len(items) < _MANY_MEMBERS):
             return items
-        return self.sift(items)
+        return self._sifted(items)
+
+    def _sifted(self, items: list[JSON]) -> list[JSON]:
+        """Those of many items that must be met; none where there are too many for the value to be met at all."""
+        chosen = items if self.sift is None else self.sift(items)
+        if chosen is not None:
+            return chosen
+        self._tried = max(self._tried, self._most + 1)
+        return items if self._most == sys.maxsize else []
 
     def _words(self, texts: tuple[str, ...]) -> None:
         """The words of a command, or the lines of a file, each a text of its own."""
@@ -208,14 +235,29 @@ class Leaves:
         if is_block or (len(texts) <= _MOST_WORDS and sum(map(len, texts)) <= _MOST_JOINED):
             windows = tuple((text, 0, len(text)) for text in texts)
             self._into.joints.append(Joint(windows, "\n" if is_block else " "))
+            self._tried += _JOINED * len(windows)
 
     def _edges(self, blocks: list[JSON]) -> None:
-        """Two blocks of text that follow each other: a value may begin in one and end in the other."""
-        texts = [_block_text(block) for block in blocks]
+        """Blocks of text that follow each other: a value may begin in one and end in the next."""
+        texts = list(map(_block_text, blocks))
+        if not any(texts):
+            return
+        chain: list[Window] = []
         for one, other in pairwise(texts):
             if one and other and not one[-1].isspace() and not other[0].isspace():
-                windows = (one, max(len(one) - _EDGE, 0), len(one)), (other, 0, min(len(other), _EDGE))
-                self._into.joints.append(Joint(windows, "", is_seam=True))
+                if not chain:
+                    chain.append((one, max(len(one) - _EDGE, 0), len(one)))
+                chain.append((other, 0, min(len(other), _EDGE)))
+                if len(other) <= _EDGE and len(chain) < _MOST_WORDS:
+                    continue
+            self._join_seams(chain)
+            chain = []
+        self._join_seams(chain)
+
+    def _join_seams(self, chain: list[Window]) -> None:
+        if chain:
+            self._into.joints.append(Joint(tuple(chain), "", is_seam=True))
+            self._seams += len(chain)
 
     def _path_of(self, value: dict[str, JSON]) -> str | None:
         """The credential file that an object is about: it names it, or the call it answers did."""
@@ -260,7 +302,7 @@ def is_count(key: str) -> bool:
 
 def _block_text(block: JSON) -> str:
     """The words of a block of text."""
-    if type(block) is not dict:
+    if type(block) is not dict or ("text" not in block and "thinking" not in block):
         return ""
     text = block.get("text", block.get("thinking"))
     return text if type(text) is str else ""

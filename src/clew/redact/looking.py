@@ -9,7 +9,9 @@ from hashlib import blake2b
 from itertools import islice
 from typing import NamedTuple
 
-from clew.redact.finding import Finding, kinds_of
+from clew.model.json import JSON
+from clew.redact import paying
+from clew.redact.finding import Finding, Spans, kinds_of
 from clew.redact.flat import to_bytes
 from clew.redact.halves import Halves
 from clew.redact.jsontext import splice
@@ -21,7 +23,7 @@ from clew.redact.scan import apply
 from clew.redact.searching import Fuel
 from clew.redact.sieve import Sieve
 
-_MOST_CLEAN = 20_000
+_MOST_CLEAN, _MOST_MARKERS = 20_000, 10_000
 _LONG, _MOST_LONG = 1 << 14, 1000
 _LONGEST_CLEAN = 256
 # What a look costs in a session, in bytes of text, and how many may be saved up: most records are never looked at.
@@ -33,7 +35,6 @@ KNOWN = "known_value"
 """The rule that finds what another found before."""
 SURE = 0.8
 """How sure a finding must be that lies across two texts: the seam may have made it."""
-Spans = dict[str, list[Finding]]
 Numbers = dict[tuple[str, str | None], int]
 
 
@@ -67,8 +68,10 @@ class Looker:
         self._known: Known | None = None
         self._halves = Halves()
         self._fuel = Fuel(_LOOK, _SAVED)
+        self._records = Fuel(paying.PRICE, paying.SAVED)
         self._settled = 0
         self._marked: set[str] = set()
+        self._markers: dict[tuple[str, str], str] = {}
 
     @property
     def values(self) -> Mapping[str, str]:
@@ -105,6 +108,59 @@ class Looker:
         if len(self._leaves.clean) > _MOST_CLEAN:
             self._leaves.clean.clear()
         return looked
+
+    def _pays(self, raw: bytes, path: str | None, *, is_read: bool = False) -> bool:
+        """Pay for reading JSON text, or going through what was read, if there is enough left."""
+        if self._sieve is None or path is not None:
+            return True
+        cost, ahead = paying.for_reading(raw, is_read)
+        if not self._records.covers(cost + ahead):
+            return False
+        self._records.spend(cost)
+        return True
+
+    def _collected(self, value: JSON, path: str | None) -> Collected | None:
+        """The texts of a value, which are paid for by their number; None where there are too many for that."""
+        if self._sieve is None or path is not None:
+            return self._leaves.collect(value, path)
+        records = self._records
+        texts = self._leaves.collect_some(value, path, max(paying.FEWEST_LEAVES, int(records.looks * paying.LEAVES)))
+        met = self._leaves
+        records.spend(records.looks if texts is None else paying.for_leaves(met.cost, met.nested))
+        return texts
+
+    def _paid_look(self, values: list[Collected]) -> list[Spans | None]:
+        """What is found in some values; None for one of which that cannot be paid for."""
+        before, fuel = self._worked(), self._fuel
+        fuel.most_crowds = fuel.crowds + paying.most_crowds(values)
+        looked = self._look(values)
+        self._pay_for_looks(before)
+        if fuel.is_given_up:
+            return [None] * len(values)
+        return [spans if self._pays_found(spans) else None for spans in looked]
+
+    def _pays_found(self, spans: Spans) -> bool:
+        """Pay for what was found in a record, if there is enough left for so much, and for the values that are new."""
+        cost, count = paying.for_found(spans), sum(map(len, spans.values()))
+        if count > paying.FEW and self._sieve is not None:
+            new = {text[each.start : each.end] for text, found in spans.items() for each in found} - self._values.keys()
+            if not self._records.covers(cost + paying.for_values(new)):
+                return False
+        self._records.spend(cost)
+        return True
+
+    def _worked(self) -> tuple[int, int]:
+        """What all looks and escapes were worth so far, and how many crowds were hidden without a look."""
+        fuel = self._fuel
+        numbers, sifting = (own.spent if own else 0 for own in (fuel.numbers, fuel.sifting))
+        return paying.for_looks(fuel.spent, numbers, sifting, fuel.stripped), fuel.crowds
+
+    def _pay_for_looks(self, before: tuple[int, int]) -> None:
+        """Where signs crowd, as they do in what is built to be slow, the next records are better hidden unread."""
+        worth, crowds = self._worked()
+        self._records.spend(worth - before[0])
+        self._records.forfeit(paying.CROWDS * (crowds - before[1]))
+        self._records.owe(paying.CROWD * (crowds - before[1]))
 
     def _spans(
         self,
@@ -182,7 +238,13 @@ class Looker:
 
     def marker(self, value: str, rule: str) -> str:
         """The marker of a value; what was found before keeps the name it got then."""
-        return self.setting.mark(value, self._values.get(value, rule))
+        key = value, self._values.get(value, rule)
+        marker = self._markers.get(key)
+        if marker is None:
+            marker = self.setting.mark(*key)
+            if len(self._markers) < _MOST_MARKERS:
+                self._markers[key] = marker
+        return marker
 
     def _mark(self, value: str, rule: str) -> str:
         if value not in self._marked:

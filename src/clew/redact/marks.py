@@ -6,15 +6,17 @@ key can test a guess. `Marker(None)` gives the plain `[REDACTED]`.
 
 from __future__ import annotations
 
-import base64
 import hmac
 import re
 
 PLAIN = "[REDACTED]"
 TAG_LENGTH = 8
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 # A marker in a text is never looked into again: not in the plain form, not with rule and tag.
 MARKER = re.compile(r"\[REDACTED(?::[a-z0-9_.-]{1,64}:[a-z2-7]{8})?\]")
 MARKER_BYTES = re.compile(MARKER.pattern.encode())
+# What ten bits are in base32: quicker than letter by letter.
+_PAIRS = [one + other for one in _LETTERS for other in _LETTERS]
 
 
 class Marker:
@@ -32,4 +34,5 @@ class Marker:
     def tag(self, value: str) -> str:
         """What equal values share."""
         digest = hmac.digest(self._key or b"", value.encode("utf-8", "surrogatepass"), "sha256")
-        return base64.b32encode(digest[:5]).decode("ascii").lower()
+        bits = int.from_bytes(digest[:5], "big")
+        return _PAIRS[bits >> 30] + _PAIRS[bits >> 20 & 1023] + _PAIRS[bits >> 10 & 1023] + _PAIRS[bits & 1023]

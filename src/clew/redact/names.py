@@ -11,11 +11,16 @@ _KEYS = (
     "|service|session|shared|signing|ssh|storage|subscription|team|user|webhook|write"
 )
 _PASSES = "admin|db|database|ftp|login|mail|mysql|my|pg|postgres|redis|root|smtp|ssh|user|wifi"
-# What the one pass over a text looks for: any of these in a name.
+TELLING = (
+    "passw(?:or)?d|passphrase|passcode|pwd|secret|credential|_auth|mnemonic"
+    rf"|(?:{_KEYS})[_.-]?key|(?:{_PASSES})[_-]?pass"
+)
+"""What tells that a name is one of a secret, but for `token`."""
+# What the one pass over a text looks for: any of these in a name, however long. To count would take many states.
 SIGNS = (
-    rf"(?:passw(?:or)?d|passphrase|passcode|pwd|secret|credential|(?:{_KEYS})[_.-]?key|(?:{_PASSES})[_-]?pass|_auth|mnemonic)"
+    rf"(?:{TELLING})[A-Za-z0-9_.-]*"
     # Not `tokens`, which are counted, thousands of times in a transcript.
-    r"[A-Za-z0-9_.-]{0,12}|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]{0,12})?"
+    r"|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]*)?"
 )
 # Those of them that may have a phrase for a value.
 PHRASED = "passw(?:or)?d|passphrase|passcode|pwd|secret|mnemonic|seed_phrase|(?:secret|recovery|seed)[_ -]?phrase"

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from clew.redact.finding import Spans
 from clew.redact.jsontext import may_be_json
-from clew.redact.looking import Spans
+from clew.redact.leaves import Collected
 from clew.redact.searching import ESCAPE
 
-PRICE, SAVED = 160, 2000
+PRICE, SAVED = 240, 1500
 """One unit, in bytes of text, and how many are saved up."""
-RECORD = 2
-"""To read a record; there is more to pay for its bytes, members and texts."""
-FOUND = 1
-"""To mask what was found."""
-VALUE = 4
-"""To search for one more value, wherever it may stand."""
-CROWDS = 300
-"""What is forfeited for each crowd of signs."""
-ONE_DOCUMENT = 10_000 * PRICE
-"""A file that is one document may cost some more: to hide all of it for one secret would be worse."""
+RECORD, AGAIN = 1, 2
+"""To read a record, and to look at it again; there is more to pay for its bytes, members and texts."""
+CROWDS, CROWD = 300, 8
+"""What is forfeited for each crowd of signs, as far as there is something left, and what it costs."""
+# To search for one more value, wherever it may stand: one that is spelled alike everywhere, or another.
+_ALIKE, _OTHER = 2, 4
+FEW = 100
+"""So many findings of a record are masked in any case."""
 FEWEST_LEAVES = 64
 """So many texts of a record are met in any case."""
-LEAVES = 3.5
+LEAVES = 8
 """So many texts are worth one unit."""
-# So many bytes, and so many quotes, commas and brackets, of a record; so many looks; so much as is spent on escapes.
-_BYTES, _ELEMENTS, _LOOKS, _STRIPPED = 1024, 48, 3, 12 * ESCAPE
+# So many bytes, and so many quotes, commas and brackets, of a record; so many bytes of JSON in its texts; so many looks
+# at numbers and places, which are quicker than those at secrets; so much as is spent on escapes.
+_BYTES, _ELEMENTS, _NESTED, _NUMBERS, _STRIPPED = 1024, 96, 400, 3, 12 * ESCAPE
+_FOUND = 2
+_FEW_CROWDS, _CROWD_BYTES, _COMPARED = 64, 4096, 12
 _STRUCTURE = b'",[{'
-_MORE_LEAVES, _MEMBER, _ASKED, _SEARCHED, _SIFTING = 6, 5, 100, 768, 8
+_MORE_LEAVES, _MEMBER, _ASKED, _SEARCHED, _SIFTING = 16, 5, 100, 1024, 8
 
 
 def for_reading(raw: bytes, is_read: bool) -> tuple[int, int]:
@@ -33,20 +37,32 @@ def for_reading(raw: bytes, is_read: bool) -> tuple[int, int]:
     cost = RECORD + len(raw) // _BYTES
     if not may_be_json(raw):
         return cost, 0
-    elements = len(raw) - len(raw.translate(None, _STRUCTURE)) + 2 * (raw.count(b"[") + raw.count(b"{"))
+    elements = _elements(raw)
     # Of a large object, only few may be met.
     cost += elements // _ELEMENTS
     return cost // 2 if is_read else cost, min(for_leaves(elements // _MEMBER), _ASKED)
 
 
-def for_leaves(leaves: int) -> int:
-    """What looking at the texts of a record is worth. Where there are many, few of them were met before."""
-    return int(leaves / LEAVES) + max(0, leaves - FEWEST_LEAVES) // _MORE_LEAVES
+def _elements(raw: bytes) -> int:
+    return len(raw) - len(raw.translate(None, _STRUCTURE))
 
 
-def for_search(raw: bytes) -> int:
-    """What it costs to search a record for known values, which it hardly holds."""
-    return len(raw) // _BYTES
+def for_hiding(raw: bytes) -> int:
+    """What it costs to hide the texts of records."""
+    return 1 + 2 * _elements(raw) // _ELEMENTS
+
+
+def for_leaves(leaves: int, nested: int = 0) -> int:
+    """What looking at the texts of a record is worth, of which so many bytes are JSON.
+
+    Where there are many, few of them were met before.
+    """
+    return leaves // LEAVES + max(0, leaves - FEWEST_LEAVES) // _MORE_LEAVES + nested // _NESTED
+
+
+def for_search(raw: bytes, compared: int) -> int:
+    """What it costs to search a record for known values, where so much was compared."""
+    return 1 + len(raw) // _BYTES + compared // _COMPARED
 
 
 def for_known(raw: bytes) -> int:
@@ -54,11 +70,22 @@ def for_known(raw: bytes) -> int:
     return len(raw) // _SEARCHED
 
 
-def for_looks(looks: int, sifting: int, stripped: int) -> int:
-    """What looks were worth, those at numbers in JSON text, which go over all of a stretch, and taking off escapes."""
-    return (looks + _SIFTING * sifting) // _LOOKS + stripped // _STRIPPED
+def for_looks(looks: int, numbers: int, sifting: int, stripped: int) -> int:
+    """What looks were worth: at secrets, at numbers, at those in JSON text, which go over a stretch; and escapes."""
+    return looks + (numbers + _SIFTING * sifting) // _NUMBERS + stripped // _STRIPPED
 
 
-def count(spans: Spans) -> int:
-    """How much was found."""
-    return sum(map(len, spans.values()))
+def for_values(values: Iterable[str]) -> int:
+    """What it costs to search for some more values."""
+    return sum([_ALIKE if value.isalnum() and value.isascii() else _OTHER for value in values])
+
+
+def most_crowds(values: Iterable[Collected]) -> int:
+    """How many crowds there may be in the texts of some values: with more, all of them are hidden whole."""
+    return _FEW_CROWDS + sum(len(leaf[0]) for texts in values for leaf in texts.found) // _CROWD_BYTES
+
+
+def for_found(spans: Spans, before: Spans | None = None) -> int:
+    """What it costs to mask what was found, but for what was paid for before."""
+    count = sum(map(len, spans.values())) - (sum(map(len, before.values())) if before else 0)
+    return count // _FOUND

@@ -55,6 +55,9 @@ def within(found: list[Finding], start: int, length: int) -> list[Finding]:
 
 def add(spans: dict[str, list[Finding]], text: str, found: list[Finding]) -> None:
     """Add findings to those of a text; where they overlap, they become one."""
+    if len(found) == 1 and text not in spans:
+        spans[text] = found
+        return
     merged: list[Finding] = []
     for finding in sorted([*spans.get(text, ()), *found]):
         if merged and finding.start < merged[-1].end:

@@ -95,6 +95,8 @@ class Rules:
             whole = _Joined([texts[number] for number in numbers])
             path = paths.get(numbers[0]) if paths else None
             hits = [pair for pair in self._found(whole, kinds, path, known, fuel) if self._stays(whole.raw, pair[0])]
+            if fuel.is_given_up:
+                return {}
             for index, findings in whole.findings(hits).items():
                 found[numbers[index]] = findings
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -59,7 +60,7 @@ def plain_finder(sign: str) -> Find:
 BORDER = b"\n\0\n"
 """Stands between texts that are searched together: no value goes over it."""
 # What a closer look costs, in bytes of text, and how many looks may be saved up.
-LOOK, _SAVED = 2048, 700
+LOOK, _SAVED = 3072, 700
 ESCAPE = 64
 """What taking off an escape costs, in bytes of text."""
 _ESCAPES = 50_000 * ESCAPE
@@ -72,7 +73,9 @@ class Fuel:
     So the time for any text, or any number of texts that share one, is linear in their length.
     """
 
-    __slots__ = ("_most", "_price", "crowds", "escapes", "left", "numbers", "sifting", "spent", "stripped")
+    __slots__ = (
+        "_most", "_price", "crowds", "escapes", "left", "most_crowds", "numbers", "sifting", "spent", "stripped",
+    )  # fmt: skip
 
     def __init__(self, price: int = LOOK, saved: int = _SAVED) -> None:
         self._price, self._most = price, price * saved
@@ -86,6 +89,13 @@ class Fuel:
         """That for looks at the numbers in JSON text, which tell whether it must be read."""
         self.crowds = self.stripped = 0
         """How many crowds were hidden, and what taking off escapes has cost."""
+        self.most_crowds = sys.maxsize
+        """With so many, nothing more is looked for: all is hidden then."""
+
+    @property
+    def is_given_up(self) -> bool:
+        """There were too many crowds."""
+        return self.crowds >= self.most_crowds
 
     def earn(self, size: int) -> None:
         """A search went past so many bytes."""
@@ -130,6 +140,10 @@ class Fuel:
         """So many looks will not be had, or all that are left."""
         self.left -= self._price * min(looks, self.looks)
 
+    def owe(self, looks: int) -> None:
+        """Something had to be done that is worth so many looks: what comes next pays for it, up to a limit."""
+        self.left = max(self.left - self._price * looks, min(self.left, -self._most))
+
     def spend(self, looks: int = 1) -> None:
         """Something was looked at that is worth so many looks."""
         self.left -= self._price * looks
@@ -152,6 +166,8 @@ def walk(find: Find, text: bytes, look: Look, fuel: Fuel, *, wary: bool = True) 
         fuel.earn(start - last)
         last = start
         if fuel.left <= 0:
+            if fuel.is_given_up:
+                return found
             crowd = crowd_at(find, text, start, end)
             if wary or len(found) * 2 > looks:
                 found.append(crowd)

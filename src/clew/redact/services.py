@@ -12,9 +12,9 @@ from typing import NamedTuple
 from clew.redact import values
 from clew.redact.searching import Hit
 
-# How much of a token must follow its beginning before it is looked at; more where the beginning says little. A long
-# stretch would give the search many states.
-_TAIL, _WEAK_TAIL = 4, 12
+# How much of a token must follow its beginning before it is looked at, where the beginning says little. To ask for some
+# behind every beginning would give the search many states, and spare no look.
+_WEAK_TAIL = 12
 _BEFORE, _AFTER = 120, 300
 # Where a line was broken in the middle of a token: by a terminal, a mail program, a string put together.
 _LINE_END = re.compile(rb"[\r\n]")
@@ -162,7 +162,7 @@ def _signs(rules: tuple[Rule, ...]) -> list[str]:
     strong = sorted({re.escape(text) for rule in rules if not rule.weak for text in rule.at})
     weak = sorted({re.escape(text) for rule in rules if rule.weak for text in rule.at})
     return [
-        rf"(?:\b|_)(?:{'|'.join(strong)})[A-Za-z0-9_.+/%\s\^#$\"'\\-]{{{_TAIL}}}",
+        rf"(?:\b|_)(?:{'|'.join(strong)})",
         rf"\b(?:{'|'.join(weak)})[A-Za-z0-9_.+/-]{{{_WEAK_TAIL}}}",
         *[rule.shape for rule in rules if rule.shape],
     ]

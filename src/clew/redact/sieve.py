@@ -23,10 +23,11 @@ _QUOTE = r'\\*"'
 _NEXT = rf"\\+[bfnrt]|{_QUOTE},\s*{_QUOTE}"
 """What a space may be in JSON: an escape, or the border between two words of a command."""
 _PIECE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\]| )(?:\{(\d+),\d+\})?")
-_NAME = rf"(?i:{names.SIGNS}|authorization|cookie|_pat|auth)"
+_OTHER_NAMES = "authorization|cookie|_pat|auth"
 _STRUCTURE = (
-    rf'(?:name|key){_QUOTE}\s*:\s*{_QUOTE}[^"\\]{{0,40}}{_NAME}',  # {"name": "DB_PASSWORD", "value": ...}
-    rf"{_NAME}{_QUOTE}\s*:\s*\[",
+    # {"name": "DB_PASSWORD", "value": ...}
+    rf'(?:name|key){_QUOTE}\s*:\s*{_QUOTE}[^"\\]*(?i:{names.TELLING}|token|{_OTHER_NAMES})',
+    rf"(?i:{names.SIGNS}|{_OTHER_NAMES}){_QUOTE}\s*:\s*\[",
 )
 _SEAM = (
     rf'\}},\s*\{{\s*(?:{_QUOTE}[^"\\]{{1,20}}{_QUOTE}\s*:\s*(?:{_QUOTE}[^"]{{0,40}}"|[\w\[\]{{}}.-]{{1,20}}),\s*){{0,3}}'

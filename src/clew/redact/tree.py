@@ -10,28 +10,29 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from threading import Lock
 
 from clew.model.json import JSON
 from clew.redact import paying
 from clew.redact.commands import is_credential_file
 from clew.redact.crowd import hider
-from clew.redact.finding import Finding
+from clew.redact.finding import Finding, Spans
 from clew.redact.flat import to_bytes
 from clew.redact.grouping import all_lines, batches, line_around, stretches
 from clew.redact.jsontext import MISSING, parsed, read, spelled, splice, to_raw, to_text
 from clew.redact.leaves import Collected
-from clew.redact.looking import Looker, Seen, Setting, Spans
+from clew.redact.looking import Looker, Seen, Setting
 from clew.redact.placing import Placing
 from clew.redact.rebuilding import rebuilt
 from clew.redact.rules import CROWDED
-from clew.redact.searching import Fuel
 from clew.redact.sieve import Sieve, Span, call_places, names_file, touched_by
 
 __all__ = ["Redactor", "Setting"]
 # A list is sifted where it is so long.
 _LONG = 1 << 14
 _SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
+_MANY_ITEMS, _SAMPLED_ITEMS = 1024, 256
 # So much of what was read is kept until it is masked.
 _MOST_SEEN = 24 << 20
 _MOST_TOLD = 100_000
@@ -57,7 +58,6 @@ class Redactor(Looker):
         """Records that showed no sign."""
         self._refused: set[bytes] = set()
         """What would have cost too much to read."""
-        self._records = Fuel(paying.PRICE, paying.SAVED)
         self.is_clean = True
         """Nothing was found in all that was learned; then it need not be looked at again."""
         self._guard = Lock()
@@ -87,7 +87,7 @@ class Redactor(Looker):
     def learn_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> None:
         """The same for a part of a file: lines that are records each, or, not `apart`, one text. Then `settle`."""
         path = path if path is not None and is_credential_file(path) else None
-        self._records.earn_for(len(text) + (0 if apart else paying.ONE_DOCUMENT))
+        self._records.earn_for(len(text))
         if self._is_crowd(text, path, apart):
             self._refuse(text)
             return
@@ -105,6 +105,7 @@ class Redactor(Looker):
 
     def _refuse(self, raw: bytes) -> None:
         self.is_clean = False
+        self._records.owe(paying.for_hiding(raw))
         self._refused.add(_digest(raw))
 
     def _keep(self, raw: bytes, seen: Seen, path: str | None) -> None:
@@ -130,32 +131,17 @@ class Redactor(Looker):
         yield from self._looked_at(lot)
 
     def _looked_at(self, read: list[Read | None]) -> Iterator[Seen | None]:
-        before = self._worked()
-        looked = iter(self._look([texts for texts, _ in filter(None, read)]))
-        self._pay_for_looks(before)
+        looked = iter(self._paid_look([texts for texts, _ in filter(None, read)]))
         for each in read:
-            spans = next(looked) if each else {}
-            self._records.spend(paying.FOUND * paying.count(spans))
-            yield Seen(each[0], spans, each[1]) if each else None
-
-    def _worked(self) -> tuple[int, int]:
-        """What all looks and escapes were worth so far, and how many crowds were hidden without a look."""
-        fuel = self._fuel
-        looks = fuel.spent + (fuel.numbers.spent if fuel.numbers else 0)
-        return paying.for_looks(looks, fuel.sifting.spent if fuel.sifting else 0, fuel.stripped), fuel.crowds
-
-    def _pay_for_looks(self, before: tuple[int, int]) -> None:
-        """Where signs crowd, as they do in what is built to be slow, the next records are better hidden unread."""
-        worth, crowds = self._worked()
-        self._records.spend(worth - before[0])
-        self._records.forfeit(paying.CROWDS * (crowds - before[1]))
+            spans = next(looked) if each else None
+            yield Seen(each[0], spans, each[1]) if each and spans is not None else None
 
     def _note(self, spans: Spans) -> None:
         if spans:
             self.is_clean = False
             before = len(self._values)
             self._remember(spans)
-            self._records.spend(paying.VALUE * (len(self._values) - before))
+            self._records.spend(paying.for_values(islice(self._values, before, None)))
 
     def _note_places(self, texts: Iterable[bytes]) -> None:
         if self.is_clean and self._sieve is not None and any(map(self._sieve.names_machine, texts)):
@@ -224,13 +210,13 @@ class Redactor(Looker):
     def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
         """True where so many of some lines hold signs that to read these would cost too much."""
         sieve, count, covers = self._sieve, text.count(b"\n"), self._records.covers
-        if sieve is None or path is not None or not apart or count < _SAMPLE or covers(paying.RECORD * count):
+        if sieve is None or path is not None or not apart or count < _SAMPLE or covers(paying.AGAIN * count):
             return False
         places = range(0, len(text), len(text) // _SAMPLE + 1)
         sample = [text[start:end] for start, end in dict.fromkeys(line_around(text, place) for place in places)]
         part = sieve.crowd(sample, count, self._fuel, self._known, cut=bool(self._values))
         signed = int(count * part)
-        return not covers(paying.RECORD * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
+        return not covers(paying.AGAIN * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
 
     def _read(self, raw: bytes, path: str | None) -> Read | None:
         """The texts of a record, and whether it is one; None where they cannot be paid for.
@@ -249,32 +235,22 @@ class Redactor(Looker):
             return self._leaves.collect(value, path)
         return self._collected(value, path) if self._pays(raw, path, is_read=True) else None
 
-    def _pays(self, raw: bytes, path: str | None, *, is_read: bool = False) -> bool:
-        """Pay for reading JSON text, or going through what was read, if there is enough left."""
-        if self._sieve is None or path is not None:
-            return True
-        cost, ahead = paying.for_reading(raw, is_read)
-        if not self._records.covers(cost + ahead):
-            return False
-        self._records.spend(cost)
-        return True
+    def _sifted(self, items: list[JSON]) -> list[JSON] | None:
+        """The items that may hold something; all, where one may tell that another comes from a credential file.
 
-    def _collected(self, value: JSON, path: str | None) -> Collected | None:
-        """The texts of a value, which are paid for by their number; None where there are too many for that."""
-        if self._sieve is None or path is not None:
-            return self._leaves.collect(value, path)
-        records = self._records
-        texts = self._leaves.collect_some(value, path, max(paying.FEWEST_LEAVES, int(records.looks * paying.LEAVES)))
-        records.spend(records.looks if texts is None else paying.for_leaves(self._leaves.cost))
-        return texts
-
-    def _sifted(self, items: list[JSON]) -> list[JSON]:
-        """The items that may hold something; all, where one may tell that another comes from a credential file."""
+        None where a sample tells that to meet them would cost too much.
+        """
         texts = list(map(spelled, items))
         if self._leaves.paths or sum(map(len, texts)) < _LONG:
             return items
+        if self._sieve is not None and len(texts) >= _MANY_ITEMS:
+            sample = texts[:: len(texts) // _SAMPLED_ITEMS]
+            signed = len(list(self.held(sample))) * len(texts) // len(sample)
+            if not self._records.covers(paying.AGAIN * signed):
+                return None
         held = list(self.held(texts))
-        return items if any(names_file(texts[number]) for number in held) else [items[number] for number in held]
+        is_told = held and (not all(texts) or names_file(b"\n".join([texts[number] for number in held])))
+        return items if is_told else [items[number] for number in held]
 
     def value(self, value: JSON, path: str | None = None) -> JSON:
         """The value with markers; the very same where nothing was found. Keys keep their order."""
@@ -306,7 +282,7 @@ class Redactor(Looker):
         if not again:
             return None
         [spans] = self._again([seen])
-        self._records.spend(paying.FOUND * (paying.count(spans) - paying.count(seen.spans)))
+        self._records.spend(paying.for_found(spans, seen.spans))
         return seen._replace(spans=spans)
 
     def _seen_now(self, text: bytes, value: JSON, path: str | None, *, only_known: bool) -> Seen | None:
@@ -319,20 +295,19 @@ class Redactor(Looker):
         if texts is None:
             return None
         if only_known:
-            self._records.spend(4 * paying.RECORD)
+            self._records.spend(4 * paying.AGAIN)
             return self._seen_again(text, Seen(texts, {}, is_text=False))
-        before = self._worked()
-        [spans] = self._look([texts])
-        self._pay_for_looks(before)
-        self._records.spend(paying.FOUND * paying.count(spans))
-        return Seen(texts, spans, is_text=False)
+        [spans] = self._paid_look([texts])
+        return None if spans is None else Seen(texts, spans, is_text=False)
 
     def _since(self, text: bytes) -> bool:
         """True where something may be in a record that is known since it was learned from."""
         if self._known and self._records.left <= 0:
             return True  # it is hidden then
-        self._records.spend(paying.for_search(text) if self._known else 0)
-        return self._sieve is None or bool(self._sieve.lines_again(text, [], self._known, cut=bool(self._values)))
+        before = self._known.compared if self._known else 0
+        is_held = self._sieve is None or bool(self._sieve.lines_again(text, [], self._known, cut=bool(self._values)))
+        self._records.spend(paying.for_search(text, self._known.compared - before) if self._known else 0)
+        return is_held
 
     def text(self, text: str, path: str | None = None) -> str:
         """A text with markers: plain, or JSON that stays JSON."""
@@ -364,7 +339,7 @@ class Redactor(Looker):
         """A stretch of a file in pieces, each as it is and as it is masked; a record that changed is one by itself."""
         path = path if path is not None and is_credential_file(path) else None
         # Most of what the second pass costs was paid in the first.
-        self._records.earn_for(len(text) // 2 + (0 if apart else paying.ONE_DOCUMENT))
+        self._records.earn_for(len(text) // 2)
         if self.setting.profile == "none":
             yield text, text
         else:
@@ -402,12 +377,10 @@ class Redactor(Looker):
         again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut or each.spans]
         again, hidden = self._paid(again, seen)
         spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
-        self._records.spend(
-            paying.FOUND * sum(paying.count(found) - paying.count(seen[raw].spans) for raw, found in spans.items())
-        )
+        self._records.spend(sum(paying.for_found(found, seen[raw].spans) for raw, found in spans.items()))
         fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen and _digest(raw) not in self._refused]
         if self._settled:  # it is because of something known that they are read
-            self._records.spend(2 * paying.RECORD * len(fresh))
+            self._records.spend(2 * paying.AGAIN * len(fresh))
         looked = dict(zip(fresh, self._looked(fresh, path), strict=True))
         masked = []
         for raw in raws:
@@ -421,7 +394,7 @@ class Redactor(Looker):
             if self._records.left <= 0 and self._sieve is not None:
                 return raws[:count], set(raws[count:])
             each = seen[raw].texts
-            cost = paying.RECORD + paying.for_leaves(len(each.found) + len(each.again))
+            cost = paying.AGAIN + paying.for_leaves(len(each.found) + len(each.again), sum(map(len, each.nested)))
             self._records.spend(cost + (paying.for_known(raw) if self._known else 0))
         return raws, set()
 
@@ -451,6 +424,7 @@ class Redactor(Looker):
     def _hidden(self, text: bytes) -> bytes:
         """Lines with every text hidden that may be a secret, without being looked at."""
         self.masked[CROWDED] += text.count(b"\n") or 1
+        self._records.owe(paying.for_hiding(text))
         return self._hide(text)
 
     def _hidden_value(self, text: bytes) -> JSON:
@@ -489,9 +463,24 @@ class Redactor(Looker):
         return {"profile": self.setting.profile, "rules": self.version, "masked": self.masked.total()}
 
     def findings(self, value: JSON) -> list[tuple[str, Finding]]:
-        """What is found in the texts of a value, each with its text; nothing is masked."""
-        [spans] = self._look([self._leaves.collect(value)])
-        return [(text, finding) for text, found in spans.items() for finding in found]
+        """What is found in the texts of a value, each with its text; nothing is masked.
+
+        A value that would cost too much to look at is a crowd, all of it.
+        """
+        text = spelled(value)
+        key = _digest(text) if text and not self._answers(text) else b""
+        passed, seen = key in self._passed, self._seen.get(key)
+        self._records.earn_for(len(text) // 2 if passed or seen or key in self._refused else len(text))
+        named = passed and self._sieve is not None and self._sieve.names_machine(text)
+        if passed and not named and not self._since(text):
+            return []
+        now = (
+            self._seen_again(text, seen) if seen else self._seen_now(text, value, None, only_known=passed and not named)
+        )
+        if now is None:
+            whole = to_text(text)
+            return [(whole, Finding(0, len(whole), CROWDED, "secret", 0.3))]
+        return [(text, finding) for text, found in now.spans.items() for finding in found]
 
 
 def _digest(raw: bytes) -> bytes:
