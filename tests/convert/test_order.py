@@ -128,3 +128,10 @@ def test_the_conversation_ends_where_nothing_follows(tmp_path: Path, order: tupl
     ]
     path = transcript(tmp_path, *(records[at] for at in order))
     assert words(path, "codex", tmp_path / "there") == ["one", "two", "three"]
+
+
+def test_a_clock_that_went_wrong_changes_nothing(tmp_path: Path) -> None:
+    late = {**bell.user("m3", "three"), "timestamp": "2026-10-20T09:00:00.000Z"}
+    path = chat(tmp_path, bell.user("m1", "one"), bell.gemini("m2", "two"), late)
+    there = prepare(*only(path), "sage-emacs").write(tmp_path / "there")
+    assert words(Path(there.files[0]), "codex", tmp_path / "further") == ["one", "two", "three"]

@@ -77,6 +77,9 @@ def _note_order(said: list[_Said], message: Message) -> None:
         return
     before = said[-1].time if said else datetime.min.replace(tzinfo=UTC)
     time = parse_time(message.get("timestamp")) or before
+    if "parent_uuid" in message and "parent_uuid" not in own_extension(message, locate.AGENT).get("derived", ()):
+        # What it follows is written there; clocks may go wrong.
+        time = max(before, time)
     said.append(_Said(time, message["uuid"], message["uuid"]))
 
 
