@@ -7,8 +7,11 @@ import json
 from urllib.parse import quote, quote_plus
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clew.redact import Known, Marker
+from clew.redact.flat import to_bytes
 from clew.redact.grams import Found, Grams
 from clew.redact.tree import Redactor, Setting
 from tests.redact.planted import Planter
@@ -103,3 +106,32 @@ def test_RD09_a_crowd_ends_with_its_line_and_is_seen_from_within() -> None:
     middle = (start + end) // 2
     assert found.first(text, middle, len(text)) == (middle, end)
     assert found.first(text, len(text), len(text)) == (-1, -1)
+
+
+@given(
+    value=st.text(min_size=8, max_size=40),
+    other=st.sampled_from(["pass word one", "zwei Wörter", "tab\tand\nline", "bell\x07bell\x07"]),
+    before=st.from_regex(r"[0-9a-f]{0,5}", fullmatch=True),
+    behind=st.from_regex(r"[0-9a-f]{0,5}", fullmatch=True),
+    in_capitals=st.booleans(),
+)
+def test_a_value_in_hex_is_found_among_digits(
+    value: str, other: str, before: str, behind: str, in_capitals: bool
+) -> None:
+    digits = before + to_bytes(value).hex() + behind
+    text = f"see {digits.upper() if in_capitals else digits} there".encode()
+    [hit] = Known([other, value]).hits(text)
+    assert text[hit.start : hit.end].lower() == digits.encode()
+
+
+def test_a_value_in_hex_of_both_cases_is_found() -> None:
+    mixed = "".join(digit.upper() if at % 3 else digit for at, digit in enumerate(RAW.hex()))
+    assert Known(VALUES).hits(mixed.encode())
+
+
+def test_numbers_that_spell_no_letters_are_not_read() -> None:
+    numbers = b"\n".join(b"%016d" % (10**15 + 7919 * number) for number in range(5000))
+    known = Known(["a long password"])
+    before = known.compared
+    assert known.hits(numbers) == []
+    assert known.compared == before

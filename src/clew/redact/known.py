@@ -27,8 +27,10 @@ _QUOTED = [bytes([char]) if _PLAIN.match(bytes([char])) or char == 0x7E else b"%
 # Nobody escapes a longer text letter by letter.
 _LONGEST_ESCAPED = 512
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
-_LEAST_HEX, _NEAR_HEX = 2 * SHORTEST, 4096
-_LONG_HEX = re.compile(rb"[0-9A-Fa-f]{%d,}+" % _LEAST_HEX)
+_DIGITS = b"0123456789ABCDEFabcdef"
+_LEAST_HEX = 2 * SHORTEST
+# And these in hex by digits that few numbers have.
+_LETTERS = re.compile(r"[\t\n\r -~]*")
 _ESCAPED = re.compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){7,}")
 _CODE = re.compile(rb"u([0-9A-Fa-f]{4})")
 _BETWEEN = b"\0" * SHORTEST
@@ -39,7 +41,7 @@ class Known:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._spelled, self._found = Grams(), Found(self._spans)
-        self._count = 0
+        self._count, self._is_plain = 0, True
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
@@ -47,6 +49,7 @@ class Known:
         for value in values:
             if len(value) >= SHORTEST:
                 self._count += 1
+                self._is_plain = self._is_plain and _LETTERS.fullmatch(value) is not None
                 self._spelled.add(spellings_of(value))
         self._found.forget()
 
@@ -72,7 +75,7 @@ class Known:
 
     def _encoded(self, text: bytes) -> Iterator[Span]:
         """What holds a value letter by letter, in hex or in escapes: it is read, not searched for in that spelling."""
-        spans = _hex_runs(text)
+        spans = _hex_runs(text, self._is_plain)
         for shift in (0, 1) if spans else ():
             runs = [text[start + shift : end - (end - start - shift) % 2] for start, end in spans]
             plain = bytes.fromhex(_BETWEEN.hex().encode().join(runs).decode())
@@ -88,23 +91,22 @@ class Known:
         return (spans[bisect_right(starts, start) - 1] for start, _ in found)
 
 
-@lru_cache(maxsize=1)
-def _hex_finder() -> Find:
+@lru_cache(maxsize=2)
+def _hex_finder(is_plain: bool) -> Find:
+    """Finds hex in which a value may stand: one of plain letters is spelled by few pairs of digits."""
+    if is_plain:
+        return finder([f"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{SHORTEST}}}"])
     return finder([f"[0-9a-f]{{{_LEAST_HEX}}}", f"[0-9A-F]{{{_LEAST_HEX}}}"])
 
 
-def _hex_runs(text: bytes) -> list[Span]:
-    """Where long runs of hex stand. Behind one there are often more, which are taken at once."""
+def _hex_runs(text: bytes, is_plain: bool) -> list[Span]:
+    """Where runs of hex stand that may hold a value, each from its first digit to its last."""
     runs: list[Span] = []
-    place, find = 0, _hex_finder()
+    place, find, run = 0, _hex_finder(is_plain), _HEX.match
     while (first := find(text, place, len(text))[0]) >= 0:
-        stop = first + _NEAR_HEX
-        runs += [match.span() for match in _LONG_HEX.finditer(text, first, stop)]
-        start, end = runs[-1]
-        if end == stop and (whole := _HEX.match(text, start)):
-            runs[-1] = start, whole.end()
-        # One may begin before the stop and be long only with what is behind it.
-        place = max(runs[-1][1], stop - _LEAST_HEX + 1)
+        start = place + len(text[place:first].rstrip(_DIGITS))
+        place = run(text, first).end()  # type: ignore[union-attr]
+        runs.append((start, place))
     return runs
 
 
