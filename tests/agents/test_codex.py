@@ -279,6 +279,18 @@ def test_words_that_only_an_event_tells_are_shown(tmp_path: Path) -> None:
     assert (found.facts.prompts, found.session["title"]) == (1, "Make it.")
 
 
+def test_a_prompt_that_only_an_event_tells_does_not_hide_the_next(tmp_path: Path) -> None:
+    lone = event("user_message", 2, message="one", images=[])
+    found = rollout(tmp_path, meta(), lone, *answered("two", 2), *asked("three", 4), *answered("four", 5))
+    assert found.texts == ["one", "two", "three", "four"]
+
+
+def test_an_event_of_other_words_belongs_to_the_item_nearby(tmp_path: Path) -> None:
+    told = event("user_message", 2, message="one", images=["data:image/png;base64,aGk="])
+    found = rollout(tmp_path, meta(), words("user", "<image>", "one, and more", second=2), told, *answered("two", 3))
+    assert found.texts == ["<image>", "one, and more", "two"]
+
+
 def test_an_event_may_stand_before_or_behind_its_item(tmp_path: Path) -> None:
     found = rollout(tmp_path, meta(), *reversed(asked("a")), *reversed(answered("b")), *answered("c"), *answered("c"))
     assert found.texts == ["a", "b", "c", "c"]

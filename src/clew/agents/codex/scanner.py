@@ -216,7 +216,7 @@ class Scanner:
                 self.thread.read_context(texts)
             else:
                 self._prompt(item, texts)
-                self.twins.saw_user(self.line)
+                self.twins.saw_user(self.line, spelled_texts(item.content))
         if passed is not None and passed.turn_id:
             self._turn = passed.turn_id
         flags = MESSAGE if role == "system" else _ANSWERED if kind.endswith("_output") else _SPOKEN
@@ -285,7 +285,7 @@ class Scanner:
     def asked(self, line: int, spelled: Raw) -> None:
         """Note that a message that was read already is a prompt: one text."""
         self.requests.prompt()
-        self.twins.saw_user(line)
+        self.twins.saw_user(line, frozenset((bytes(spelled),)))
         if self.facts.first_prompt is None and is_human(texts := [loads_text(spelled)], False):
             self.facts.first_prompt = texts[0] or None
 

@@ -256,7 +256,7 @@ class _Tallier:
             texts = texts_of(item.content)
             injected = is_injected(texts, passed.content_item_kinds if passed else None)
             if not injected:
-                self._twins.saw_user(self._line)
+                self._twins.saw_user(self._line, spelled_texts(item.content))
             if not injected or starts_turn(texts):
                 self._prompt()
 

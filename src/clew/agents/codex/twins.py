@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from msgspec import UNSET
 
 from clew.agents.codex.lines import Block
@@ -17,20 +19,20 @@ class Twins:
 
     def __init__(self) -> None:
         self._lone: set[int] = set()
-        self._users: list[int] = []
-        """Lines of the user items seen last."""
-        self._user_events: list[int] = []
+        self._users: list[tuple[int, frozenset[bytes]]] = []
+        """User items that no event repeats so far."""
+        self._user_events: list[tuple[int, bytes]] = []
         self._said: list[tuple[int, frozenset[bytes]]] = []
         self._events: list[tuple[int, bytes]] = []
 
-    def saw_user(self, line: int) -> None:
-        """A user item stands right beside its event, whatever pictures go with its words."""
-        while self._user_events and line - self._user_events[0] > NEAR:
-            self._lone.add(self._user_events.pop(0))
-        if self._user_events:
-            self._user_events.pop(0)
-        else:
-            self._users = [*self._users[-NEAR:], line]
+    def saw_user(self, line: int, texts: frozenset[bytes]) -> None:
+        """A user item stands right beside its event; its texts as they are spelled."""
+        for event in self._user_events:
+            if event[1] in texts and line - event[0] <= NEAR:
+                self._user_events.remove(event)
+                return
+        self._settle(line)
+        self._users = [*(user for user in self._users if line - user[0] <= 2 * NEAR), (line, texts)]
 
     def saw_assistant(self, line: int, texts: frozenset[bytes]) -> None:
         """An item of the model follows its event, or stands right before it; its texts as they are spelled."""
@@ -44,11 +46,7 @@ class Twins:
     def saw_event(self, line: int, kind: str, spelled: bytes) -> None:
         """An event with words."""
         if kind == "user_message":
-            near = [user for user in self._users if line - user <= NEAR]
-            if near:
-                self._users = near[1:]
-            else:
-                self._user_events.append(line)
+            self._saw_user_event(line, spelled)
             return
         self._leave(line)
         for said in self._said:
@@ -57,14 +55,32 @@ class Twins:
                 return
         self._events.append((line, spelled))
 
+    def _saw_user_event(self, line: int, spelled: bytes) -> None:
+        for user in self._users:
+            if line - user[0] <= NEAR and spelled in user[1]:
+                self._users.remove(user)
+                return
+        self._settle(line)
+        self._user_events.append((line, spelled))
+
+    def _settle(self, line: int) -> None:
+        """Events that no item repeats word for word belong to one nearby that has none: pictures go with its words."""
+        while self._user_events and line - self._user_events[0][0] > NEAR:
+            event, _ = self._user_events.pop(0)
+            near = [user for user in self._users if abs(user[0] - event) <= NEAR]
+            if near:
+                self._users.remove(near[0])
+            else:
+                self._lone.add(event)
+
     def _leave(self, line: int) -> None:
         while self._events and line - self._events[0][0] > NEAR:
             self._lone.add(self._events.pop(0)[0])
 
     def lone(self) -> frozenset[int]:
         """Lines of the events that stand alone, once all lines were seen."""
-        waiting = {line for line, _ in self._events} | set(self._user_events)
-        return frozenset(self._lone | waiting)
+        self._settle(sys.maxsize)
+        return frozenset(self._lone | {line for line, _ in self._events})
 
 
 def spelled_texts(content: JSON) -> frozenset[bytes]:
