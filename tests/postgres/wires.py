@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
@@ -17,8 +17,14 @@ class Wire:
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
         self.cuts = 0
-        self._open: list[socket.socket] = []
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._open: list[socket.socket] = [self._door]
+        self._threads: list[threading.Thread] = []
+        self._start(self._listen)
+
+    def _start(self, work: Callable[..., None], *given: object) -> None:
+        thread = threading.Thread(target=work, args=given, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _listen(self) -> None:
         with suppress(OSError):
@@ -26,8 +32,8 @@ class Wire:
                 near, _ = self._door.accept()
                 far = socket.create_connection(("127.0.0.1", self._server))
                 self._open += [near, far]
-                threading.Thread(target=self._pass_on, args=(near, far, True), daemon=True).start()
-                threading.Thread(target=self._pass_on, args=(far, near, False), daemon=True).start()
+                self._start(self._pass_on, near, far, True)
+                self._start(self._pass_on, far, near, False)
 
     def _pass_on(self, source: socket.socket, target: socket.socket, counts: bool) -> None:
         with suppress(OSError):
@@ -38,14 +44,22 @@ class Wire:
                         self.cuts += 1
                         break
                 target.sendall(said)
-        for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        _shut(source, target)
 
     def close(self) -> None:
-        """No more."""
-        for end in (self._door, *self._open):
+        """No more. A number that is free again may be another line's, so nobody listens any more when it is closed."""
+        _shut(*self._open)
+        for thread in self._threads:
+            thread.join(10)
+        _shut(*self._open)
+        for end in self._open:
             end.close()
+
+
+def _shut(*ends: socket.socket) -> None:
+    for end in ends:
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
