@@ -249,6 +249,8 @@ class Redactor(Looker):
             if not self._records.covers(paying.AGAIN * signed):
                 return None
         held = list(self.held(texts))
+        if len(held) >= _MANY_ITEMS and not self._records.covers(paying.AGAIN * len(held)):
+            return None  # a sample does not tell of crowds
         is_told = held and (not all(texts) or names_file(b"\n".join([texts[number] for number in held])))
         return items if is_told else [items[number] for number in held]
 
