@@ -192,9 +192,14 @@ def speeds() -> Iterator[str]:
 
 
 def lines(
-    seeds: range, generator: Path, python: Path | str, every_kind: bool, peer_seeds: range | None = None
+    seeds: range,
+    generator: Path,
+    python: Path | str,
+    every_kind: bool,
+    peer_seeds: range | None = None,
+    hostile: int = redaction_hostile.SIZE,
 ) -> Iterator[str]:
-    """The lines of the report. The other tools, which are slow, may see fewer seeds."""
+    """The lines of the report. The other tools, which are slow, may see fewer seeds; `hostile`: bytes of each kind."""
     yield "redaction: share of planted values found, share of findings that are right, characters per processor second"
     yield from speeds()
     if CORPUS.is_dir():
@@ -211,7 +216,7 @@ def lines(
         yield f"  beside others, {name}: {len(records)} texts"
         scores = [("clew", ours(records)), *peers(records, python)]
         yield from (each.line(tool) if isinstance(each, Score) else f"  {tool:16} {each}" for tool, each in scores)
-    yield from redaction_hostile.lines()
+    yield from redaction_hostile.lines(hostile)
 
 
 def _by_kind(scores: list[tuple[str, Score]]) -> Iterator[str]:
@@ -223,7 +228,8 @@ def _by_kind(scores: list[tuple[str, Score]]) -> Iterator[str]:
 
 def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
-    return lines(range(1, 4), SHARED, options.peers or sys.executable, every_kind=False)
+    seeds, hostile = range(1, options.rounds + 1), min(redaction_hostile.SIZE, options.session)
+    return lines(seeds, SHARED, options.peers or sys.executable, every_kind=False, hostile=hostile)
 
 
 def main() -> None:
