@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from clew.agents import base
 from clew.agents.base import facts_and_messages, freeze, shown_messages, skim
@@ -69,9 +72,10 @@ def agree_at_once(path: Path, shown: list[Any]) -> None:
 
 
 def told(facts: Facts) -> Any:
-    """What a page may know from the first pass."""
-    plain = (facts.messages, facts.prompts, facts.user_messages, facts.has_errors, facts.has_thinking, facts.leaf_uuid)
-    return plain, facts.sessions, facts.titles, facts.summaries, facts.extra, facts.tree.graph()
+    """What a page may know from the first pass: of the tree, no more than where it forks."""
+    known = facts.messages, facts.records, facts.first_prompt, facts.leaf_uuid, facts.version
+    graph = facts.tree.graph()
+    return known, facts.sessions, facts.titles, facts.summaries, facts.extra, None if graph.is_linear else graph
 
 
 def test_they_agree_on_the_demo(tmp_path: Path) -> None:
@@ -131,10 +135,63 @@ def test_they_agree_on_real_sessions() -> None:
     ],
 )  # fmt: skip
 def test_they_agree_on_odd_lines(tmp_path: Path, change: dict[str, Any]) -> None:
-    lines = [claude_line("user", f"u{n}", None) | (change if n == 2 else {}) for n in (1, 2, 3)]
-    path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
+    for parents in ((None, None, None), (None, "u1", "u2")):
+        agree(written(tmp_path, [line | (change if n == 1 else {}) for n, line in enumerate(following(*parents))]))
+
+
+def following(*parents: str | None) -> list[dict[str, Any]]:
+    return [claude_line("user", f"u{n}", parent) for n, parent in enumerate(parents, 1)]
+
+
+def written(folder: Path, lines: Sequence[dict[str, Any]]) -> Path:
+    path = folder / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
     path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
-    agree(path)
+    return path
+
+
+STEPS: dict[str, dict[str, Any]] = {
+    "prompt": {"type": "user"},
+    "marked": {"type": "user", "isMeta": True},
+    "aside": {"type": "user", "isSidechain": True},
+    "reply": {"type": "assistant", "message": {"role": "assistant", "id": "r1", "content": []}},
+    "call": {"type": "assistant", "message": {"role": "assistant", "content": [
+        {"type": "tool_use", "id": "t1", "name": "Task", "input": {}}]}},
+    "read": {"type": "assistant", "message": {"role": "assistant", "content": [
+        {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}]}},
+    "agent": {"type": "user", "toolUseResult": {"agentId": "a1"}, "message": {"role": "user", "content": [
+        {**RESULT, "tool_use_id": "t1", "content": "done"}]}},
+    "progress": {"type": "progress", "message": None, "data": {"agentId": "a2"}, "parentToolUseID": "t2"},
+    "system": {"type": "system", "message": None, "content": "note"},
+    "queued": {"type": "attachment", "message": None, "attachment": {"type": "queued_command", "prompt": "go on"}},
+    "summary": {"type": "summary", "message": None, "summary": "What was done", "leafUuid": "u1"},
+    "elsewhere": {"type": "summary", "message": None, "summary": "What else was done", "leafUuid": "v1"},
+    "title": {"type": "ai-title", "message": None, "aiTitle": "A title"},
+    "leaf": {"type": "last-prompt", "message": None, "leafUuid": "u1"},
+    "there": {"type": "user", "cwd": "/home/ada/src", "slug": "so-it-goes", "version": "2.1.0", "gitBranch": "main"},
+    "other": {"type": "user", "sessionId": "0b0e2d8c-5a0f-4a5e-9d53-0d5a4f3c2b12"},
+    "later": {"type": "user", "timestamp": "2026-01-02T10:00:00+02:00"},
+}  # fmt: skip
+"""What a record may be; one that is no part of the conversation is passed over by those behind it."""
+
+
+@given(
+    kinds=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=7),
+    odd=st.none() | st.tuples(st.integers(0, 6), st.sampled_from(["u0", "u1", "u2", "v1", None])),
+)
+@example(kinds=["prompt", "read", "agent"], odd=None)
+@example(kinds=["aside", "aside", "call", "agent"], odd=None)
+@example(kinds=["summary", "prompt", "progress", "prompt"], odd=None)
+@example(kinds=["prompt", "prompt", "prompt"], odd=(0, "u2"))
+def test_they_agree_on_straight_sessions_and_on_others(
+    tmp_path_factory: pytest.TempPathFactory, kinds: list[str], odd: tuple[int, str | None] | None
+) -> None:
+    lines, before = [], None
+    for number, kind in enumerate(kinds):
+        uuid = f"u{number}"
+        parent = odd[1] if odd is not None and odd[0] == number else before
+        lines.append(claude_line("user", uuid, parent) | STEPS[kind])
+        before = before if kind in ("summary", "elsewhere", "title", "leaf") else uuid
+    agree(written(tmp_path_factory.mktemp("session"), lines))
 
 
 def test_both_ways_know_the_calls_of_the_other(tmp_path: Path) -> None:
@@ -148,9 +205,7 @@ def test_both_ways_know_the_calls_of_the_other(tmp_path: Path) -> None:
 
     odd = {"timestamp": "soon"}
     lines = [call("a"), call("b"), result("a", **odd), call("c", **odd), result("b"), result("c"), call("a")]
-    path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
-    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
-    assert agree(path) == len(lines)
+    assert agree(written(tmp_path, lines)) == len(lines)
 
 
 @pytest.mark.parametrize("odd", [b"", b"{", b"\xff", b"null", b"\x00\x00", b'{"type":"user"}{"type":"user"}'])

@@ -26,9 +26,9 @@ from clew.model.json import JSON
 from clew.model.time import is_canonical, parse_time, spell_time
 
 SYNTHETIC = "<synthetic>"
-_PROGRESS = "progress"
-_LINKED = frozenset({"assistant", "user", "system", "attachment", _PROGRESS})
-_TIME, _SESSION, _VERSION = map(WANTED.index, ("timestamp", "sessionId", "version"))
+PROGRESS = "progress"
+LINKED = frozenset({"assistant", "user", "system", "attachment", PROGRESS})
+_SESSION = WANTED.index("sessionId")
 _NO_COUNTS = (None,) * len(FIELDS)
 _SAID = MESSAGE | SAID
 _ASIDE = _SAID | SIDECHAIN
@@ -164,16 +164,19 @@ class Scanner:
         if self.is_unclaimed:
             self.claim(row[_SESSION] for row in rows)
         kinds = {row[1] for row in rows}
-        if not _LINKED.issuperset(kinds):
+        if not LINKED.issuperset(kinds):
             linked = []
             for row in rows:
-                if row[1] in _LINKED:
+                if row[1] in LINKED:
                     linked.append(row)
                 else:
                     self.bookkeeping(row[0], len(linked))
             rows = linked
         if rows:
-            self.context([row for row in rows if row[1] != _PROGRESS] if _PROGRESS in kinds else rows)
+            spoken = [row for row in rows if row[1] != PROGRESS] if PROGRESS in kinds else rows
+            if spoken:
+                lines, _, _, _, _, times, sessions, versions, *_ = zip(*spoken, strict=True)
+                self.context(lines, times, sessions, versions)
             self.link(rows)
 
     def claim(self, sessions: Iterable[str | None]) -> None:
@@ -184,20 +187,25 @@ class Scanner:
             self.facts.extra["claimed"] = session
             self.learned += 1
 
-    def context(self, rows: list[Told]) -> None:
+    def context(
+        self,
+        lines: Sequence[Line],
+        times: Iterable[JSON],
+        sessions: Sequence[str | None],
+        versions: Sequence[str | None],
+    ) -> None:
         """Take what every chain record tells."""
-        if not rows:
+        if not lines:
             return
-        sessions = [row[_SESSION] for row in rows]
         if sessions.count(sessions[0]) == len(sessions):
             self.count_session(sessions[0], len(sessions))
         else:
             for session in sessions:
                 self.count_session(session)
-        self.facts.version = next((row[_VERSION] for row in reversed(rows) if row[_VERSION]), self.facts.version)
+        self.facts.version = next(filter(None, reversed(versions)), self.facts.version)
         if self.unsettled:
-            self.settle([row[0] for row in rows])
-        self.times += filter(None, [row[_TIME] for row in rows])
+            self.settle(lines)
+        self.times += filter(None, times)
         if len(self.times) >= TIMES:
             self.widen()
 
@@ -229,7 +237,7 @@ class Scanner:
             self.facts.sessions[self.session] += self.of_session
         self.session, self.of_session = session, records
 
-    def settle(self, lines: list[Line]) -> None:
+    def settle(self, lines: Sequence[Line]) -> None:
         """What the first record that says it says for all; whoever says where it was is waited for."""
         early = lines[: self.unsettled]
         is_placed = self.learn(early)
@@ -237,7 +245,7 @@ class Scanner:
         if not (self.unsettled or is_placed or any(self.learn([line]) for line in lines[len(early) :])):
             self.unsettled = 1
 
-    def learn(self, lines: list[Line]) -> bool:
+    def learn(self, lines: Sequence[Line]) -> bool:
         """Take what is not known yet from the first of some records that says it; True once it is known where."""
         facts, extra = self.facts, self.facts.extra
         if facts.cwd is None:
@@ -263,7 +271,7 @@ class Scanner:
             if kind == "assistant" or kind == "user":
                 facts.messages += 1
                 flags.append(self.said(line, kind, side, group, content, result))
-            elif kind == _PROGRESS:
+            elif kind == PROGRESS:
                 flags.append(self.progress(line))
             else:
                 facts.messages += 1
@@ -272,8 +280,8 @@ class Scanner:
             _, kinds, uuids, parents, logical, times, *_ = zip(*rows, strict=True)
             seconds = [_seconds(time) if flag & SIGNIFICANT else 0.0 for time, flag in zip(times, flags, strict=True)]
             numbers: Sequence[int] = range(first, facts.messages + 1)
-            if _PROGRESS in kinds:
-                logical = tuple(None if row[1] == _PROGRESS else row[4] for row in rows)
+            if PROGRESS in kinds:
+                logical = tuple(None if row[1] == PROGRESS else row[4] for row in rows)
                 numbers = _numbers(flags, first)
             facts.links.extend(uuids, parents, flags, numbers, seconds, logical)
         elif self.counts:

@@ -8,7 +8,7 @@ one pass can do for both where a source is small.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code.lines import Line, Told
 from clew.agents.claude_code.scan import Scanner
+from clew.agents.claude_code.straight import see_straight
 from clew.derive.facts import Facts
 from clew.io.records import read_line, read_texts
 from clew.model.json import JSON
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from clew.agents.mapping import Values
 
 _USUAL_TIME = 24
-_BATCH = 256
-"""So many lines are looked at together."""
 MAX_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 _MESSAGES = frozenset({"user", "assistant", "system", "attachment"})
@@ -75,9 +74,12 @@ def shown(source: SourceFile, shared: Values) -> Iterator[dict[str, JSON]]:
 
 
 def shown_at_once(source: SourceFile) -> tuple[Facts, Iterator[dict[str, JSON]]]:
-    """The same and the facts of the first pass, tree and all but counts, from one pass over a source of one file."""
+    """The same and the facts that a header and forks are made of, from one pass over a source of one file."""
     scanner = Scanner(Facts(), source.path, tree=True, counts=False)
-    messages = list(_messages(_Place(source, _NO_VALUES), scanner))
+    lines: list[_Line | bytes] = []
+    messages = list(_messages(_Place(source, _NO_VALUES), lines))
+    if bytes in set(map(type, lines)) or not see_straight(scanner, cast(list[Line], lines)):
+        scanner.see_mixed([line if isinstance(line, bytes) else _told(line) for line in lines])
     return scanner.finish(), iter(messages)
 
 
@@ -107,9 +109,8 @@ class _Place:
                 yield unit.value
 
 
-def _messages(place: _Place, scanner: Scanner | None) -> Iterator[dict[str, JSON]]:
-    """The messages; the scanner is shown the lines on the way, many at a time."""
-    lines: list[Told | bytes] = []
+def _messages(place: _Place, lines: list[_Line | bytes] | None) -> Iterator[dict[str, JSON]]:
+    """The messages; the lines they are in are put down on the way, as text where they are not regular."""
     with open_main(place.source) as stream:
         for text, whole in read_texts(stream):
             # What is skipped may be no UTF-8: it changes nothing in what is shown.
@@ -117,18 +118,13 @@ def _messages(place: _Place, scanner: Scanner | None) -> Iterator[dict[str, JSON
                 line = _decode(text) if whole else None
             except _ERRORS:
                 line = None
-            if scanner is not None:
-                lines.append(text if line is None else _told(line))
-                if len(lines) == _BATCH:
-                    scanner.see_mixed(lines)
-                    lines.clear()
+            if lines is not None:
+                lines.append(text if line is None else line)
             message = _quick(place, line) if line is not None else None
             if message is not None:
                 yield message
             elif line is None or line.type in _MESSAGES:
                 yield from place.general(text, whole)
-    if scanner is not None:
-        scanner.see_mixed(lines)
 
 
 def _told(line: _Line) -> Told:
