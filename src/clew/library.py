@@ -22,7 +22,7 @@ from clew.filters import Filters
 from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
 from clew.model.json import JSON
-from clew.references import Reference, named_path, resolve
+from clew.references import Reference, named_path, resolve, the_one
 from clew.sources.beside import host_at
 from clew.sources.local import Found, at_path, in_homes
 
@@ -248,10 +248,7 @@ class Library:
 
     def get(self, reference: str, *, branches: bool = False) -> StoredSession:
         """The one session a reference means."""
-        found = self.find(reference, branches=branches)
-        if len(found) != 1:
-            raise SourceUnreadable(f"{reference}: holds {len(found)} sessions, name one of them")
-        return found[0]
+        return the_one(reference, self.find(reference, branches=branches))
 
     def subagents(self, session: StoredSession) -> Callable[[str], SourceFile | None]:
         """Finds the sub-agents of a session by their id: in the homes, or where the session itself lies."""

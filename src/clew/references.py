@@ -91,14 +91,28 @@ def resolve(reference: Reference, sessions: Sequence[S]) -> S:
     if not found:
         raise UnknownReference(f"no session answers to {reference.id!r}; `clew list` shows those there are")
     if len(found) > 1:
-        names = [f"{session.agent.id}:{session.id}" for session in found[:_SHOWN]]
+        names = [f"{session.agent.id}:{session.id}" for session in found]
         if len(set(names)) < len(names):
             # The same session in several places: only the place tells them apart.
-            names = [f"{name} in {session.source.path}" for name, session in zip(names, found, strict=False)]
-        shown = ", ".join(names)
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise AmbiguousReference(f"{reference.id!r} is ambiguous: {shown}{more}")
+            names = [f"{name} in {session.source.path}" for name, session in zip(names, found, strict=True)]
+        raise AmbiguousReference(f"{reference.id!r} is ambiguous: {_enumerated(names)}")
     return found[0]
+
+
+def the_one(reference: str, found: Sequence[S]) -> S:
+    """The only session that was found; below a folder there may be many, which only their files tell apart for sure."""
+    if not found:
+        raise UnknownReference(f"{reference}: holds no session")
+    if len(found) > 1:
+        files = _enumerated([str(session.source.path) for session in found])
+        raise AmbiguousReference(f"{reference}: holds {len(found)} sessions; name one by its file: {files}")
+    return found[0]
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    """The first of several, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _has_id(session: Named) -> bool:

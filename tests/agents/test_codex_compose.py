@@ -96,6 +96,21 @@ def test_a_session_of_another_agent_becomes_a_rollout() -> None:
     assert lines[-1]["timestamp"] == "2026-10-01T08:00:03.500Z"
 
 
+def test_a_prompt_of_several_texts_stands_once_behind_one_that_begins_like_a_note(tmp_path: Path) -> None:
+    note = "<environment_context> is what I see. Why?"
+    found = read(write(tmp_path, *composed(say(1, "user", note), say(2, "user", "Ring it.", "Twice.", PICTURE))))
+    prompts = [[block.get("text") for block in each["content"]] for each in found.messages if each["role"] == "user"]
+    assert prompts == [[note], ["Ring it.", "Twice.", None]]
+
+
+def test_a_reply_of_several_texts_is_told_text_by_text(tmp_path: Path) -> None:
+    lines = composed(say(1, "user", "Ring it.", "Twice."), say(2, "assistant", "Ding.", "Dong."))
+    told = [(event["type"], event["message"]) for event in payloads(lines, "event_msg")]
+    assert told == [("user_message", "Ring it.\nTwice."), ("agent_message", "Ding."), ("agent_message", "Dong.")]
+    found = read(write(tmp_path, *lines))
+    assert found.texts == ["Ring it.", "Twice.", "Ding.", "Dong."]
+
+
 def test_forks_become_rollbacks(tmp_path: Path) -> None:
     lines = composed(
         say(1, "user", "a"),

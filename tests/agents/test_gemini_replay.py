@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -338,6 +339,27 @@ def test_the_active_path_is_what_the_client_would_show(
     assert proof.different == []
     shown = uuids(path)
     assert len(shown) == len(set(shown))
+
+
+@given(st.lists(st.tuples(st.sampled_from([user, gemini]), IDS) | st.builds(rewind, IDS), max_size=14))
+def test_a_message_says_what_the_last_line_that_wrote_it_says(
+    tmp_path_factory: pytest.TempPathFactory, events: list[Record | tuple[Callable[[str, str], Record], str]]
+) -> None:
+    written = [each if isinstance(each, dict) else each[0](each[1], f"{at}") for at, each in enumerate(events)]
+    path = log(tmp_path_factory.mktemp("log"), header(), *written)
+    said = {message.uuid: message.content[0].text for message in opened(path).messages}  # type: ignore[union-attr]
+    assert said == {record["id"]: record["content"] for record in written if "id" in record}
+
+
+def test_what_a_new_list_has_masked_is_shown_as_it_was_given(tmp_path: Path) -> None:
+    masked = call("c", output="<tool_output_masked>in a file</tool_output_masked>")
+    reply = gemini("b", toolCalls=[call("c", output="every word")], tokens=tokens(5, 1))
+    snapshot = replaced(user("a"), {**reply, "content": [{"text": "Ding."}], "toolCalls": [masked]})
+    path = log(tmp_path, header(), user("a"), reply, snapshot, user("d"))
+    messages = {message.uuid: message for message in opened(path).messages}
+    assert messages["b:results"].content[0].output == "every word"  # type: ignore[union-attr]
+    assert opened(path).usage.input_tokens == 5
+    proved(path)
 
 
 @given(st.lists(EVENTS, max_size=8), st.integers(1, 7))

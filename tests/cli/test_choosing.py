@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -205,9 +207,30 @@ def test_a_path_that_is_not_there(command: str, path: str) -> None:
 def test_a_folder_holds_many_sessions(demo: Path) -> None:
     folder = demo / ".claude" / "projects" / "-home-ada-src-tidepool"
     assert clew("verify", folder, "--json").json["files"] == len(list(folder.rglob("*.jsonl"))) + 2
-    ran = clew("show", folder)
-    assert ran.code == 3
-    assert "name one of them" in ran.err
+
+
+@pytest.mark.parametrize("command", [("show",), ("graph",), ("convert", "--to", "codex", "--home", "elsewhere")])
+def test_where_a_folder_holds_many_sessions_and_one_is_meant_they_are_named(
+    demo: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    archived = next((demo / ".codex" / "archived_sessions").iterdir())
+    first, second = (shutil.copy(archived, folder / f"{letter}.jsonl") for letter in "ab")
+    ran = clew(*command, folder)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"clew: {folder}: holds 2 sessions; name one by its file: {first}, {second}\n"
+    many = clew(*command, demo / ".claude")
+    assert many.code == 2
+    assert re.fullmatch(r"clew: .*: holds \d+ sessions; name one by its file: (\S+, ){4}\S+ and \d+ more\n", many.err)
+
+
+@pytest.mark.parametrize("command", [("show",), ("graph",), ("convert", "--to", "codex", "--home", "elsewhere")])
+def test_a_folder_without_sessions_holds_nothing_to_find(tmp_path: Path, command: tuple[str, ...]) -> None:
+    folder = tmp_path / "nothing @ all"
+    folder.mkdir()
+    ran = clew(*command, folder)
+    assert (ran.code, ran.out, ran.err) == (1, "", f"clew: {folder}: holds no session\n")
 
 
 def test_a_file_of_nobody(tmp_path: Path) -> None:

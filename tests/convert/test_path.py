@@ -58,6 +58,18 @@ class TestBranchesOfTheStore:
         with pytest.raises(WouldLose):
             prepare(only(path).agent, only(path).source, target, "a2").write(tmp_path / "other")
 
+    def test_a_uuid_may_begin_with_digits_alone(self, session: Session, tmp_path: Path) -> None:
+        session.user("and on Sunday?", uuid="20260614-a", parent="a1")
+        session.close()
+        words, _ = converted(session.folder / "messages.jsonl", "codex", tmp_path / "home", "20260614")
+        assert words == ["how high is the tide?", "4 m", "and on Sunday?"]
+
+    def test_a_uuid_with_which_another_begins_names_its_own_branch(self, session: Session, tmp_path: Path) -> None:
+        session.user("and on Sunday?", uuid="q22", parent="a1")
+        session.close()
+        words, _ = converted(session.folder / "messages.jsonl", "codex", tmp_path / "home", "q2")
+        assert words == ["how high is the tide?", "4 m", "and tomorrow?", "5 m"]
+
     def test_the_store_itself_loses_nothing(self, session: Session, tmp_path: Path) -> None:
         session.switch("main")
         session.close()

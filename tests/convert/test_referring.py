@@ -13,7 +13,7 @@ import pytest
 from clew.convert.choosing import prepare
 from clew.convert.conversation import Loss
 from clew.convert.writing import REFERRED
-from tests.agents.rollouts import OTHER, THIRD, THREAD, answered, asked, event, line, meta, spelled, words, write
+from tests.agents.rollouts import OTHER, THIRD, THREAD, answered, asked, event, item, line, meta, spelled, words, write
 from tests.cli.running import clew
 from tests.convert.said import only, said
 
@@ -190,6 +190,30 @@ class TestPlaces:
             found, _ = convert(path, "gemini", tmp_path / branch, branch)
             assert spoken(found) == [*PATH[:2], ("user", "gone"), ("assistant", "away")]
 
+    def repeating(self, home: Path, *more: dict[str, Any]) -> Path:
+        """A fork in which a turn was taken back before it repeats the prompt that its history ends with."""
+        _, lines, size = told(home, *asked("one", 1), *answered("two", 2), words("user", "three", second=3))
+        gone = [*more, *asked("gone", 4), *answered("away", 5), event("thread_rolled_back", 6, num_turns=1)]
+        again = event("user_message", 7, message="three", images=[])
+        own = [*gone, again, *answered("four", 8)]
+        return told(home, *own, thread=THREAD, base=based(OTHER, lines, size))[0]
+
+    def test_a_branch_is_found_where_an_event_repeats_a_word_of_the_history(self, tmp_path: Path) -> None:
+        path = self.repeating(tmp_path / "home")
+        ends = {"gone": [("user", "gone"), ("assistant", "away")], "three": PATH[3:], "four": PATH[3:]}
+        for text, end in ends.items():
+            for branch in (uuid_of(path, text), index_of(path, text)):
+                found, _ = convert(path, "gemini", tmp_path / branch, branch)
+                assert spoken(found) == [*PATH[:3], *end]
+
+    def test_a_loss_is_found_where_an_event_repeats_a_word_of_the_history(self, tmp_path: Path) -> None:
+        content = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": "data:image/png,"}]
+        picture = item("message", 3, role="user", content=content)
+        shown = event("user_message", 3, message="look", images=[])
+        path = self.repeating(tmp_path / "home", picture, shown)
+        _, losses = convert(path, "sage-agent", tmp_path / "there")
+        assert [str(loss.message) for loss in losses if loss.what == "a picture"] == [index_of(path, "look")]
+
     def test_a_loss_is_where_the_session_shows_it(self, tmp_path: Path) -> None:
         home = tmp_path / "home"
         drawn = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
@@ -203,10 +227,19 @@ class TestPlaces:
 
 
 def uuid_of(path: Path, text: str) -> str:
+    return str(shown(path, text)["uuid"])
+
+
+def index_of(path: Path, text: str) -> str:
+    return str(shown(path, text)["index"])
+
+
+def shown(path: Path, text: str) -> dict[str, Any]:
+    """The message of a session's own file that says something."""
     found = only(path)
     units = found.agent.read(found.source, found.agent.scan(found.source))
     messages = [unit.value for unit in units if unit.is_message]
-    return str(next(each["uuid"] for each in messages if text in str(each["content"])))
+    return next(each for each in messages if text in str(each["content"]))
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

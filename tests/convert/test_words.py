@@ -41,6 +41,13 @@ def lines(path: Path, target: str, home: Path) -> list[dict[str, Any]]:
     return [record for record in read if record.get("type") != "clew-origin"]
 
 
+def onward(path: Path, target: str, home: Path) -> tuple[Path, list[Loss]]:
+    """The copy of a session that brings no original along, as if it had gone on; and what was lost."""
+    found = only(path)
+    written = prepare(found.agent, found.source, target, with_original=False).write(home, allow_loss=True)
+    return Path(written.files[0]), written.losses
+
+
 def whats(losses: list[Loss]) -> list[tuple[int | None, str]]:
     return [(loss.message, loss.what) for loss in losses]
 
@@ -79,6 +86,32 @@ class TestCodex:
         assert losses == []
 
     @pytest.mark.parametrize("target", others("codex"))
+    @pytest.mark.parametrize("name", ["user_shell_command", "subagent_notification"])
+    def test_what_is_the_words_of_nobody_and_goes_over_all_the_same_comes_back_once(
+        self, tmp_path: Path, target: str, name: str
+    ) -> None:
+        told = f"<{name}>\nding\n</{name}>"
+        path = rollout(tmp_path, meta(), said("user", "Ring."), said("user", told), said("assistant", "Heard."))
+        copy = onward(onward(path, target, tmp_path / "there")[0], "codex", tmp_path / "back")[0]
+        messages, _ = convert(copy, "claude-code", tmp_path / "third")
+        assert spoken(messages) == [("user", "Ring."), ("user", told), ("assistant", "Heard.")]
+
+    @pytest.mark.parametrize("target", others("codex"))
+    def test_a_failure_that_codex_reads_from_the_result_is_not_lost_on_the_way_back(
+        self, tmp_path: Path, target: str
+    ) -> None:
+        failed = "Exit code: 2\nWall time: 0.1 seconds\nOutput:\nno bell\n"
+        calls = [item("function_call", name="shell", arguments="{}", call_id=name) for name in ("c1", "c2")]
+        results = [item("function_call_output", call_id=name, output=failed) for name in ("c1", "c2")]
+        path = rollout(tmp_path, meta(), said("user", "Ring."), *calls, *results, said("assistant", "No."))
+        there, losses = onward(path, target, tmp_path / "there")
+        assert losses == []
+        back, losses = onward(there, "codex", tmp_path / "back")
+        assert losses == []
+        messages, _ = convert(back, "claude-code", tmp_path / "third")
+        assert [b.get("is_error") for m in messages for b in m["content"] if b["type"] == "tool_result"] == [True, True]
+
+    @pytest.mark.parametrize("target", others("codex"))
     def test_items_of_the_time_to_come_are_named(self, tmp_path: Path, target: str) -> None:
         unknown = [item("hologram", text="a bell"), item("hologram", text="two bells")]
         path = rollout(tmp_path, meta(), said("user", "Ring."), *unknown)
@@ -91,6 +124,13 @@ class TestCodex:
         path = rollout(tmp_path, head, asked, {"type": "hologram", "text": "a bell"})
         _, losses = convert(path, "claude-code", tmp_path / "home")
         assert whats(losses) == [(1, "an item of the kind 'hologram'")]
+
+    def test_so_is_a_line_that_says_who_speaks_and_holds_no_message(self, tmp_path: Path) -> None:
+        head = {"id": THREAD, "timestamp": "2025-06-01T10:00:00.000Z", "instructions": None}
+        asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Ring."}]}
+        path = rollout(tmp_path, head, asked, {"role": "assistant", "spoken": "Ding."})
+        _, losses = convert(path, "claude-code", tmp_path / "home")
+        assert whats(losses) == [(1, "a line of the role 'assistant'")]
 
     def test_a_message_of_another_agent_goes_over_once(self, tmp_path: Path) -> None:
         alone = line("inter_agent_communication", {"author": "one", "recipient": "two", "content": "Ring."})

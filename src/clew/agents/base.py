@@ -137,6 +137,12 @@ class Receives(Protocol):
         ...
 
 
+def main_file(agent: Agent, header: Header, home: Path) -> Path:
+    """Where the main file of a session goes below a home."""
+    target = agent.target(header)
+    return home / (agent.receiver().housed(target, home) if isinstance(agent, Receives) else target)
+
+
 @runtime_checkable
 class Consults(Protocol):
     """An agent that also looks into files outside its roots; copies of its sessions need them too."""
@@ -225,12 +231,12 @@ class ShowsAtOnce(Protocol):
     """An agent that shows messages, and does with one pass where they may wait for the facts."""
 
     def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
-        """The facts, with the tree and without counts, and the messages that `shown` gives."""
+        """The facts that a header and forks are made of, and the messages that `shown` gives."""
         ...
 
 
 def facts_and_messages(agent: Agent, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
-    """The facts of a session, without counts, and its messages for who only looks at them."""
+    """The facts that the header and the forks of a session are made of, and its messages for who only looks at them."""
     is_small = source.size <= AT_ONCE and source.path.suffix not in SUFFIXES
     if is_small and not source.parts and offers(type(agent), ShowsAtOnce):
         return cast(ShowsAtOnce, agent).shown_at_once(source)

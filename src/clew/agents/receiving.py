@@ -98,7 +98,7 @@ def _is_unpacked(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES
 
 
-def _never(_text: str) -> bool:
+def _never(_text: JSON) -> bool:
     return False
 
 
@@ -128,6 +128,10 @@ def _unnamed(_workspace: str, _read: Read) -> str:
 
 def _as_it_is(identity: str) -> str:
     return identity
+
+
+def _as_named(place: str, _home: Path) -> str:
+    return place
 
 
 class Receiver(msgspec.Struct, frozen=True):
@@ -164,6 +168,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """Keys beside a text that no other agent has, and what they hold, in words."""
     unanswered: str = ""
     """What stands in the place of a result that never came."""
+    tells_failure: Callable[[JSON], bool] = _never
+    """Whether a result says in words that the agent understands that its call failed."""
     guard: str = ""
     """A text that says nothing: it stands before words that the agent would not take for a person's."""
     child_id: Callable[[str], str] = _as_it_is
@@ -181,6 +187,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """What a session of the agent refers to and is not below a home folder, in words."""
     filed_under: Callable[[str, Read], str] = _unnamed
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
+    housed: Callable[[str, Path], str] = _as_named
+    """Where a main file goes below a home, given where it goes in any: some agents have one of several folders."""
     register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing
     """Files below the home that must name the session so that the agent sees it, as they should be."""
     listed: Callable[[Header], Iterator[tuple[str, bytes]]] = _no_lines

@@ -101,7 +101,7 @@ def find(
     try:
         return shelf.get(reference, branches=branches)
     except UnknownReference:
-        if (kept := _gone(context, homes, shelf, reference)) is not None:
+        if named_path(reference) is None and (kept := _gone(context, homes, shelf, reference)) is not None:
             return kept
         raise
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from clew.agents.base import Unit
 from clew.agents.folding import derived_id
 from clew.agents.jsonl import RecentCalls
-from clew.agents.receiving import Aside, Capacity, Receiver
+from clew.agents.receiving import Aside, Receiver
 from clew.agents.tools import Translator
 from clew.convert.asides import Asides
 from clew.convert.attached import fitted
@@ -37,14 +37,16 @@ class Conversation:
     def __init__(
         self,
         path: Chosen,
-        capacity: Capacity,
+        target: Receiver,
         translator: Translator,
         own: Receiver | None,
         *,
         new_id: str,
         title: str,
     ) -> None:
-        self._path, self._capacity, self._translator, self._title = path, capacity, translator, title
+        self._path, self._translator, self._title = path, translator, title
+        self._capacity = capacity = target.capacity
+        self._tells_failure = target.tells_failure
         self._own = own
         self._injected = own.injected if own else ()
         self._unspoken = ("", own.guard) if own is not None else ("",)
@@ -269,7 +271,7 @@ class Conversation:
         result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
         if block.get("is_error"):
             result["is_error"] = True
-            self._failures += 1
+            self._failures += not self._tells_failure(text_of(output) if isinstance(output, list) else output)
         return [result]
 
     def _is_unanswered(self, result: dict[str, JSON]) -> bool:

@@ -25,7 +25,7 @@ class Chosen:
         follow_nameless(links)
         self.bridges = bridge(links)
         """For a message whose parent is missing the uuid it follows instead, by its index."""
-        leaf = _leaf(facts) if branch is None else _end(links, _named(links, branch))
+        leaf = _leaf(facts) if branch is None else _end(links, named_node(links, branch))
         path = find_path(links, leaf)
         self._chosen = bytearray(facts.messages + 1)
         for node in path:
@@ -166,17 +166,13 @@ def _firsts(links: Links) -> array[int]:
     return firsts
 
 
-def index_of(links: Links, branch: str) -> int:
-    """The index of the message that names a branch."""
-    return links.messages[_named(links, branch)]
-
-
-def _named(links: Links, branch: str) -> int:
+def named_node(links: Links, branch: str) -> int:
     """The node a branch is named by: the index of a message on it, or the beginning of its uuid."""
-    if branch.isdecimal():
-        found = [node for node, index in enumerate(links.messages) if index == int(branch) and index]
-    else:
-        found = [node for node in range(len(links)) if (links.uuid(node) or "").startswith(branch)]
+    found = [node for node, index in enumerate(links.messages) if index and str(index) == branch]
+    if not found:
+        named = [node for node in range(len(links)) if (links.uuid(node) or "").startswith(branch)]
+        # Some uuids are those of other messages with more behind them.
+        found = [node for node in named if links.uuid(node) == branch] or named
     if len(found) != 1:
         which = "several messages" if found else "no message"
         raise UsageError(f"--branch {branch}: {which} of that name; give the index or the uuid of one on the branch")

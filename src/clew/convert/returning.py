@@ -99,7 +99,8 @@ class Return:
         parts = safe_below(each.target).split("/")
         if filed and self._folder in parts:
             parts[parts.index(self._folder)] = filed
-        return home / safe_below("/".join(parts))
+        place = safe_below("/".join(parts))
+        return home / (self._receiver.housed(place, home) if self._receiver else place)
 
     def _registration(self, home: Path) -> Registration | None:
         if self._receiver is None:

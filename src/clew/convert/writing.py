@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, Header, Receives, SourceFile, Unit, freeze, skim
+from clew.agents.base import Agent, Header, Receives, SourceFile, Unit, freeze, main_file, skim
 from clew.agents.folding import derived_id
 from clew.agents.tools import Translator
 from clew.convert import origin
@@ -157,7 +157,7 @@ class Conversion:
         translator = Translator(own.tools if own else (), self._receiver.tools)
         return Conversation(
             self._path,
-            self._receiver.capacity,
+            self._receiver,
             translator,
             own,
             new_id=self._new_id,
@@ -263,7 +263,7 @@ class Conversion:
 
     def describe(self, home: Path) -> Converted:
         """The session as `write` would write it, with its main file alone: what else there is, is found by writing."""
-        return self._converted([home / self._target.target(self._header(home))])
+        return self._converted([main_file(self._target, self._header(home), home)])
 
     def rehearse(self, home: Path) -> Converted:
         """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
@@ -307,7 +307,8 @@ class Conversion:
     def _stage(self, placing: Placing, home: Path, agents: Mapping[str, str]) -> list[Path]:
         header = self._header(home)
         pieces = self._renamed(self._target.write(header, self._units()), agents)
-        files = Files(placing, home / self._target.target(header), self._receiver, is_last=self._parent is None)
+        main = main_file(self._target, header, home)
+        files = Files(placing, main, self._receiver, is_last=self._parent is None)
         for name, piece in chain([("", b"")], pieces):
             files.write(name, piece)
         self._placed = files.main, files.digest.hexdigest()

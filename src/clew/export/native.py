@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from clew.agents import registry
+from clew.agents.base import main_file
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.reading import DocumentStream, exact_units
 from clew.io.atomic import replacing
@@ -19,7 +20,7 @@ def write_native(document: DocumentStream, home: Path, force: bool = False) -> l
     """Write the session below `home`, in its agent's own layout; refuses to replace what is there."""
     agent = registry.get(document.header.agent)
     with _refusing(), ExitStack() as stack:
-        main = home / agent.target(document.header)
+        main = main_file(agent, document.header, home)
         files: dict[str, IO[bytes]] = {}
         paths: dict[str, Path] = {}
         # The main file is written even where the session is empty.

@@ -49,8 +49,12 @@ def _unknown(record: Mapping[str, JSON], payload: _Payload) -> Aside | None:
 
 def _bare(record: Mapping[str, JSON]) -> Aside | None:
     """The same for items that stand on their lines alone."""
-    is_item = record.get("kind") == "other" and "payload" not in _rest(record) and record.get("type") != ORIGIN
-    return _item(record.get("type")) if is_item and record.get("type") else None
+    rest, kind = _rest(record), record.get("type")
+    if record.get("kind") != "other" or "payload" in rest or kind == ORIGIN:
+        return None
+    if not kind and "role" in rest:
+        return Aside(f"a line of the role {rest['role']!r}", "clew does not know such lines")
+    return _item(kind) if kind else None
 
 
 def _item(kind: JSON) -> Aside:

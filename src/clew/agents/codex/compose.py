@@ -12,6 +12,7 @@ from pathlib import Path
 from clew.agents.base import Header
 from clew.agents.codex import locate
 from clew.agents.codex.parts import data_address, spoken_type
+from clew.agents.codex.words import SPOKEN
 from clew.agents.folding import Message, Step, derived_id
 from clew.agents.jsonl import RecentCalls
 from clew.io.codec import dumps
@@ -174,9 +175,11 @@ class _Composer:
         text = "\n".join(word["text"] for word in said if "text" in word)
         item = {"type": "message", "role": "developer" if role == "system" else role, "content": said}
         if role == "assistant":
-            yield self._event("agent_message", {"message": text})
+            for word in said:
+                yield self._event("agent_message", {"message": word["text"]})
         yield self._line("response_item", item)
-        if role == "user" and not is_meta:
+        # Of what it puts in itself, Codex writes no event: both would count as words of their own.
+        if role == "user" and not is_meta and not text.startswith(SPOKEN):
             pictures = [word["image_url"] for word in said if "image_url" in word]
             yield self._event("user_message", {"message": text, "images": pictures})
 

@@ -9,6 +9,8 @@ from clew.agents.codex import locate
 from clew.agents.codex.beside import aside, namespace, strange
 from clew.agents.codex.gather import gathered
 from clew.agents.codex.names import INDEX
+from clew.agents.codex.outcome import outcome
+from clew.agents.codex.words import SPOKEN
 from clew.agents.receiving import Capacity, Header, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
@@ -88,7 +90,8 @@ RECEIVER = Receiver(
     ("id", "session_id", "thread_id", "threadId", "parent_thread_id", "forked_from_id"),
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
-    spoken=("<user_shell_command>", "<subagent_notification>"),
+    spoken=SPOKEN,
+    tells_failure=lambda output: outcome(output).is_error is True,
     strange=strange,
     aside=aside,
     namespace=namespace,

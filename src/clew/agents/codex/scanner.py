@@ -33,7 +33,7 @@ from clew.agents.codex.requests import Requests
 from clew.agents.codex.shape import NAMES
 from clew.agents.codex.tables import role_of
 from clew.agents.codex.thread import Thread
-from clew.agents.codex.twins import Twins, spelled_texts
+from clew.agents.codex.twins import Twins, spelled_prompt, spelled_texts
 from clew.agents.codex.words import is_human, is_injected, starts_turn
 from clew.derive.facts import Facts
 from clew.graph.links import MESSAGE, RESULT, SAID, SIGNIFICANT
@@ -216,7 +216,7 @@ class Scanner:
                 self.thread.read_context(texts)
             else:
                 self._prompt(item, texts)
-                self.twins.saw_user(self.line, spelled_texts(item.content))
+                self.twins.saw_user(self.line, spelled_prompt(item.content))
         if passed is not None and passed.turn_id:
             self._turn = passed.turn_id
         flags = MESSAGE if role == "system" else _ANSWERED if kind.endswith("_output") else _SPOKEN

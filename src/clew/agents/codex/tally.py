@@ -14,7 +14,7 @@ from clew.agents.codex.kinds import KINDS, role_of
 from clew.agents.codex.lines import DAMAGED, Block, Passthrough, Payload, Spending, Tokens, branch_of, texts_of
 from clew.agents.codex.records import is_document
 from clew.agents.codex.requests import key
-from clew.agents.codex.twins import Twins, spelled_texts
+from clew.agents.codex.twins import Twins, spelled_prompt, spelled_texts
 from clew.agents.codex.words import is_injected, starts_turn
 from clew.derive.calls import UNKNOWN, Calls, Columns
 from clew.io.records import read_chunks
@@ -256,7 +256,7 @@ class _Tallier:
             texts = texts_of(item.content)
             injected = is_injected(texts, passed.content_item_kinds if passed else None)
             if not injected:
-                self._twins.saw_user(self._line, spelled_texts(item.content))
+                self._twins.saw_user(self._line, spelled_prompt(item.content))
             if not injected or starts_turn(texts):
                 self._prompt()
 

@@ -35,13 +35,14 @@ class Twins:
         self._users = [*(user for user in self._users if line - user[0] <= 2 * NEAR), (line, texts)]
 
     def saw_assistant(self, line: int, texts: frozenset[bytes]) -> None:
-        """An item of the model follows its event, or stands right before it; its texts as they are spelled."""
+        """An item of the model follows its events, one for each text, or stands right before them."""
         self._leave(line)
-        for event in self._events:
+        for event in self._events[:]:
             if event[1] in texts:
                 self._events.remove(event)
-                return
-        self._said = [*self._said[-NEAR:], (line, texts)]
+                texts -= {event[1]}
+        if texts:
+            self._said = [*self._said[-NEAR:], (line, texts)]
 
     def saw_event(self, line: int, kind: str, spelled: bytes) -> None:
         """An event with words."""
@@ -49,9 +50,9 @@ class Twins:
             self._saw_user_event(line, spelled)
             return
         self._leave(line)
-        for said in self._said:
-            if line - said[0] <= NEAR and spelled in said[1]:
-                self._said.remove(said)
+        for at, (item, texts) in enumerate(self._said):
+            if line - item <= NEAR and spelled in texts:
+                self._said[at] = item, texts - {spelled}
                 return
         self._events.append((line, spelled))
 
@@ -85,8 +86,19 @@ class Twins:
 
 def spelled_texts(content: JSON) -> frozenset[bytes]:
     """The texts of an item as JSON."""
+    return frozenset(_spelled(content))
+
+
+def spelled_prompt(content: JSON) -> frozenset[bytes]:
+    """The texts of an item as JSON, and all of them as the one text that an event makes of several."""
+    texts = _spelled(content)
+    within = [text[1:-1] for text in texts] if len(texts) > 1 else []
+    return frozenset(texts + [b'"%b"' % between.join(within) for between in (b"", rb"\n") if within])
+
+
+def _spelled(content: JSON) -> list[bytes]:
     if isinstance(content, str):
-        return frozenset([dumps(content)])
+        return [dumps(content)]
     if not isinstance(content, list):
-        return frozenset()
-    return frozenset(bytes(b.text) for b in content if isinstance(b, Block) and b.text is not UNSET)
+        return []
+    return [bytes(b.text) for b in content if isinstance(b, Block) and b.text is not UNSET]

@@ -26,6 +26,8 @@ INJECTED = (
     "Warning: Your account was flagged",
 )
 """How a text begins that Codex itself put in."""
+SPOKEN = ("<user_shell_command>", "<subagent_notification>")
+"""Of these what is part of the conversation: what a person ran, and what a sub-agent answered."""
 _TURN = "<user_action>"
 """Injected, and still the beginning of a turn."""
 _OWN_KIND = "user."

@@ -14,7 +14,7 @@ from clew.agents.sage_emacs import locate, sniff
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.host import Host
-from clew.io.paths import encode_sage, file_name, safe_relative
+from clew.io.paths import encode_sage, file_name
 from clew.model import Problem
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
@@ -84,10 +84,8 @@ class SageEmacs:
 
         claims = facts.extra.get("claims", {})
         extra: dict[str, JSON] = {"claims": claims} if claims else {}
-        if locate.is_archive(source.path):
-            extra["archive"] = locate.stem(source.path)
-        if locate.is_saved(source.path):
-            extra |= locate.saved_place(source.path)
+        is_saved = locate.is_saved(source.path)
+        extra |= locate.saved_place(source.path) if is_saved else locate.place(source.path)
         return reading_of(source, claims, facts.extra.get("parents"), extra)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
@@ -133,10 +131,7 @@ class SageEmacs:
         known = session.get("workspace_encoded")
         # Its own sessions go back to where they were; two folders of one project must not fall together.
         encoded = known or aligned if "orders" in own else aligned or known
-        folder = f".emacs.d/sage/projects/{file_name(encoded or '-')}"
-        if "archive" in own:
-            return f"{folder}/{locate.HISTORY}/{safe_relative(own['archive'])}.jsonl"
-        return f"{folder}/{locate.CONVERSATION}"
+        return locate.target(own, file_name(encoded or "-"))
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
         from clew.agents.sage_emacs.check import check

@@ -21,12 +21,16 @@ AGENT = "sage-emacs"
 CONVERSATION = "conversation.jsonl"
 HISTORY = "history"
 METADATA = "metadata.json"
+_PROJECTS = "projects"
 SESSIONS = "sessions"
 """The folder of sessions that were saved under a name, each of which is one JSON document."""
 
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
 _BASES = (".emacs.d", "emacs", ".sage", ".claude")
-_XDG = ".config/emacs"
+PLAIN, XDG = ".emacs.d", ".config/emacs"
+"""The two folders of which Emacs reads one, below a home."""
+_STORES = {PLAIN: f"{PLAIN}/sage", XDG: f"{XDG}/sage", ".sage": ".sage", ".claude": ".claude"}
+"""The folders that hold those of all projects, by the names of their bases."""
 _METADATA_LIMIT = 1 << 20
 
 
@@ -112,14 +116,36 @@ def is_saved_folder(folder: Path) -> bool:
 
 def saved_place(path: Path) -> dict[str, JSON]:
     """What tells the place of a saved session in any home; `saved_target` makes it of this again."""
-    is_xdg = is_saved_folder(path.parent) and path.parent.parent.parent.name == "emacs"
-    return {"saved": stem(path), **({"base": _XDG} if is_xdg else {})}
+    return {"saved": stem(path), **(_based(path.parent.parent) if is_saved_folder(path.parent) else {})}
 
 
 def saved_target(own: dict[str, JSON]) -> str:
     """Where a saved session lives below a home."""
-    base = _XDG if own.get("base") == _XDG else ".emacs.d"
+    base = XDG if own.get("base") == XDG else PLAIN
     return f"{base}/sage/{SESSIONS}/{safe_relative(own['saved'])}.json"
+
+
+def place(path: Path) -> dict[str, JSON]:
+    """What tells the place of a conversation or archive in any home; `target` makes it of this again."""
+    projects = project_folder(path).parent
+    based = _based(projects.parent) if projects.name == _PROJECTS else {}
+    return {**based, **({"archive": stem(path)} if is_archive(path) else {})}
+
+
+def target(own: dict[str, JSON], folder: str) -> str:
+    """Where a conversation or archive of a project's folder lives below a home."""
+    store = next((store for base, store in _STORES.items() if base == own.get("base")), _STORES[PLAIN])
+    project = f"{store}/{_PROJECTS}/{folder}"
+    if "archive" in own:
+        return f"{project}/{HISTORY}/{safe_relative(own['archive'])}.jsonl"
+    return f"{project}/{CONVERSATION}"
+
+
+def _based(store: Path) -> dict[str, JSON]:
+    """Which base a store has, unless it is the usual one."""
+    if store.name == "sage":
+        return {"base": XDG} if store.parent.name == "emacs" else {}
+    return {"base": store.name} if store.name in _STORES else {}
 
 
 def project_folder(path: Path) -> Path:

@@ -25,6 +25,18 @@ def _finds(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES and not locate.is_saved(path)
 
 
+def _housed(place: str, home: Path) -> str:
+    """Emacs looks into the folder of the XDG standard only where it finds no older one, nor the oldest of its files.
+
+    So it would look no more into its own folder, were the other one made for it.
+    """
+    named, other = (locate.XDG, locate.PLAIN) if place.startswith(f"{locate.XDG}/") else (locate.PLAIN, locate.XDG)
+    is_moved = place.startswith(f"{named}/") and (home / other).is_dir() and not (home / named).exists()
+    if not is_moved or (other == locate.XDG and (home / ".emacs").exists()):
+        return place
+    return other + place.removeprefix(named)
+
+
 def _metadata(before: bytes, content: bytes) -> bytes:
     """What stayed behind when a conversation was archived describes the next one; keys beyond those stay."""
     try:
@@ -43,6 +55,7 @@ RECEIVER = Receiver(
     ("session_id", "sessionId"),
     lambda _session: ["emacs", "--eval", "(sage)"],
     _goes_on,
+    housed=_housed,
     renewed={locate.METADATA: _metadata},
     finds=_finds,
 )
