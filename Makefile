@@ -17,7 +17,7 @@ CHECKED = $(wildcard src tests benchmarks scripts)
 .PHONY: help run test test-again sshd browser postgres axe test-real test-scale lint bench docs clean
 
 help:
-	@echo 'make run        clew on your own history, or on a demo where there is none'
+	@echo 'make run        clew and its app on your own history, or on a demo where there is none'
 	@echo 'make test       the whole test suite, but for the next two'
 	@echo 'make test-again what failed last, alone'
 	@echo 'make test-real  tests with the genuine clients, offline; fetches them (Linux, root, node with npm)'
@@ -27,14 +27,20 @@ help:
 	@echo 'make docs       write the generated pages again'
 	@echo 'make clean      remove everything that make made'
 
-# Exit code 1 of plain `clew` means that no history was found.
+# Exit code 1 of plain `clew` means that no history was found. The app starts where somebody sits at a terminal, who can
+# end it; where there is a screen, in a browser.
 run: $(VENV)/.run-installed
-	@echo '$$ clew'; status=0; $(VENV)/bin/clew || status=$$?; \
-	if [ $$status -eq 0 ]; then echo; echo 'All of it in a browser: $(VENV)/bin/clew web --open'; fi; \
-	if [ $$status -ne 1 ]; then exit $$status; fi; \
-	if [ ! -d $(DEMO) ]; then echo '$$ clew demo $(DEMO)'; $(VENV)/bin/clew demo $(DEMO) || exit $$?; fi; \
-	echo '$$ clew --home $(DEMO)'; $(VENV)/bin/clew --home $(DEMO) || exit $$?; \
-	echo; echo 'All of it in a browser: $(VENV)/bin/clew web --home $(DEMO) --open'
+	@echo '$$ clew'; status=0; home=; open=; $(VENV)/bin/clew || status=$$?; \
+	if [ $$status -gt 1 ]; then exit $$status; fi; \
+	if [ $$status -eq 1 ]; then \
+	  home=' --home $(DEMO)'; \
+	  if [ ! -d $(DEMO) ]; then echo '$$ clew demo $(DEMO)'; $(VENV)/bin/clew demo $(DEMO) || exit $$?; fi; \
+	  echo "$$ clew$$home"; $(VENV)/bin/clew$$home || exit $$?; \
+	fi; \
+	echo; \
+	if [ ! -t 0 ] || [ ! -t 1 ] || [ -n "$$CI" ]; then echo "All of it in a browser: $(VENV)/bin/clew web$$home --open"; exit; fi; \
+	if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then open=' --open'; fi; \
+	echo "$$ clew web$$home$$open    # all of it in a browser, until Ctrl-C"; exec $(VENV)/bin/clew web$$home$$open
 
 test: $(VENV)/.dev-installed sshd browser postgres axe
 	@code=0; $(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=20 --ignore=$(REAL) --ignore=$(SCALE) || code=$$?; \

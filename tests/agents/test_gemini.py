@@ -287,6 +287,18 @@ NOT_TYPED = [
 ]
 
 
+FILES = ["\n--- Content from referenced files ---", "\nContent from @bell.py:\n", "ring()", "\n--- End of content ---"]
+
+
+@pytest.mark.parametrize(
+    "content", ["Ring @bell.py." + "".join(FILES), [{"text": text} for text in ("Ring @bell.py.", *FILES)]]
+)
+def test_files_that_a_prompt_names_are_no_part_of_the_title(tmp_path: Path, content: JSON) -> None:
+    path = log(tmp_path, header(), user("a", content))
+    assert opened(path).header.title == "Ring @bell.py." and opened(path).facts.prompts == 1
+    proved(path)
+
+
 @pytest.mark.parametrize("text", NOT_TYPED)
 def test_what_nobody_typed_is_no_prompt(tmp_path: Path, text: str) -> None:
     path = log(tmp_path, header(), user("a", text), user("b", [{"text": text}]), user("c", "Ring the bell."))

@@ -397,8 +397,8 @@ def test_without_a_script_everything_can_be_read(app: Shown, visit: Visit, opene
     watched.page.context.add_cookies([{"name": name, "value": value, "url": f"http://{app.host}"}])
     page = watched.page
     page.goto(f"http://{app.host}/session/claude-code/{LONG}")
-    page.get_by_role("link", name="Messages 101 to 200").click()
-    page.locator("#m101").wait_for(timeout=20_000)
+    page.get_by_role("link", name="Messages 51 to 100").click()
+    page.locator("#m51").wait_for(timeout=20_000)
     page.goto(f"http://{app.host}{MEAN}")
     page.locator("#panel-files summary").first.click()
     page.get_by_role("link", name="Files").nth(1).click()

@@ -43,6 +43,7 @@ def call(key: str, name: str, **given: Any) -> dict[str, Any]:
 
 def block_kinds(text: str) -> list[dict[str, Any]]:
     """A message of each kind with the text wherever text can be."""
+    offered = {"label": text, "description": text, "preview": text}
     content: list[dict[str, Any]] = [
         {"type": "text", "text": text},
         {"type": "thinking", "thinking": text},
@@ -50,6 +51,7 @@ def block_kinds(text: str) -> list[dict[str, Any]]:
         call("b", "Edit", file_path=text, old_string=text, new_string=f"{text}\nx"),
         call("c", "Write", file_path=f"{text}.py", content=text),
         call("d", "T", todos=[{"content": text, "status": text}]),
+        call("f", "Q", questions=[{"question": text, "header": text, "options": [offered]}]),
         call("e", "U", **{text: text, "x": {text: [text]}, "y": text * 9}),
         {"type": "image", "media_type": text, "encoding": "base64", "image": text},
         {"type": "image", "media_type": "image/png", "encoding": "base64", "image": text},
@@ -58,7 +60,7 @@ def block_kinds(text: str) -> list[dict[str, Any]]:
         {"type": "unknown", "value": {"type": text, text: text}},
     ]
     results: list[dict[str, Any]] = [
-        {"type": "tool_result", "tool_id": key, "tool_name": text, "output": text} for key in "abcde"
+        {"type": "tool_result", "tool_id": key, "tool_name": text, "output": text} for key in "abcdef"
     ]
     results[0]["is_error"] = True
     picture = {"type": "image", "encoding": "base64", "image": text}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from clew.derive.actions import Change, action, printed
 from clew.derive.reminders import split_context
-from clew.render.detail import Detail
+from clew.render.detail import FULL, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import parts
-from clew.render.parts import Call, Injected, Note, Output, Prose
+from clew.render.parts import Call, Injected, Note, Output, Picture, Prose, Section
 from clew.render.terminal import show
 from tests.render.pages import elements, page, parse, reply, words
 
@@ -110,6 +111,26 @@ def test_what_is_put_around_a_prompt_is_not_the_users_words(detail: Detail, text
     assert [words(link) for link in next(elements(tree, kind="toc")).iter("a")] == ["Make it faster."]
     injected = list(elements(tree, kind="inj"))
     assert len(injected) == (detail == "full") and all("not the user’s words" in words(one) for one in injected)
+
+
+def test_files_that_stand_in_blocks_of_their_own_are_not_the_users_words() -> None:
+    words_, *files = re.split(r"(?=\n--- |\nContent|\nx)", FILES)
+    blocks = [{"type": "text", "text": text} for text in (words_, *files)]
+    picture = {"type": "image", "media_type": "image/png", "encoding": "base64", "image": "AAAA"}
+    for content in (blocks, [*blocks[:3], picture, *blocks[3:]]):
+        shown = [part for part in parts({"id": "s"}, [reply(*content, role="user")]) if not isinstance(part, Section)]
+        assert shown[:2] == [
+            Prose("Make it faster.", 0),
+            Injected("".join(files).strip("\n"), "Files injected by the agent", FULL),
+        ]
+        assert [type(part) for part in shown[2:]] == [Picture] * (len(content) - len(blocks))
+
+
+@pytest.mark.parametrize("files", [["\n--- Content from referenced files ---", "no end"], ["--- End of content ---"]])
+def test_other_blocks_of_a_prompt_are_the_users_words(files: list[str]) -> None:
+    said = reply(*({"type": "text", "text": text} for text in ("Words.", *files)), role="user")
+    shown = [part for part in parts({"id": "s"}, [said]) if not isinstance(part, Section)]
+    assert not any(isinstance(part, Injected) for part in shown)
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,22 @@ def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Con
     assert [one for one in shown_ids if not one.startswith("agent-")][:3] == [row[0] for row in rows.execute(query)][:3]
 
 
+def test_a_call_leads_to_its_sub_agent_and_the_sub_agent_back(demo: Shown, rows: sqlite3.Connection) -> None:
+    query = "SELECT s.native_id, s.message_count, p.native_id, p.title FROM sessions s"
+    query += " JOIN sessions p ON p.session_id = s.parent_session_id WHERE s.agent = 'claude-code'"
+    told = 0
+    for child, messages, parent, title in rows.execute(query).fetchall():
+        calls = named(demo.page(f"/session/claude-code/{parent}"), "p", "sub")
+        mine = [call for call in calls if links(call) == [f"/session/claude-code/{child}"]]
+        told += len(mine)
+        assert all(
+            f"{child}, {messages} message" in words(call) and "still running" not in words(call) for call in mine
+        )
+        (back,) = [one for one in named(demo.page(f"/session/claude-code/{child}"), "a") if one.get("id") == "parent"]
+        assert back.get("href") == f"/session/claude-code/{parent}" and words(back) == title
+    assert told
+
+
 @pytest.mark.parametrize(
     ("query", "where"),
     [
@@ -439,4 +455,5 @@ def test_long_sessions_come_in_windows(tmp_path: Path) -> None:
             for article in named(app.part(f"{address}/window/{number}"), "article", "m")
         ]
         assert seen == [f"m{number + 1}" for number in range(count)]
-        assert len(named(app.page(f"{address}?window=11"), "article", "m")) == count - 10 * WINDOW
+        last = -(-count // WINDOW)
+        assert len(named(app.page(f"{address}?window={last}"), "article", "m")) == count - (last - 1) * WINDOW

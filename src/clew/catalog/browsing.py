@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from clew.agents.evidence import absolute
 from clew.catalog.schema import SPAN
 from clew.catalog.writing import span_of
 
@@ -141,6 +142,12 @@ def entry(db: sqlite3.Connection, agent: str, identity: str) -> Entry | None:
     return _entries(db, [row[0]])[0] if row is not None else None
 
 
+def smallest(db: sqlite3.Connection) -> list[Entry]:
+    """Of each agent the shortest session with something in it."""
+    query = "SELECT id, min(message_count) FROM session WHERE shown = 1 AND message_count > 3 GROUP BY agent"
+    return _entries(db, [row[0] for row in db.execute(query)])
+
+
 def by_key(db: sqlite3.Connection, key: str) -> Entry | None:
     """The session with this key."""
     row = db.execute("SELECT id FROM session WHERE session_id = ? AND shown = 1", (key,)).fetchone()
@@ -199,6 +206,7 @@ class Change(NamedTuple):
 
     message: int
     path: str
+    """As the time machine spells it: one that was recorded relative is below the session's folder."""
     op: str
     added: int | None
     removed: int | None
@@ -208,9 +216,17 @@ class Change(NamedTuple):
 
 def changes_of(db: sqlite3.Connection, number: int) -> list[Change]:
     """What a session did to files, in its order."""
+    folder = _folders(db, [number]).get(number)
     query = f"SELECT c.message % {SPAN}, c.path, o.text, c.lines_added, c.lines_removed, m.ts_us FROM change c"
     query += " JOIN word o ON o.id = c.op JOIN message m ON m.id = c.message WHERE c.id BETWEEN ? AND ? ORDER BY c.id"
-    return [Change(*row) for row in db.execute(query, span_of(number))]
+    changes = (Change(*row) for row in db.execute(query, span_of(number)))
+    return [change._replace(path=absolute(change.path, folder)) for change in changes]
+
+
+def _folders(db: sqlite3.Connection, numbers: Sequence[int] | None = None) -> dict[int, str | None]:
+    """The folders that sessions were in; of all of them, if none are named."""
+    chosen = "" if numbers is None else f" WHERE id IN ({', '.join('?' * len(numbers))})"
+    return dict(db.execute(f"SELECT id, json_extract(header, '$.workspace') FROM session{chosen}", numbers or ()))
 
 
 class TouchedFile(NamedTuple):
@@ -225,18 +241,38 @@ class TouchedFile(NamedTuple):
 
 
 def files(db: sqlite3.Connection) -> list[TouchedFile]:
-    """Every file that a session changed, by its path as it was recorded; the latest first."""
-    query = "SELECT path, count(*), count(DISTINCT session_id), sum(lines_added), sum(lines_removed), max(ts_us)"
-    query += " FROM file_changes GROUP BY path ORDER BY max(ts_us) DESC, path"
-    return [TouchedFile(*row) for row in db.execute(query)]
+    """Every file that a session changed, however its path was recorded; the latest first."""
+    folders = _folders(db)
+    query = f"SELECT c.id / {SPAN} AS number, c.path, count(*), sum(c.lines_added), sum(c.lines_removed), max(m.ts_us)"
+    query += " FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1 GROUP BY number, c.path"
+    found: dict[str, TouchedFile] = {}
+    for number, path, *counts in db.execute(query):
+        name = absolute(path, folders.get(number))
+        found[name] = _with(found.get(name), TouchedFile(name, counts[0], 1, *counts[1:]))
+    return sorted(found.values(), key=lambda file: (-file.last_us, file.path))
+
+
+def _with(one: TouchedFile | None, other: TouchedFile) -> TouchedFile:
+    """What became of a file in several sessions."""
+    if one is None:
+        return other
+    changes, sessions = one.changes + other.changes, one.sessions + other.sessions
+    added, removed = _sum(one.added, other.added), _sum(one.removed, other.removed)
+    return TouchedFile(one.path, changes, sessions, added, removed, max(one.last_us, other.last_us))
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
 
 
 def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, list[Change]]]:
     """The sessions that changed a file, the latest first, with what they did to it."""
-    query = f"SELECT DISTINCT c.id / {SPAN} FROM change c JOIN message m ON m.id = c.message"
-    numbers = [row[0] for row in db.execute(f"{query} WHERE c.path = ? AND m.shown = 1", (path,))]
+    query = f"SELECT DISTINCT c.id / {SPAN} FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1"
+    query += " AND (substr(c.path, -length(?1)) = ?1 OR c.path LIKE 'file:%')"
+    numbers = [row[0] for row in db.execute(query, (path.rpartition("/")[2],))]
     entries = sorted(_entries(db, numbers), key=lambda entry: (entry.ended_us, entry.number), reverse=True)
-    return [(one, [change for change in changes_of(db, one.number) if change.path == path]) for one in entries]
+    found = ((one, [change for change in changes_of(db, one.number) if change.path == path]) for one in entries)
+    return [(one, changes) for one, changes in found if changes]
 
 
 def names(db: sqlite3.Connection) -> dict[str, list[str]]:

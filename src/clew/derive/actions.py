@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew.derive.questions import Asked, as_questions
 from clew.derive.todos import as_todos
 from clew.model import Todo
 from clew.model.json import JSON
@@ -60,6 +61,7 @@ class Action(msgspec.Struct, frozen=True, gc=False):
     rest: dict[str, JSON] = {}
     other: JSON = None
     """The input of a call whose arguments are no object."""
+    questions: tuple[Asked, ...] = ()
 
 
 def action(arguments: JSON) -> Action:
@@ -83,6 +85,9 @@ def action(arguments: JSON) -> Action:
         if patches:
             return Action(None, None, patches, None, None, todos, note, rest)
         return Action(command, folder, (), None, None, todos, note, rest)
+    if "questions" in rest and (questions := as_questions(rest["questions"])):
+        del rest["questions"]
+        return Action(todos=todos, note=note, rest=rest, questions=questions)
     changes = tuple(_changes(rest)) if not _ANY_CHANGE.isdisjoint(rest) else ()
     if changes or not has_path:
         return Action(None, None, changes, None, None, todos, note, rest)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew.model.json import JSON
+
 _TAG = re.compile(r"<(/?)system-reminder>")
 _CONTEXT = "#"
 _FILES, _FILES_END = "\n--- Content from referenced files ---\n", "\n--- End of content ---"
@@ -68,6 +70,19 @@ def split_context(text: str) -> Prompt:
     if at > 0 and text.rstrip().endswith(_FILES_END):
         return Prompt(before, text[:at], text[at:])
     return Prompt(before, text, "")
+
+
+def with_files(content: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """The blocks of a prompt; where the files behind it are in blocks of their own, these joined with its words."""
+    begin = next((at for at, block in enumerate(content) if block.get("text") == _FILES[:-1]), 0)
+    if not begin or any(block["type"] in ("tool_use", "tool_result") for block in content):
+        return content
+    texts = [block["text"] for block in content[begin - 1 :] if block["type"] == "text"]
+    whole = "".join(texts)
+    if content[begin - 1]["type"] != "text" or not split_context(whole).behind:
+        return content
+    others = [block for block in content[begin:] if block["type"] != "text"]
+    return [*content[: begin - 1], {"type": "text", "text": whole}, *others]
 
 
 def strip_reminders(text: str) -> str:

@@ -25,6 +25,7 @@ from clew.render.parts import (
     Picture,
     Piece,
     Prose,
+    Question,
     Result,
     Section,
     Tasks,
@@ -162,6 +163,8 @@ def _piece(part: Piece) -> str:
             return "\n".join(f"- {plain(name)}: {code(value)}" for name, value in part.pairs)
         case Tasks():
             return _tasks(part)
+        case Question():
+            return _question(part)
         case Picture():
             return f"*{plain(f'image, {part.media_type}, {size(decoded_size(part.base64))}')}*"
         case Note():
@@ -178,6 +181,15 @@ def _tasks(part: Tasks) -> str:
         words = ", ".join([one_line(task.status).replace("_", " "), *([task.change] if task.change else [])])
         lines.append(f"- [{'x' if task.status == 'completed' else ' '}] {plain(task.text)} *({plain(words)})*")
     return "\n".join(lines)
+
+
+def _question(part: Question) -> str:
+    head = f"*{plain(part.header)}* " if part.header else ""
+    lines = [f"{head}{plain(part.text)}", ""]
+    for option in part.options:
+        about = f": {plain(option.about)}" if option.about else ""
+        lines.append(f"- [{'x' if option.is_chosen else ' '}] {plain(option.label)}{about}")
+    return "\n".join([*lines, *([f"- [x] {plain(part.answer)}"] if part.answer else [])])
 
 
 def _note(part: Note) -> str:

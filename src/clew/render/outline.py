@@ -13,7 +13,7 @@ from itertools import chain
 from clew.derive.actions import Printed, exit_code, printed
 from clew.derive.commands import parse_command
 from clew.derive.joining import Answer, Joined, joined
-from clew.derive.reminders import split_context, split_reminders, strip_reminders
+from clew.derive.reminders import split_context, split_reminders, strip_reminders, with_files
 from clew.derive.todos import stepped
 from clew.model import Todo
 from clew.model.json import JSON
@@ -175,6 +175,8 @@ class _Outline:
             return []
         speaker = voice(message, in_subagent=self.in_subagent)
         shown: list[Part] = []
+        if speaker == "prompt" and len(content) > 2:
+            content = with_files(content)
         for place, block in enumerate(content):
             level = level_of(block, speaker)
             if level <= self.deepest and not (moved and place in moved):
@@ -261,7 +263,7 @@ class _Outline:
             shown.append(Injected(behind.strip("\n"), "Files injected by the agent"))
 
     def _call(self, block: dict[str, JSON], level: int, answer: Answer | None) -> Call:
-        note, pieces, todos = call_pieces(block.get("input"), self.todos)
+        note, pieces, todos = call_pieces(block.get("input"), self.todos, answer and answer.block.get("output"))
         if todos is not None:
             self.todos = todos
         result = None

@@ -132,6 +132,23 @@ class Tasks(msgspec.Struct, frozen=True, gc=False):
     total: int
 
 
+class Option(msgspec.Struct, frozen=True, gc=False):
+    """An answer that was offered."""
+
+    label: str
+    about: str | None = None
+    is_chosen: bool = False
+
+
+class Question(msgspec.Struct, frozen=True, gc=False):
+    """A question to a person; `answer` is one in words of their own."""
+
+    text: str
+    header: str | None
+    options: tuple[Option, ...]
+    answer: str | None = None
+
+
 class Picture(msgspec.Struct, frozen=True, gc=False):
     """An image inside the session, in base64."""
 
@@ -148,7 +165,7 @@ class Note(msgspec.Struct, frozen=True, gc=False):
     level: int = FULL
 
 
-Piece: TypeAlias = Code | Output | Command | Diff | Fields | Tasks | Picture | Note
+Piece: TypeAlias = Code | Output | Command | Diff | Fields | Tasks | Question | Picture | Note
 """What calls and results are made of."""
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from clew.derive.actions import Action, action
+from clew.derive.questions import Asked, answers, chosen
 from clew.derive.todos import compare_todos
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.render.detail import FULL
-from clew.render.parts import Code, Command, Diff, Fields, Piece, Task, Tasks
+from clew.render.parts import Code, Command, Diff, Fields, Option, Piece, Question, Task, Tasks
 
 SHORT = 200
 """An argument that is no longer, and stands on one line, is a field; any other gets room of its own."""
@@ -26,8 +27,13 @@ _LANGUAGES = {
 _DONE = "completed"
 
 
-def call_pieces(arguments: JSON, before: list[Todo]) -> tuple[str | None, tuple[Piece, ...], list[Todo] | None]:
-    """What a call says of itself, its pieces, and its task list, if it has one; `before` is the list as it stood."""
+def call_pieces(
+    arguments: JSON, before: list[Todo], told: JSON = None
+) -> tuple[str | None, tuple[Piece, ...], list[Todo] | None]:
+    """What a call says of itself, its pieces, and its task list, if it has one.
+
+    `before` is the list as it stood, `told` what the call gave back.
+    """
     asked = action(arguments)
     pieces: list[Piece] = []
     if asked.command is not None:
@@ -36,6 +42,8 @@ def call_pieces(arguments: JSON, before: list[Todo]) -> tuple[str | None, tuple[
         pieces += _written(asked)
     if asked.todos is not None:
         pieces.append(tasks(before, asked.todos))
+    if asked.questions:
+        pieces += _questions(asked, told)
     path = asked.path if asked.content is None else None
     if asked.rest or path is not None:
         pieces += _arguments(path, asked.rest)
@@ -50,6 +58,23 @@ def _written(asked: Action) -> Iterator[Piece]:
         yield Diff(change.lines, change.path)
     if asked.content is not None:
         yield Code(asked.content, language_of(asked.path), asked.path)
+
+
+def _questions(asked: Action, told: JSON) -> Iterator[Piece]:
+    """Questions with their options and answers; answers may stand with the questions, too."""
+    given = asked.rest.pop("answers") if isinstance(asked.rest.get("answers"), dict) else None
+    known = {"answers": given} if given else told
+    for question, said in zip(asked.questions, answers(asked.questions, known), strict=True):
+        yield _question(question, *chosen(question, said))
+        for option in question.options:
+            if option.preview:
+                yield Code(option.preview, title=option.label)
+
+
+def _question(asked: Asked, labels: frozenset[str], answer: str | None) -> Question:
+    words = [word for word in (asked.header, "several answers" if asked.is_many else None) if word]
+    options = tuple(Option(one.label, one.description, one.label in labels) for one in asked.options)
+    return Question(asked.question, ", ".join(words) or None, options, answer)
 
 
 def _arguments(path: str | None, rest: dict[str, JSON]) -> list[Piece]:

@@ -25,6 +25,7 @@ from clew.render.parts import (
     Picture,
     Piece,
     Prose,
+    Question,
     Result,
     Section,
     Tasks,
@@ -132,7 +133,7 @@ def _plain(part: Line) -> str:
             return visible(part.text).strip("\n") + "\n\n"
         case Thought():
             return _indented(part.text, "  │ ") + "\n"
-        case Fields() | Tasks():
+        case Fields() | Tasks() | Question():
             return _indented(listed(part), _INDENT) + "\n"
         case Code() | Output() | Command() | Diff():
             title = title_of(part)
@@ -155,8 +156,10 @@ def title_of(part: Code | Output | Command | Diff) -> str | None:
             return None
 
 
-def listed(part: Fields | Tasks) -> str:
-    """Arguments or tasks, one a line."""
+def listed(part: Fields | Tasks | Question) -> str:
+    """Arguments, tasks or answers, one a line."""
+    if isinstance(part, Question):
+        return _asked(part)
     if isinstance(part, Fields):
         return "\n".join(f"{one_line(name)}: {one_line(value)}" for name, value in part.pairs)
     lines = [f"{part.done} of {part.total} done"]
@@ -164,6 +167,12 @@ def listed(part: Fields | Tasks) -> str:
         words = ", ".join([one_line(task.status).replace("_", " "), *([task.change] if task.change else [])])
         lines.append(f"[{_SIGNS.get(task.status, ' ')}] {one_line(task.text)} ({words})")
     return "\n".join(lines)
+
+
+def _asked(part: Question) -> str:
+    lines = [": ".join(_words(part.header, part.text))]
+    lines += [f"[{'x' if one.is_chosen else ' '}] {': '.join(_words(one.label, one.about))}" for one in part.options]
+    return "\n".join([*lines, *([f"[x] {one_line(part.answer)}"] if part.answer else [])])
 
 
 def caption(part: Section | Divider | Note | Picture) -> str:
@@ -234,7 +243,7 @@ def _renderable(part: Line) -> RenderableType | None:
             return Padding(Markdown(prose(part.text), hyperlinks=False), (0, 0, 1, 0))
         case Thought() if len(part.text) <= STYLED_LENGTH:
             return Padding(Text(visible(part.text).strip("\n"), style="dim italic"), (0, 0, 1, 4))
-        case Fields() | Tasks():
+        case Fields() | Tasks() | Question():
             return Padding(Text(listed(part)), (0, 0, 1, 4))
         case Code() | Output() | Command() | Diff() if len(part.text) <= STYLED_LENGTH:
             return _code(part)

@@ -23,11 +23,19 @@ from clew.web.masking import masking
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _NANO = 10**9
+_FIRST = frozenset({"base.html", "home.html", "session.html", "sessions.html"})
 
 
 def drawn(template: str, profile: str, **values: object) -> str:
     """The HTML of a template, with all texts masked that the profile forbids."""
     return _environment(profile).get_template(template).render(**values)
+
+
+def compile_templates(profile: str) -> None:
+    """Compile every template now, those first that are asked for first."""
+    made = _environment(profile)
+    for template in sorted(made.list_templates(), key=lambda name: (name not in _FIRST, name)):
+        made.get_template(template)
 
 
 @lru_cache

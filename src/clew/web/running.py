@@ -14,6 +14,7 @@ from clew.web.routes import pages
 from clew.web.serve import bind, run
 from clew.web.shelf import Shelf
 from clew.web.syncing import Syncing
+from clew.web.warming import warm
 
 
 def listen(host: str, port: int | None, usual: int, is_allowed: bool) -> socket.socket:
@@ -62,6 +63,7 @@ class App:
     def run(self, used: Callable[[], None]) -> None:
         """Serve until somebody stops it; `used` is called when a link was."""
         shelf = Shelf(self._hosts, self._folder, profile=self._profile, syncing=self._syncing, engine=self._engine)
+        shelf.prepare(warm)
         own = names(self._port, () if self._host in ("0.0.0.0", "::") else (_spelled(self._host),))
         try:
             run(make_app(pages(shelf), self._keys, own, used), self._listening)

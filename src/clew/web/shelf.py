@@ -21,12 +21,13 @@ from clew.library import StoredSession
 from clew.web.masking import Masking, masking
 from clew.web.scanning import Scan
 from clew.web.syncing import Syncing
-from clew.web.transcript import Transcript, Transcripts
+from clew.web.transcript import Transcript, Transcripts, beginning_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-THREADS = 4
+THREADS = 8
+"""Several of them may wait for one long session that is being read."""
 KEPT = 64
 """Answers that are held until the catalog changes."""
 
@@ -61,6 +62,10 @@ class Shelf:
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in a thread that may look at the catalog."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: function(*args, **kwargs))
+
+    def prepare(self, function: Callable[[Shelf], None]) -> None:
+        """Call a function in such a thread while nobody waits for it."""
+        self._pool.submit(function, self)
 
     def close(self) -> None:
         """Let the threads go, and whoever works for them."""
@@ -137,7 +142,17 @@ class Shelf:
 
     def transcript(self, entry: Entry, profile: str) -> Transcript:
         """The parts of a session, as far as they were needed so far."""
-        return self._transcripts.get(entry.number, profile, lambda: self.session(entry, profile))
+        return self._transcripts.get((entry.number, profile), lambda: self.session(entry, profile))
+
+    def beginning(self, entry: Entry, profile: str) -> Transcript:
+        """The same for who begins to read: of a long session its first window may be all that is there.
+
+        What is masked at the beginning may be known only at the end.
+        """
+        held = self._transcripts.held((entry.number, profile))
+        if held is None and not self.masking(profile).is_on:
+            held = beginning_of(self.session(entry, profile), entry.messages)
+        return held or self.transcript(entry, profile)
 
     def masking(self, profile: str) -> Masking:
         """What is masked."""

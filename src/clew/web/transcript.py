@@ -5,13 +5,19 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from clew.agents.base import freeze, session_object, shown_messages, skim
+from msgspec import structs
+
+from clew.agents.base import Agent, SourceFile, freeze, session_object, shown_messages, skim
 from clew.catalog.opening import Remembered
+from clew.derive.facts import Facts
+from clew.derive.joining import WINDOW as JOINED
+from clew.io.compress import open_source
 from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.render.branching import Forks
@@ -20,23 +26,41 @@ from clew.render.page.fragments import Cut, Fragments, More, untold
 from clew.render.page.session import Contents
 from clew.render.parts import Part
 
-WINDOW = 100
-"""Messages that come at a time."""
+WINDOW = 50
+"""Messages that come at a time: several screens, and no more than a browser shows at once."""
 _STEP = 60
 """Sections that are read before another thread gets its turn."""
 _MOST = 4
 """Transcripts that are held; more than a person reads at a time."""
 
+_LINES = ".jsonl"
+"""Files that can be read from their beginning: each line stands for itself."""
+_BEGINNINGS = (1 << 19, 1 << 21)
+"""Bytes of a session that are read for its first window; more where these do not hold enough messages."""
+_SLACK = 2 * JOINED
+"""Messages behind a window that are read with it, so that its calls have their results."""
+
 State = tuple[tuple[int, int], ...]
+Key = tuple[int, str]
+"""A session's number in the catalog, and what is masked in it."""
+
+
+class Started(NamedTuple):
+    """The sessions that one started, by their ids: where they are shown, and what there is to say of them."""
+
+    links: Mapping[str, str] = MappingProxyType({})
+    about: Mapping[str, str] = MappingProxyType({})
 
 
 class Transcript:
     """The parts of one session, in the order of its messages."""
 
-    def __init__(self, session: StoredSession) -> None:
-        self.header, self.messages, forks, messages = _read(session)
+    def __init__(
+        self, header: dict[str, JSON], count: int, forks: Forks, messages: Iterable[dict[str, JSON]], *, is_all: bool
+    ) -> None:
+        self.header, self.messages, self.is_all = header, count, is_all
         self.table = Contents()
-        self._coming = by_section(self.header, messages, forks=forks)
+        self._coming = by_section(header, messages, forks=forks)
         self._sections: list[Sequence[Part]] = []
         self._starts: list[int] = []
         self._is_whole = False
@@ -47,12 +71,12 @@ class Transcript:
         """How many there are; one that is empty is still one."""
         return max(1, -(-self.messages // WINDOW))
 
-    def window(self, number: int, links: Mapping[str, str], more: More = untold) -> str:
+    def window(self, number: int, started: Started, more: More = untold) -> str:
         """The HTML of a window; the first is 0."""
         first, last = bounds(number)
         self._pull(last)
         begin, end = (bisect_left(self._starts, index) for index in (first, last + 1))
-        fragments = Fragments(links=links, more=more)
+        fragments = Fragments(links=started.links, about=started.about, more=more)
         pieces = [piece for shown in self._sections[begin:end] for piece in fragments.write(shown)]
         return b"".join([*pieces, fragments.end()]).decode()
 
@@ -95,15 +119,45 @@ def _index(part: Any) -> int:
     return index
 
 
-def _read(session: StoredSession) -> tuple[dict[str, JSON], int, Forks, Iterator[dict[str, JSON]]]:
+def transcript_of(session: StoredSession) -> Transcript:
+    """The transcript of a whole session."""
     if isinstance(session, Remembered):
         facts = session.facts
         messages = (unit.value for unit in session.units())
-        return session.session_object, facts.messages, Forks.of_tree(facts.tree), messages
-    agent, source = session.agent, freeze(session.source)
-    facts = skim(agent, source, tree=True, counts=False)
-    header = session_object(agent, source, facts)
-    return header, facts.messages, Forks.of_tree(facts.tree), shown_messages(agent, source, facts)
+        return Transcript(session.session_object, facts.messages, Forks.of_tree(facts.tree), messages, is_all=True)
+    source = freeze(session.source)
+    return _made(session.agent, source, skim(session.agent, source, tree=True, counts=False))
+
+
+def beginning_of(session: StoredSession, count: int) -> Transcript | None:
+    """The first window of a long session, which is known to have so many messages: as it stood when it had little more.
+
+    What comes later may tell more of these messages: that others took their place, what became of a call. None where
+    the source must be read whole, or is not so long that this would be quicker.
+    """
+    source = freeze(session.source)
+    if source.parts or source.path.suffix != _LINES or isinstance(session, Remembered):
+        return None
+    for length in _BEGINNINGS:
+        if source.size < 2 * length:
+            return None
+        begun = structs.replace(source, size=_end_of_line(source.path, length))
+        facts = skim(session.agent, begun, tree=True, counts=False)
+        if facts.messages >= WINDOW + _SLACK:
+            return _made(session.agent, begun, facts, max(count, facts.messages))
+    return None
+
+
+def _end_of_line(path: Path, length: int) -> int:
+    """How long the whole lines are of so many bytes."""
+    with open_source(path, length) as stream:
+        return stream.read(length).rfind(b"\n") + 1
+
+
+def _made(agent: Agent, source: SourceFile, facts: Facts, count: int | None = None) -> Transcript:
+    header, messages = session_object(agent, source, facts), shown_messages(agent, source, facts)
+    total = facts.messages if count is None else count
+    return Transcript(header, total, Forks.of_tree(facts.tree), messages, is_all=count is None)
 
 
 def state_of(session: StoredSession) -> State:
@@ -124,22 +178,29 @@ class Transcripts:
     """The transcripts that were read last. One whose files have changed is read anew."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[int, str], tuple[StoredSession, State, Transcript]] = OrderedDict()
+        self._held: OrderedDict[Key, tuple[StoredSession, State, Transcript]] = OrderedDict()
         self._lock = threading.Lock()
+        self._reading: dict[Key, threading.Lock] = {}
 
-    def get(self, number: int, profile: str, find: Callable[[], StoredSession]) -> Transcript:
-        """The transcript of the session with this number in the catalog."""
-        key = number, profile
+    def held(self, key: Key) -> Transcript | None:
+        """The transcript of a session, where it is at hand."""
         with self._lock:
             held = self._held.get(key)
-        if held is not None and state_of(held[0]) == held[1]:
-            return held[2]
-        session = find()
+        return held[2] if held is not None and state_of(held[0]) == held[1] else None
+
+    def get(self, key: Key, find: Callable[[], StoredSession]) -> Transcript:
+        """The transcript of a session; whoever asks for one that is being read waits for it."""
+        with self._lock:
+            reading = self._reading.setdefault(key, threading.Lock())
+        with reading:
+            return self.held(key) or self._read(key, find())
+
+    def _read(self, key: Key, session: StoredSession) -> Transcript:
         state = state_of(session)
-        made = Transcript(session)
+        made = transcript_of(session)
         with self._lock:
             self._held[key] = session, state, made
             self._held.move_to_end(key)
             while len(self._held) > _MOST:
-                self._held.popitem(last=False)
+                self._reading.pop(self._held.popitem(last=False)[0], None)
         return made

@@ -16,6 +16,7 @@ from clew.agents.gemini.steps import Steps
 from clew.agents.gemini.terms import CHANCE
 from clew.derive.collect import SYNTHETIC, Collector, text_of
 from clew.derive.facts import Facts
+from clew.derive.reminders import split_context
 from clew.derive.usage import FIELDS
 from clew.graph.links import RESULT
 from clew.model.json import JSON
@@ -140,4 +141,7 @@ class Scanner:
         facts.extra.update(state=self.state, agents=self.agents, hints=self.hints)
         if isinstance(self.state.get("summary"), str):
             facts.titles["summary"] = self.state["summary"]
+        if facts.first_prompt is not None:
+            # The client puts the files that a prompt names behind it.
+            facts.first_prompt = split_context(facts.first_prompt).words
         return facts

@@ -28,10 +28,12 @@ from clew.render.parts import (
     Fork,
     Injected,
     Note,
+    Option,
     Output,
     Part,
     Picture,
     Prose,
+    Question,
     Result,
     Section,
     Subagent,
@@ -107,7 +109,7 @@ def elsewhere(session: str) -> More:
 class Fragments:
     """Writes parts; knows which ids it has made and whether a message is open.
 
-    `links` leads from session ids to addresses of their pages.
+    `links` leads from session ids to addresses of their pages, `about` to what else there is to say of them.
     """
 
     def __init__(
@@ -115,10 +117,12 @@ class Fragments:
         prefix: str = "m",
         *,
         links: Mapping[str, str] | None = None,
+        about: Mapping[str, str] | None = None,
         nested: Nested | None = None,
         more: More = untold,
     ) -> None:
         self._prefix, self._links, self._nested, self._tell_more = prefix, links or {}, nested, more
+        self._about = about or {}
         self.cuts: list[Cut] = []
         """Texts of the section written last that are longer than what is shown of them."""
         self._section_at = self._at = 0
@@ -136,6 +140,7 @@ class Fragments:
             Prose: self._prose, Thought: self._thought, Injected: self._injected, Call: self._call,
             Result: self._result, Note: self._note, Code: self._code, Picture: self._picture, Output: self._output,
             Command: self._command, Diff: self._diff, Fields: self._fields, Tasks: self._tasks,
+            Question: self._question,
         }  # fmt: skip
 
     def write(self, shown: Sequence[Part]) -> Iterable[bytes]:
@@ -267,7 +272,8 @@ class Fragments:
     def _subagent(self, part: Subagent) -> None:
         if part.session is not None and part.session in self._links:
             address = attribute(self._links[part.session])
-            self._put(f'<p class="sub"><a href="{address}">Sub-agent’s session {line(part.session)}</a></p>\n')
+            about = f", {line(self._about[part.session])}" if part.session in self._about else ""
+            self._put(f'<p class="sub"><a href="{address}">Sub-agent’s session {line(part.session)}</a>{about}</p>\n')
         else:
             self._note(subagent_note(part))
 
@@ -372,6 +378,12 @@ class Fragments:
         head = f"<p>{bar if part.total else ''} {part.done} of {part.total} done</p>"
         self._put(f'<div class="todo">{head}<ul>{"".join(map(_task, part.tasks))}</ul></div>\n')
 
+    def _question(self, part: Question) -> None:
+        head = f'<span class="k">{line(part.header)}</span> ' if part.header else ""
+        own = (Option(part.answer, None, True),) if part.answer else ()
+        options = "".join(map(_option, (*part.options, *own)))
+        self._put(f'<div class="q"><p>{head}{line(part.text)}</p><ul>{options}</ul></div>\n')
+
     def _picture(self, part: Picture) -> None:
         kind, bytes_ = part.media_type.lower(), decoded_size(part.base64)
         about = f"{line(part.media_type)}, {size(bytes_)}"
@@ -445,6 +457,12 @@ def _run(sign: str, lines: list[str], was_removed: bool, following: str) -> str:
     if sign == "+":
         return ("" if was_removed else '<div class="ch">') + f"<ins>{body}</ins></div>"
     return f'<div class="s">{body}</div>'
+
+
+def _option(option: Option) -> str:
+    kind, sign, state = (' class="now"', "☑", '<span class="vh">, chosen</span>') if option.is_chosen else ("", "☐", "")
+    about = f' <span class="note">{line(option.about)}</span>' if option.about else ""
+    return f'<li{kind}><span aria-hidden="true">{sign}</span> {line(option.label)}{state}{about}</li>'
 
 
 def _task(task: Task) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response, StreamingResponse
@@ -11,13 +12,15 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from clew.catalog import browsing
 from clew.catalog.browsing import Entry
 from clew.errors import UnknownReference
-from clew.render.outline import session_notes, session_title
+from clew.model.json import JSON
+from clew.render.outline import session_title
 from clew.render.page.fragments import LIMIT, Cut, More
-from clew.render.page.frame import branches
+from clew.render.page.frame import branches, count
 from clew.web.asking import Asked, page
-from clew.web.drawing import address, drawn
+from clew.web.drawing import address, drawn, span
+from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
-from clew.web.transcript import WINDOW, bounds
+from clew.web.transcript import WINDOW, Started, bounds
 
 _HERE = "<!-- the messages -->"
 
@@ -30,28 +33,34 @@ def entry_of(asked: Asked) -> Entry:
 def page_of(asked: Asked) -> Response:
     """The page, with one window; the others come when they are looked at."""
     shelf, entry = asked.shelf, entry_of(asked)
-    transcript = shelf.transcript(entry, asked.profile)
-    first = max(0, min(transcript.windows, asked.number("window", 1)) - 1)
+    at = asked.number("window", 1)
+    transcript = (shelf.beginning if at <= 1 else shelf.transcript)(entry, asked.profile)
+    first = max(0, min(transcript.windows, at) - 1)
     (entry,) = browsing.with_children(shelf.db, [entry], None)
     newer, older = browsing.neighbours(shelf.db, entry)
     return page(
         asked,
         "session.html",
         entry=entry,
-        title=session_title(transcript.header),
+        title=session_title(transcript.header if transcript.is_all else _titled(transcript.header, entry)),
         header=transcript.header,
-        notes=list(session_notes(transcript.header)),
         parent=browsing.by_key(shelf.db, entry.parent) if entry.parent else None,
         newer=newer,
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
         first=first,
-        html=Markup(transcript.window(first, _links(entry), more_of(entry))),
+        html=Markup(transcript.window(first, _started(entry, shelf.now()), more_of(entry))),
         messages=transcript.messages,
+        is_all=transcript.is_all,
         size=WINDOW,
         panels=PANELS,
         now=shelf.now(),
     )
+
+
+def _titled(header: dict[str, JSON], entry: Entry) -> dict[str, JSON]:
+    """The header with the title that a session got in the end."""
+    return {**header, "title": entry.title or header.get("title")}
 
 
 def _bounds(number: int, messages: int) -> tuple[int, int]:
@@ -59,14 +68,24 @@ def _bounds(number: int, messages: int) -> tuple[int, int]:
     return first, min(last, messages)
 
 
-def links_of(asked: Asked, entry: Entry) -> dict[str, str]:
-    """Where the sessions are that this one started."""
+def started_by(asked: Asked, entry: Entry) -> Started:
+    """The sessions that this one started."""
     (found,) = browsing.with_children(asked.shelf.db, [entry], None)
-    return _links(found)
+    return _started(found, asked.shelf.now())
 
 
-def _links(entry: Entry) -> dict[str, str]:
-    return {child.id: address(child) for child in entry.children}
+def _started(entry: Entry, now: datetime) -> Started:
+    links = {child.id: address(child) for child in entry.children}
+    return Started(links, {child.id: _about(child, now) for child in entry.children})
+
+
+def _about(entry: Entry, now: datetime) -> str:
+    """How long a sub-agent's session is, and how it stands."""
+    words = [count(entry.messages, "message")]
+    words += [span(entry.ended_us - entry.started_us)] if entry.ended_us > entry.started_us > 0 else []
+    words += [count(entry.errors, "error")] if entry.errors else []
+    words += ["still running"] if entry.ended_us >= (now - RUNNING).timestamp() * 1e6 else []
+    return ", ".join(words)
 
 
 def window(asked: Asked) -> Response:
@@ -75,7 +94,7 @@ def window(asked: Asked) -> Response:
     transcript = asked.shelf.transcript(entry, asked.profile)
     if number >= transcript.windows:
         raise UnknownReference("there is no such window")
-    return HTMLResponse(transcript.window(number, links_of(asked, entry), more_of(entry)))
+    return HTMLResponse(transcript.window(number, started_by(asked, entry), more_of(entry)))
 
 
 def more_of(entry: Entry) -> More:
@@ -107,7 +126,7 @@ def printed(asked: Asked) -> Response:
     """All windows on one page, for paper: they are made one after the other, while the browser reads."""
     shelf, entry = asked.shelf, entry_of(asked)
     transcript = shelf.transcript(entry, asked.profile)
-    links, more = links_of(asked, entry), more_of(entry)
+    started, more = started_by(asked, entry), more_of(entry)
     values = {"entry": entry, "title": session_title(transcript.header), "header": transcript.header}
     before, behind = drawn("print.html", asked.profile, asked=asked, messages=transcript.messages, **values).split(
         _HERE
@@ -116,7 +135,7 @@ def printed(asked: Asked) -> Response:
     async def pieces() -> AsyncIterator[str]:
         yield before
         for number in range(transcript.windows):
-            yield await shelf.run(transcript.window, number, links, more)
+            yield await shelf.run(transcript.window, number, started, more)
         yield behind
 
     return StreamingResponse(pieces(), media_type="text/html")

@@ -92,7 +92,7 @@
   // The transcript: windows that are loaded when they come near, and let go when many are.
   const main = one("main[data-session]");
   const session = main && main.dataset.session, size = main && Number(main.dataset.size);
-  const MANY = 30;
+  const MANY = 60, USUAL = 210;
   const children = new Map();
   let order = [];
   const holder = (number) => one(`.w[data-w="${number}"]`);
@@ -240,14 +240,23 @@
     try { fill(toc, await part(toc.dataset.load)); } catch { return; }
     clewView.contents(all(".outline ol a", toc), (a) => a.scrollIntoView({ block: "nearest" }));
     branch(one(".outline", toc));
+    // What was shown before the session was read to its end may have become something else.
+    if (main.dataset.begun && isLoaded(holder(0))) { delete main.dataset.begun; await want(0, true); }
   };
+  // What stands beside the text, and what is still to come, waits until the text is seen, and not for ever.
+  const seen = () => new Promise((done) => {
+    if (document.hidden || !PerformanceObserver.supportedEntryTypes.includes("paint")) done();
+    new PerformanceObserver(done).observe({ type: "paint", buffered: true });
+    setTimeout(done, 1000);
+  });
   if (main) {
     all(".w", main).forEach((el) => { if (one("article, .divider, .none", el)) {
       children.set(el.dataset.w, [...el.children].map((node) => node.outerHTML));
       el.dataset.done = "1"; order.push(Number(el.dataset.w));
       clewView.pass(el);
     } });
-    const first = all(".w", main).find(isLoaded), usual = first ? Math.max(600, first.offsetHeight) : 2000;
+    // A guess: to measure one would hold up the first sight of the page.
+    const first = all(".w", main).find(isLoaded), usual = Math.max(600, (first ? first.childElementCount : 10) * USUAL);
     all(".w", main).forEach((el) => { if (!isLoaded(el)) el.style.minHeight = `${usual}px`; near.observe(el); });
     follow.hidden = false;
     follow.addEventListener("click", () => setFollowing(!isFollowing));
@@ -264,8 +273,7 @@
     });
     document.addEventListener("visibilitychange", () => { if (document.hidden && stream) { stream.close(); stream = null; } else listen(); });
     clewView.folding(one("#fold"), "main details");
-    outline().then(followHash);
-    listen();
+    seen().then(() => { outline().then(followHash); listen(); });
   }
 
   // Keys.

@@ -1,0 +1,96 @@
+"""Questions that a call asks a person, with the options it offers, and what its result tells of the answers.
+
+The shape decides, as with all calls: a list of questions. Results tell answers in a sentence, or as JSON by the words
+or the id of the question.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from clew.model.json import JSON
+
+_END = re.compile(r'"(?=, "|\. You can |\s(?:selected preview|user notes)\b|\Z)')
+
+
+class Option(msgspec.Struct, frozen=True, gc=False):
+    """One of the answers that are offered; `preview` shows what it would lead to."""
+
+    label: str
+    description: str | None = None
+    preview: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """A question, as a call asks it."""
+
+    question: str
+    id: str | None = None
+    header: str | None = None
+    options: tuple[Option, ...] = ()
+    is_many: bool = msgspec.field(default=False, name="multiSelect")
+
+
+def as_questions(value: JSON) -> tuple[Asked, ...]:
+    """The questions of a list that holds nothing else."""
+    try:
+        return msgspec.convert(value, tuple[Asked, ...]) if value else ()
+    except msgspec.ValidationError:
+        return ()
+
+
+def answers(questions: tuple[Asked, ...], told: JSON) -> list[list[str]]:
+    """What was answered to each question; several words where several could be chosen."""
+    if isinstance(told, list):
+        told = next((item.get("text") for item in told if isinstance(item, dict)), None)
+    if isinstance(told, str) and told.startswith("{"):
+        try:
+            told = msgspec.json.decode(told)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return [[] for _ in questions]
+    if isinstance(told, dict):
+        known = told.get("answers")
+        known = known if isinstance(known, dict) else {}
+        return [_given(known.get(one.id, known.get(one.question))) for one in questions]
+    return [_said(one, told) if isinstance(told, str) else [] for one in questions]
+
+
+def _given(value: JSON) -> list[str]:
+    if isinstance(value, dict):
+        value = value.get("answers")
+    if isinstance(value, str):
+        return [value]
+    return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
+
+
+def _said(asked: Asked, text: str) -> list[str]:
+    """The answer in a sentence that repeats the question."""
+    head = f'"{asked.question}"="'
+    begin = text.find(head)
+    end = _END.search(text, begin + len(head)) if begin >= 0 else None
+    return [text[begin + len(head) : end.start()]] if end is not None else []
+
+
+def chosen(asked: Asked, said: list[str]) -> tuple[frozenset[str], str | None]:
+    """The options that an answer names, and the answer itself where it is none of them."""
+    labels, own = set[str](), list[str]()
+    for words in said:
+        named = _named(asked, words)
+        labels |= named
+        own += [] if named else [words]
+    return frozenset(labels), ", ".join(own) or None
+
+
+def _named(asked: Asked, words: str) -> set[str]:
+    """The options that words are made of, with a comma between two."""
+    found, rest = set[str](), words
+    by_length = sorted((option.label for option in asked.options if option.label), key=len, reverse=True)
+    while rest:
+        label = next((label for label in by_length if rest == label or rest.startswith(f"{label}, ")), None)
+        if label is None:
+            return set()
+        found.add(label)
+        rest = rest[len(label) :].removeprefix(", ")
+    return found
