@@ -12,11 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clew.agents import base
-from clew.agents.base import facts_and_messages, freeze, shown_messages, skim
+from clew.agents.base import freeze, show, shown_messages, skim
 from clew.agents.claude_code import ClaudeCode
 from clew.agents.redacted import redacted
 from clew.demo import write_demo
-from clew.derive.facts import Facts
 from clew.redact.setting import chosen
 from clew.redact.tree import Redactor
 from tests.render.pages import page
@@ -60,22 +59,18 @@ def agree(path: Path) -> int:
 
 
 def agree_at_once(path: Path, shown: list[Any]) -> None:
-    """One pass gives the messages and the facts of two."""
+    """One pass gives the header, the forks and the messages of two."""
     agent = ClaudeCode()
     source = agent.locate(path)
-    facts, messages = agent.shown_at_once(source)
+    session, tree, messages = agent.shown_at_once(source)
     # A line that is not regular bears what differs from most others, which one pass does not know.
     assert core(list(messages)) == core(shown), path
     before = skim(agent, source, tree=True, counts=False)
-    assert agent.session(source, facts) == agent.session(source, before), path
-    assert told(facts) == told(before), path
-
-
-def told(facts: Facts) -> Any:
-    """What a page may know from the first pass: of the tree, no more than where it forks."""
-    known = facts.messages, facts.records, facts.first_prompt, facts.leaf_uuid, facts.version
-    graph = facts.tree.graph()
-    return known, facts.sessions, facts.titles, facts.summaries, facts.extra, None if graph.is_linear else graph
+    assert session == agent.session(source, before), path
+    if tree is None:
+        assert before.tree.is_linear, path
+    else:
+        assert tree.graph() == before.tree.graph(), path
 
 
 def test_they_agree_on_the_demo(tmp_path: Path) -> None:
@@ -223,8 +218,7 @@ def test_a_source_that_is_larger_is_read_twice_and_shows_the_same(
     paths = list(tmp_path.rglob("projects/**/*.jsonl"))
 
     def pages() -> list[str]:
-        found = [facts_and_messages(ClaudeCode(), ClaudeCode().locate(path)) for path in paths]
-        return [page(messages) for _, messages in found]
+        return [page(show(ClaudeCode(), ClaudeCode().locate(path)).messages) for path in paths]
 
     at_once = pages()
     monkeypatch.setattr(base, "AT_ONCE", 0)
@@ -240,8 +234,7 @@ def test_P01_what_is_read_at_once_is_masked_as_what_is_read_twice(tmp_path: Path
     source = freeze(ClaudeCode().locate(path))
     twice = redacted(ClaudeCode(), Redactor(chosen("secrets")))
     expected = list(shown_messages(twice, source, skim(twice, source, tree=True, counts=False)))
-    _, messages = facts_and_messages(redacted(ClaudeCode(), Redactor(chosen("secrets"))), source)
-    found = list(messages)
+    found = list(show(redacted(ClaudeCode(), Redactor(chosen("secrets"))), source).messages)
     assert found == expected
     assert ("hunter2" in str(found)) is False
     assert ("REDACTED" in str(found)) is ("password" in words)

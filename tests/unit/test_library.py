@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import clew
-from clew.agents.base import Agent, SourceFile, facts_and_messages
+from clew.agents.base import Agent, SourceFile, show
 from clew.agents.claude_code import ClaudeCode
 from clew.demo import write_demo
 from clew.derive.usage import Usage
@@ -260,8 +260,7 @@ def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypa
     path = tmp_path / f"{SESSION}.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(claude_line("user", "u1", None)).encode() + b"\n"))
     monkeypatch.setattr(ClaudeCode, "shown_at_once", lambda *_: pytest.fail("held whole"))
-    _, messages = facts_and_messages(ClaudeCode(), ClaudeCode().locate(path))
-    assert len(list(messages)) == 1
+    assert len(list(show(ClaudeCode(), ClaudeCode().locate(path)).messages)) == 1
 
 
 def test_usage_is_counted_again_only_where_the_source_changed(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

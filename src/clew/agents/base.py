@@ -16,6 +16,7 @@ from clew.agents.told import Call
 from clew.agents.told import Message as Told
 from clew.derive.calls import Calls
 from clew.derive.facts import Facts
+from clew.graph.tree import Tree
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, open_source
 from clew.model import Problem
@@ -190,7 +191,10 @@ class Tallies(Protocol):
 
 def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, JSON]:
     """The `session` of the unified document. An agent knows paths only; whose machine they are of is said here."""
-    session = agent.session(source, facts)
+    return _placed(agent.session(source, facts), source)
+
+
+def _placed(session: dict[str, JSON], source: SourceFile) -> dict[str, JSON]:
     if source.origin is not None:
         session["source"] = source.origin._asdict()
     return session
@@ -226,22 +230,32 @@ def shown_messages(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[d
     return (unit.value for unit in agent.read(source, facts) if unit.is_message)
 
 
+class Shown(NamedTuple):
+    """A session for who only looks at it."""
+
+    session: dict[str, JSON]
+    tree: Tree | None
+    """None where each record follows the one before it: nothing forks."""
+    messages: Iterable[dict[str, JSON]]
+
+
 @runtime_checkable
 class ShowsAtOnce(Protocol):
-    """An agent that shows messages, and does with one pass where they may wait for the facts."""
+    """An agent that shows messages, and does with one pass where they may wait for the header."""
 
-    def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
-        """The facts that a header and forks are made of, and the messages that `shown` gives."""
+    def shown_at_once(self, source: SourceFile) -> Shown:
+        """The header, the tree, and the messages that `shown` gives."""
         ...
 
 
-def facts_and_messages(agent: Agent, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
-    """The facts that the header and the forks of a session are made of, and its messages for who only looks at them."""
+def show(agent: Agent, source: SourceFile) -> Shown:
+    """A session for who only looks at it, in one pass where it is small and its agent can do with one."""
     is_small = source.size <= AT_ONCE and source.path.suffix not in SUFFIXES
     if is_small and not source.parts and offers(type(agent), ShowsAtOnce):
-        return cast(ShowsAtOnce, agent).shown_at_once(source)
+        shown = cast(ShowsAtOnce, agent).shown_at_once(source)
+        return shown._replace(session=_placed(shown.session, source))
     facts = skim(agent, source, tree=True, counts=False)
-    return facts, shown_messages(agent, source, facts)
+    return Shown(session_object(agent, source, facts), facts.tree, shown_messages(agent, source, facts))
 
 
 class Reading(Protocol):

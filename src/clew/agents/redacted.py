@@ -15,6 +15,7 @@ from clew.agents.base import (
     Header,
     Reading,
     Receives,
+    Shown,
     Shows,
     ShowsAtOnce,
     SourceFile,
@@ -91,16 +92,17 @@ class Redacted:
             return
         yield from self._masked(source, cast(Shows, self._agent).shown(source, facts), facts)
 
-    def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterable[dict[str, JSON]]]:
+    def shown_at_once(self, source: SourceFile) -> Shown:
         """The agent's, masked."""
         if not offers(type(self._agent), ShowsAtOnce):
             facts = self.skim(source, tree=True, counts=False)
-            return facts, self.shown(source, facts)
-        facts, messages = cast(ShowsAtOnce, self._agent).shown_at_once(source)
-        return facts, self._masked(source, messages, facts)
+            return Shown(self.session(source, facts), facts.tree, self.shown(source, facts))
+        session, tree, messages = cast(ShowsAtOnce, self._agent).shown_at_once(source)
+        self._learn(source)
+        return Shown(self._redactor.once(session), tree, self._masked(source, messages))
 
     def _masked(
-        self, source: SourceFile, messages: Iterable[dict[str, JSON]], facts: Facts
+        self, source: SourceFile, messages: Iterable[dict[str, JSON]], facts: Facts | None = None
     ) -> Iterator[dict[str, JSON]]:
         is_new, redactor = self._learn(source, facts), self._redactor
         if redactor.is_clean and source.frozen:

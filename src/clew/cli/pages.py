@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote
 
-from clew.agents.base import facts_and_messages, freeze, session_object
+from clew.agents.base import freeze, show
 from clew.cli.each import UNREADABLE
 from clew.cli.output import opened, say
 from clew.cli.redacting import Redaction
@@ -115,8 +115,7 @@ class Pages:
         session = self._masking.session(session)
         # All passes over a session that still grows see the same of it.
         agent, source, style = session.agent, freeze(session.source), self._style
-        facts, messages = facts_and_messages(agent, source)
-        header = session_object(agent, source, facts)
+        header, tree, messages = show(agent, source)
 
         def document(packed: IO[bytes]) -> object:
             from clew.export.document import write_document
@@ -133,7 +132,7 @@ class Pages:
             out,
             detail=style.detail,
             agent=agent.title,
-            forks=Forks.of_tree(facts.tree),
+            forks=Forks.of_tree(tree) if tree is not None else None,
             links=links,
             nested=nested,
             index=self._index,
@@ -156,8 +155,7 @@ class Pages:
             child = StoredSession(session.agent, source)
             deeper = self._nested(child, depth + 1)
             shown = self._masking.session(child)
-            facts, messages = facts_and_messages(shown.agent, source)
-            header = session_object(shown.agent, source, facts)
+            header, _, messages = show(shown.agent, source)
             return inside(header, messages, prefix, deeper, self._style.detail)
 
         return nested

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile, Teller
+from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, Shown, SourceFile, Teller
 from clew.agents.claude_code import locate
 from clew.agents.derived import derived_id
 from clew.agents.receiving import Receiver
@@ -103,7 +103,7 @@ class ClaudeCode:
 
         return shown(source, shared_values(facts))
 
-    def shown_at_once(self, source: SourceFile) -> tuple[Facts, Iterator[dict[str, JSON]]]:
+    def shown_at_once(self, source: SourceFile) -> Shown:
         from clew.agents.claude_code.shown import shown_at_once
 
         return shown_at_once(source)

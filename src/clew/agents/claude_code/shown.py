@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, open_main
+from clew.agents.base import Shown, SourceFile, open_main
+from clew.agents.claude_code.header import session_object
 from clew.agents.claude_code.lines import Line, Told
 from clew.agents.claude_code.scan import Scanner
 from clew.agents.claude_code.straight import see_straight
@@ -73,14 +74,16 @@ def shown(source: SourceFile, shared: Values) -> Iterator[dict[str, JSON]]:
     return _messages(_Place(source, shared), None)
 
 
-def shown_at_once(source: SourceFile) -> tuple[Facts, Iterator[dict[str, JSON]]]:
-    """The same and the facts that a header and forks are made of, from one pass over a source of one file."""
+def shown_at_once(source: SourceFile) -> Shown:
+    """The same with the header and the tree, from one pass over a source of one file."""
     scanner = Scanner(Facts(), source.path, tree=True, counts=False)
     lines: list[_Line | bytes] = []
     messages = list(_messages(_Place(source, _NO_VALUES), lines))
-    if bytes in set(map(type, lines)) or not see_straight(scanner, cast(list[Line], lines)):
+    is_straight = bytes not in set(map(type, lines)) and see_straight(scanner, cast(list[Line], lines))
+    if not is_straight:
         scanner.see_mixed([line if isinstance(line, bytes) else _told(line) for line in lines])
-    return scanner.finish(), iter(messages)
+    facts = scanner.finish()
+    return Shown(session_object(source, facts), None if is_straight else facts.tree, messages)
 
 
 class _Place:

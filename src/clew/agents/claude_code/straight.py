@@ -1,7 +1,7 @@
 """The quick way through a session in which each record follows the one before it, for who only looks at it.
 
 Such a session has no forks, and whoever looks for these alone need not know its tree, nor all that was said: what a
-header is made of stands in a few columns.
+header is made of stands in a few columns. Prompts and the like are not counted on this way, and the tree stays empty.
 """
 
 from __future__ import annotations
