@@ -293,7 +293,7 @@ SESSIONS |= {
     f"{name}, in records": _in_records(TEXTS[name])
     for name in (
         "nearly_assigned", "nearly_addresses", "nearly_surrounded", "everything", "everything_apart", "keys", "encoded",
-        "escaped", "percent", "letters", "names", "surroundings",
+        "escaped", "percent", "letters", "names", "surroundings", "numbers", "ascii noise",
     )
 }  # fmt: skip
 
@@ -315,6 +315,7 @@ SESSIONS |= {
         "short_strings", "short_keys", "known_values", "home_paths", "clean", "half_signed", "arguments", "key_lists",
         "long_numbers", "known_spelled", "nearly_surrounded, in records", "everything, in records",
         "percent, in records", "letters, in records", "surroundings, in records", "same_keys", "many_leaves",
+        "numbers, in records", "ascii noise, in records", "nested_paths", "few_hosts", "tiny_hosts",
     )
 }  # fmt: skip
 CALLED: dict[str, Make] = redaction_calls.KINDS | {

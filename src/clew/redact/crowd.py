@@ -18,7 +18,7 @@ _COLON = rf"{_SPACE}:{_SPACE}"
 _NAME = r"[A-Za-z_$][A-Za-z_$-]{0,30}+[0-9]{0,2}+"
 _STRING = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
 _END = r"(?=\s*+[,}\]])"
-_LITERAL = rf"(?:-?[0-9]{{1,11}}+(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]{{1,3}}+)?+|true|false|null){_END}"
+_LITERAL = rf"(?:-?[0-9]{{1,11}}+(?![0-9])(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]{{1,3}}+)?+|true|false|null){_END}"
 # A word of a format, or a text too short to be a secret.
 _WORD = r'"(?:[^"\\\n]{0,5}+"|[a-z][a-z_/-]{0,23}+")'
 _BARE = r'[^\s"{}\[\],:]++'
@@ -52,22 +52,22 @@ _PROMISING = (
     r'(?:"(?:[^"\\\n]{0,5}+"|[a-z][a-z_/-]{0,23}+"|[0-9]|[0-9A-Fa-f]{6}|[a-z][0-9]|[A-Za-z0-9]{0,20}+[-_]'
     r"|[A-Za-z0-9+/_-]{100})|[0-9]{12})"
 )
-# A member: its name, and the value too if that stays, which the name may have to say.
+# A member: its name, and the value too if that stays, which the name may have to say. Most values say it themselves.
 _MEMBER = (
-    rf'(?={_NAME}"{_SPACE}:)(?:'
-    rf'{_NAME}"{_COLON}(?:"[^"\\\n]{{0,2}}+"|(?!{_PROMISING}))'
-    rf'|(?={_NAME}"{_COLON}{_WORD})(?!{_SECRET}){_NAME}"{_COLON}{_WORD}'
+    rf'(?:{_NAME}"{_COLON}(?:"[^"\\\n]{{0,2}}+"|(?!{_PROMISING}))'
+    rf'|(?={_NAME}"{_SPACE}:)(?:'
+    rf'(?={_NAME}"{_COLON}{_WORD})(?!{_SECRET}){_NAME}"{_COLON}{_WORD}'
     rf'|{_NAME}"{_COLON}(?={_WORD})'
     rf'|(?={_NAME}"{_IS_ID})(?:{_NAME}"{_COLON}"{UUID}"|(?!{_SECRET}){_NAME}"{_COLON}{_IDS})'
     rf'|(?={_NAME}"{_IS_TIME})(?!{_SECRET}){_NAME}"{_COLON}{_TIMES}'
     rf'|(?:{"|".join(sorted(SEALED_KEYS))})"{_COLON}{_SEALED}'
-    rf'|{_NAME}"{_COLON})'
+    rf'|{_NAME}"{_COLON}))'
 )
-# What stays, piece by piece.
+# What stays, piece by piece: most is a member behind a comma or a bracket. What has a colon before it is no name.
 _CALM = (
-    rf"[\[,{{]++\s*+(?:{_WORD}(?!{_SPACE}:)|{_LITERAL})?+",
+    rf'[\[,{{]++\s*+(?:"{_MEMBER}|{_WORD}(?!{_SPACE}:)|{_LITERAL})?+',
     r"[}\]: \t\r\f\v]++",
-    rf'"(?:{_MEMBER}|[^"\\\n]{{0,5}}+"{_COLON})',
+    rf'(?<!:)(?<!: )"(?:{_MEMBER}|[^"\\\n]{{0,5}}+"{_COLON})',
     rf"(?<!\n){_LITERAL}",
     r"\n(?:[^\n]{1,5}+(?=\n))?+",
 )

@@ -40,13 +40,17 @@ class Engine:
 
     def all_hits(self, text: bytes, fuel: Fuel) -> list[Hit]:
         """Every secret in some flat bytes, and under their escapes."""
-        return self.hits(text, fuel) + layers.layered_hits(text, lambda plain: self.hits(plain, fuel), fuel)
+        found = self.hits(text, fuel)
+        if fuel.is_given_up:
+            return found
+        return found + layers.layered_hits(text, lambda plain: self.hits(plain, fuel), fuel)
 
     def hits(self, text: bytes, fuel: Fuel, depth: int = 0) -> list[Hit]:
         """Every secret in some flat bytes."""
         found = walk(self.find_token, text, self.look_at_token(depth), fuel)
         for find in self._find_context:
-            found += walk(find, text, self._look_at_context, fuel)
+            if not fuel.is_given_up:
+                found += walk(find, text, self._look_at_context, fuel)
         return found
 
     def look_at_token(self, depth: int = 0) -> Look:

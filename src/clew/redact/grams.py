@@ -10,6 +10,7 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 
 from clew.redact.searching import Fuel
 
@@ -69,39 +70,45 @@ class Grams:
         return self._fuel.spent
 
     def spans(self, text: bytes) -> list[Span]:
-        """Where the strings stand, in order; the longest of those that stand at one window."""
+        """Where the strings stand, in order, and joined where they overlap."""
         self._fuel.earn(len(text))
         if len(text) < SHORTEST:
             return []
         windows = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("I")
         places = self._places(windows)
         spans: list[Span] = []
+        spent, most = 0, self._fuel.left // _PRICE + 1
+        forms, around, more, stands = self._forms, self._around, self._more, text.startswith
         for number, place in enumerate(places):
-            if self._fuel.left <= 0:
-                return merged([*spans, *_crowds(text, places[number:])])
-            window = windows[place // _WIDTH]
-            more = self._more.get(window, ())
-            self._fuel.spend(1 + (1 + len(more)) // 4)
-            if (span := self._longest((self._around[window], *more), text, place)) is not None:
-                spans.append(span)
+            if spent >= most:
+                spans += _crowds(text, places[number:])
+                break
+            spent += 1
+            each = around[windows[place // _WIDTH]]
+            form, first = forms[each >> _NUMBER], place - (each & _PLACE)
+            if first >= 0 and stands(form, first):
+                spans.append((first, first + len(form)))
+            if (others := more.get(windows[place // _WIDTH])) is not None:
+                spent += (1 + len(others)) // 4
+                spans += self._standing(others, text, place)
+        self._fuel.spend(spent)
         return merged(spans)
 
-    def _longest(self, standing: Iterable[int], text: bytes, place: int) -> Span | None:
-        """The longest of some strings that stands around a place."""
-        best = None
-        for each in standing:
+    def _standing(self, others: Iterable[int], text: bytes, place: int) -> Iterator[Span]:
+        """Those of some strings that stand around a place."""
+        for each in others:
             form, first = self._forms[each >> _NUMBER], place - (each & _PLACE)
-            if first >= 0 and text.startswith(form, first) and (best is None or len(form) > best[1] - best[0]):
-                best = first, first + len(form)
-        return best
+            if first >= 0 and text.startswith(form, first):
+                yield first, first + len(form)
 
     def _places(self, windows: memoryview) -> list[int]:
         """Where a window stands. Most blocks have none, which is quickly told."""
-        shared_with, places = self._windows.intersection, []
+        shared_with, places = self._windows.intersection, list[int]()
         for start in range(0, len(windows), _BLOCK):
             block = windows[start : start + _BLOCK]
             if shared := shared_with(block):
-                places += [index * _WIDTH for index, window in enumerate(block.tolist(), start) if window in shared]
+                at = range(start * _WIDTH, (start + _BLOCK) * _WIDTH, _WIDTH)
+                places += compress(at, map(shared.__contains__, block.tolist()))
         return places
 
 
@@ -119,7 +126,7 @@ class Found:
 
     def within(self, text: bytes) -> list[Span]:
         """All that stands in a text."""
-        if self._text is not text:
+        if self._text != text:
             self._text, self._spans = text, self._search(text)
         return self._spans
 
@@ -146,6 +153,8 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 def _rarest(form: bytes) -> int:
     """Where four windows begin that are least like words; the first place that is rare enough will do."""
     last, best, most = len(form) - SHORTEST, 0, -1
+    if last < 2:
+        return 0
     for place in (last // 2, 0, last):
         rare = len(form[place : place + SHORTEST].translate(None, _COMMON))
         if rare >= _RARE:

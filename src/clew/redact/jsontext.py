@@ -6,16 +6,21 @@ import json
 import re
 from collections.abc import Mapping
 
+import msgspec
+
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
-_LITERAL = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+"|(?<![\w.+-])\d{12,19}+(?![\w.+-]))', re.DOTALL)
+_LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])\d{12,19}+(?![\w.+-]))', re.DOTALL)
 # A long text without escapes is searched for the few strings that change: what is no string, or may stand between two,
 # is not searched for.
 _LONG, _FEW = 1 << 14, 16
 _BETWEEN = re.compile(r'["\x00-\x1f]|\A[\s\d:,\[\]{}.+\-eEtrufalsnNIity]*\Z')
+_lines = msgspec.json.Encoder().encode_lines
 _LENIENT = json.JSONDecoder(strict=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# What is said of a value that has something behind it: there is no other way to read it.
+_MORE = "trailing characters"
 MISSING = object()
 """What `read` gives for text that is no JSON."""
 
@@ -27,8 +32,9 @@ def read(text: str) -> JSON:
         # One that is lost takes its quotes with it, and only this escape brings in others.
         if "\\u0022" not in text and dumps(value).count(b'"') == text.count('"'):
             return value
-    except (*NOT_JSON, UnicodeEncodeError):
-        pass
+    except (*NOT_JSON, UnicodeEncodeError) as error:
+        if _MORE in str(error):
+            return MISSING
     try:
         return json.loads(text, object_pairs_hook=_members, strict=False)
     except (ValueError, RecursionError):
@@ -56,6 +62,14 @@ def spelled(value: JSON) -> bytes:
             return json.dumps(value).encode()
     except (ValueError, TypeError, OverflowError, RecursionError):
         return b""
+
+
+def all_spelled(values: list[JSON]) -> list[bytes]:
+    """The same for some values."""
+    try:
+        return _lines(values).split(b"\n")[:-1]
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return list(map(spelled, values))
 
 
 def to_text(raw: bytes) -> str:

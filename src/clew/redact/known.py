@@ -34,6 +34,8 @@ _LETTERS = re.compile(r"[\t\n\r -~]*")
 _ESCAPED = re.compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){7,}")
 _CODE = re.compile(rb"u([0-9A-Fa-f]{4})")
 _BETWEEN = b"\0" * SHORTEST
+# A character may be an escape, behind as many backslashes as it has layers around it.
+_MOST_FOR_ONE = 16
 
 
 class Known:
@@ -42,6 +44,8 @@ class Known:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._spelled, self._found = Grams(), Found(self._spans)
         self._count, self._is_plain = 0, True
+        self.longest = 0
+        """No spelling of a value is longer, in characters."""
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
@@ -49,6 +53,7 @@ class Known:
         for value in values:
             if len(value) >= SHORTEST:
                 self._count += 1
+                self.longest = max(self.longest, _MOST_FOR_ONE * len(value))
                 self._is_plain = self._is_plain and _LETTERS.fullmatch(value) is not None
                 self._spelled.add(spellings_of(value))
         self._found.forget()

@@ -67,6 +67,7 @@ class Collected(NamedTuple):
 
     found: list[Leaf]
     joints: list[Joint]
+    seams: list[Joint]
     cut: list[str]
     """Titles and the like, which may end in the middle of something."""
     nested: list[str]
@@ -83,7 +84,9 @@ class Leaves:
         """The credential files that calls were about, by the ids of the calls."""
         self.clean: set[str] = set()
         """Texts that were looked at before, and held nothing."""
-        self._into = Collected([], [], [], [], [])
+        self.plain = ""
+        """A text that is no JSON, as was seen before."""
+        self._into = Collected([], [], [], [], [], [])
         self.sift: Callable[[list[JSON]], list[JSON] | None] | None = None
         """Chooses the items of a long list, or the members of a large object, that must be met; None for too many."""
         self._stack: list[tuple[JSON, str, str | None]] = []
@@ -94,11 +97,11 @@ class Leaves:
 
     def collect(self, value: JSON, path: str | None = None) -> Collected:
         """Meet every text of a value."""
-        return self.collect_some(value, path, sys.maxsize) or Collected([], [], [], [], [])
+        return self.collect_some(value, path, sys.maxsize) or Collected([], [], [], [], [], [])
 
     def collect_some(self, value: JSON, path: str | None, most: int) -> Collected | None:
         """The same, unless there are more than so many: then none."""
-        self._into = collected = Collected([], [], [], [], [])
+        self._into = collected = Collected([], [], [], [], [], [])
         self._tried = self._seams = self._opened = self.nested = 0
         self._most = most
         stack = self._stack
@@ -170,7 +173,13 @@ class Leaves:
             return
         if told.is_cut:
             self._into.cut.append(text)
-        if len(text) > 1 and text[0] in '{["' and text[-1] in '}]" \n' and _NESTED.match(text) is not None:
+        if (
+            len(text) > 1
+            and text[0] in '{["'
+            and text[-1] in '}]" \n'
+            and text is not self.plain
+            and _NESTED.match(text)
+        ):
             value = read(text)
             self._tried += _READ
             self.nested += len(text)
@@ -245,19 +254,21 @@ class Leaves:
         chain: list[Window] = []
         for one, other in pairwise(texts):
             if one and other and not one[-1].isspace() and not other[0].isspace():
+                length = len(other)
                 if not chain:
                     chain.append((one, max(len(one) - _EDGE, 0), len(one)))
-                chain.append((other, 0, min(len(other), _EDGE)))
-                if len(other) <= _EDGE and len(chain) < _MOST_WORDS:
+                chain.append((other, 0, length if length < _EDGE else _EDGE))
+                if length <= _EDGE and len(chain) < _MOST_WORDS:
                     continue
+            if chain:
+                self._join_seams(chain)
+                chain = []
+        if chain:
             self._join_seams(chain)
-            chain = []
-        self._join_seams(chain)
 
     def _join_seams(self, chain: list[Window]) -> None:
-        if chain:
-            self._into.joints.append(Joint(tuple(chain), "", is_seam=True))
-            self._seams += len(chain)
+        self._into.seams.append(Joint(tuple(chain), "", is_seam=True))
+        self._seams += len(chain)
 
     def _path_of(self, value: dict[str, JSON]) -> str | None:
         """The credential file that an object is about: it names it, or the call it answers did."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
@@ -16,12 +17,12 @@ from clew.redact.flat import to_bytes
 from clew.redact.halves import Halves
 from clew.redact.jsontext import splice
 from clew.redact.known import Known
-from clew.redact.leaves import Collected, Leaves
-from clew.redact.rebuilding import add, dealt, whole, within
+from clew.redact.leaves import Collected, Joint, Leaves
+from clew.redact.rebuilding import add, dealt, near, whole, within
 from clew.redact.rules import CROWDED, Rules, standard
 from clew.redact.scan import apply
 from clew.redact.searching import Fuel
-from clew.redact.sieve import Sieve
+from clew.redact.sieve import Sieve, touched_by
 
 _MOST_CLEAN, _MOST_MARKERS = 20_000, 10_000
 _LONG, _MOST_LONG = 1 << 14, 1000
@@ -35,7 +36,8 @@ KNOWN = "known_value"
 """The rule that finds what another found before."""
 SURE = 0.8
 """How sure a finding must be that lies across two texts: the seam may have made it."""
-Numbers = dict[tuple[str, str | None], int]
+Text = tuple[str, str | None]
+"""A text that is searched, and the credential file that it comes from."""
 
 
 class Setting(NamedTuple):
@@ -100,11 +102,8 @@ class Looker:
 
     def _look(self, values: Sequence[Collected]) -> list[Spans]:
         """The findings in each text, for each of some values. All texts are searched as one."""
-        numbers: Numbers = {}
-        for leaves in values:
-            _number(numbers, leaves)
-        found = self._scan(numbers) if numbers else {}
-        looked = [self._spans(leaves, numbers, found, self._leaves.clean) for leaves in values]
+        found = self._scan(dict.fromkeys(text for leaves in values for text in _texts(leaves)))
+        looked = [self._spans(leaves, found, self._leaves.clean) for leaves in values]
         if len(self._leaves.clean) > _MOST_CLEAN:
             self._leaves.clean.clear()
         return looked
@@ -131,17 +130,47 @@ class Looker:
 
     def _paid_look(self, values: list[Collected]) -> list[Spans | None]:
         """What is found in some values; None for one of which that cannot be paid for."""
-        before, fuel = self._worked(), self._fuel
+        fuel = self._fuel
         fuel.most_crowds = fuel.crowds + paying.most_crowds(values)
+        looked = self._across(values, self._within_texts(values))
+        fuel.most_crowds = sys.maxsize  # what comes next is not given up for that
+        return looked
+
+    def _within_texts(self, values: list[Collected]) -> list[Spans | None]:
+        """The same, but for what lies across two texts."""
+        before = self._worked()
         looked = self._look(values)
         self._pay_for_looks(before)
-        if fuel.is_given_up:
+        if self._fuel.is_given_up:
             return [None] * len(values)
         return [spans if self._pays_found(spans) else None for spans in looked]
 
+    def _across(self, values: list[Collected], looked: list[Spans | None]) -> list[Spans | None]:
+        """The same with what lies across two texts, for which the edges of both are searched once more.
+
+        That is done last, since these edges may be longer together than all texts: much is hidden before.
+        """
+        pairs = [
+            (leaves, spans) for leaves, spans in zip(values, looked, strict=True) if spans is not None and leaves.seams
+        ]
+        if not pairs:
+            return looked
+        before, joined = self._worked(), [_joined(leaves.seams) for leaves, _ in pairs]
+        texts = dict.fromkeys((text, None) for own in joined for text, _ in own)
+        self._records.spend(paying.for_seams(sum(len(text) for text, _ in texts)))
+        found = self._scan(texts)
+        self._pay_for_looks(before)
+        if self._fuel.is_given_up:
+            return [None] * len(values)
+        for (_, spans), own in zip(pairs, joined, strict=True):
+            count = paying.count_of(spans)
+            _deal(spans, own, found)
+            self._records.spend(paying.for_found(spans, count))
+        return looked
+
     def _pays_found(self, spans: Spans) -> bool:
         """Pay for what was found in a record, if there is enough left for so much, and for the values that are new."""
-        cost, count = paying.for_found(spans), sum(map(len, spans.values()))
+        cost, count = paying.for_found(spans), paying.count_of(spans)
         if count > paying.FEW and self._sieve is not None:
             new = {text[each.start : each.end] for text, found in spans.items() for each in found} - self._values.keys()
             if not self._records.covers(cost + paying.for_values(new)):
@@ -153,7 +182,8 @@ class Looker:
         """What all looks and escapes were worth so far, and how many crowds were hidden without a look."""
         fuel = self._fuel
         numbers, sifting = (own.spent if own else 0 for own in (fuel.numbers, fuel.sifting))
-        return paying.for_looks(fuel.spent, numbers, sifting, fuel.stripped), fuel.crowds
+        compared = self._known.compared if self._known else 0
+        return paying.for_looks(fuel.spent, numbers, sifting, fuel.stripped, compared), fuel.crowds
 
     def _pay_for_looks(self, before: tuple[int, int]) -> None:
         """Where signs crowd, as they do in what is built to be slow, the next records are better hidden unread."""
@@ -162,25 +192,16 @@ class Looker:
         self._records.forfeit(paying.CROWDS * (crowds - before[1]))
         self._records.owe(paying.CROWD * (crowds - before[1]))
 
-    def _spans(
-        self,
-        leaves: Collected,
-        numbers: Mapping[tuple[str, str | None], int],
-        found: Mapping[int, list[Finding]],
-        clean: set[str],
-    ) -> Spans:
+    def _spans(self, leaves: Collected, found: Mapping[Text, list[Finding]], clean: set[str]) -> Spans:
         """What was found in the texts of one value; short ones that hold nothing are noted as clean."""
         spans: Spans = {}
         for text, before, behind, path in leaves.found:
-            number = numbers[before + text + behind, path]
-            if number in found:
-                add(spans, text, within(found[number], len(before), len(text)))
+            own = found.get((before + text + behind, path))
+            if own is not None:
+                add(spans, text, within(own, len(before), len(text)))
             elif path is None and not before and len(text) <= _LONGEST_CLEAN:
                 clean.add(text)
-        for joint in leaves.joints:
-            if own := found.get(numbers[whole(joint), None]):
-                for text, parts in dealt(joint, own, SURE).items():
-                    add(spans, text, parts)
+        _deal(spans, _joined(leaves.joints), found)
         for text in leaves.cut if self._values else ():
             if half := self._halves.find(text):
                 add(spans, text, [Finding(*half[:2], self._values[half[2]], "secret", 1.0)])
@@ -189,40 +210,76 @@ class Looker:
 
     def _again(self, seen: Sequence[Seen]) -> list[Spans]:
         """The same for records that were looked at before, with what is known since."""
-        numbers: Numbers = {}
-        for each in seen:
-            _number(numbers, each.texts)
-            for text in each.texts.again:
-                numbers.setdefault((text, None), len(numbers))
-        found = self._known_in(numbers)
+        reach = self._known.longest if self._known else 0
+        seams = [_joined(near(joint, reach) for joint in each.texts.seams) for each in seen]
+        texts = dict.fromkeys(text for each in seen for text in _texts(each.texts, again=True))
+        texts |= dict.fromkeys((text, None) for own in seams for text, _ in own)
+        found = self._known_in(texts)
         looked = []
-        for each in seen:
-            spans = self._spans(each.texts, numbers, found, clean=set())
+        for each, joints in zip(seen, seams, strict=True):
+            spans = self._spans(each.texts, found, clean=set())
+            _deal(spans, joints, found)
             for text in each.texts.again:
-                if own := found.get(numbers[text, None]):
+                if own := found.get((text, None)):
                     add(spans, text, own)
             for text, own in each.spans.items():
                 add(spans, text, own)
             looked.append(spans)
         return looked
 
-    def _known_in(self, numbers: Numbers) -> dict[int, list[Finding]]:
-        """The known values in some texts, by their number. In long ones, what is hidden anyway is not searched."""
+    @property
+    def _is_spent(self) -> bool:
+        """True where no record can be searched for what is known: it is hidden then."""
+        return bool(self._known) and not self._records.covers(paying.KNOWN)
+
+    def _since(self, text: bytes) -> bool:
+        """True where something may be in a record that is known since it was learned from."""
+        before = self._worked()
+        is_held = self._sieve is None or self._sieve.holds_known(text, self._known, cut=bool(self._values))
+        self._records.spend(paying.for_search(text) if self._known else 0)
+        self._pay_for_looks(before)
+        return is_held
+
+    def _with_known(self, raws: list[bytes]) -> set[bytes]:
+        """Those of some records that may hold a known value."""
+        if self._known is None:
+            return set()
+        before, text = self._worked(), b"".join(raws)
+        if len(raws) == 1:  # which may have line ends within
+            touched = set(raws) if self._known.find(text, 0, len(text))[0] >= 0 else set()
+        else:
+            touched = {text[start:end] for start, end in touched_by([self._known.find], text)}
+        self._pay_for_looks(before)
+        return touched
+
+    def _paid(self, raws: list[bytes], seen: Mapping[bytes, Seen]) -> tuple[list[bytes], set[bytes]]:
+        """Those of some records for which another look can be paid, which is no dearer than the first; and the rest."""
+        for count, raw in enumerate(raws):
+            if self._records.left <= 0 and self._sieve is not None:
+                return raws[:count], set(raws[count:])
+            each = seen[raw].texts
+            cost = paying.AGAIN + paying.for_leaves(len(each.found) + len(each.again), sum(map(len, each.nested)))
+            self._records.spend(cost + (paying.for_known(raw) if self._known else 0))
+        return raws, set()
+
+    def _known_in(self, texts: Collection[Text]) -> dict[Text, list[Finding]]:
+        """The known values in those of some texts that hold any. In long ones, what is hidden is not searched."""
         if self._known is None:
             return {}
-        texts = ["" if len(text) >= _LONG else text for text, _ in numbers]
-        found = self._rules.known_in(texts, self._known)
-        long = {number: self._in_long(*key) for key, number in numbers.items() if len(key[0]) >= _LONG}
-        return found | {number: findings for number, findings in long.items() if findings}
+        keys = list(texts)
+        long = {key: self._in_long(*key) for key in keys if len(key[0]) >= _LONG}
+        found = self._rules.known_in(["" if key in long else key[0] for key in keys], self._known)
+        return _by_text(keys, found, long)
 
-    def _scan(self, numbers: Mapping[tuple[str, str | None], int]) -> dict[int, list[Finding]]:
-        """The findings of texts by their number; each may come from a credential file."""
-        long = {number: self._in_long(*key) for key, number in numbers.items() if len(key[0]) >= _LONG}
-        paths = {number: path for (_, path), number in numbers.items() if path is not None and number not in long}
-        texts = ["" if number in long else text for (text, _), number in numbers.items()]
+    def _scan(self, texts: Collection[Text]) -> dict[Text, list[Finding]]:
+        """The findings of those of some texts that hold any."""
+        keys = list(texts)
+        long = {key: self._in_long(*key) for key in keys if len(key[0]) >= _LONG}
+        paths = {number: key[1] for number, key in enumerate(keys) if key[1] is not None and key not in long}
         kinds = kinds_of(self.setting.profile)
-        found = self._rules.findings(texts, kinds, known=self._known, paths=paths, fuel=self._fuel)
-        return found | {number: findings for number, findings in long.items() if findings}
+        searched = ["" if key in long else key[0] for key in keys]
+        found = self._rules.findings(searched, kinds, known=self._known, paths=paths, fuel=self._fuel)
+        return _by_text(keys, found, long)
 
     def _in_long(self, text: str, path: str | None) -> list[Finding]:
         """The findings of a long text, which is searched for signs only once, and then for what is known since."""
@@ -276,9 +333,31 @@ class Looker:
         self._leaves.clean.clear()
 
 
-def _number(numbers: Numbers, leaves: Collected) -> None:
-    """Number the texts that are to be searched."""
+def _texts(leaves: Collected, *, again: bool = False) -> Iterator[Text]:
+    """The texts of a value that are to be searched, but for its seams; with those, too, that held nothing before."""
     for text, before, behind, path in leaves.found:
-        numbers.setdefault((before + text + behind, path), len(numbers))
+        yield before + text + behind, path
     for joint in leaves.joints:
-        numbers.setdefault((whole(joint), None), len(numbers))
+        yield whole(joint), None
+    for text in leaves.again if again else ():
+        yield text, None
+
+
+def _by_text(
+    keys: list[Text], found: Mapping[int, list[Finding]], long: Mapping[Text, list[Finding]]
+) -> dict[Text, list[Finding]]:
+    """Findings by number, and those of long texts, as findings by text."""
+    return {keys[number]: own for number, own in found.items()} | {key: own for key, own in long.items() if own}
+
+
+def _joined(joints: Iterable[Joint]) -> list[tuple[str, Joint]]:
+    """Joined texts, each with the text that they make."""
+    return [(whole(joint), joint) for joint in joints]
+
+
+def _deal(spans: Spans, joints: Iterable[tuple[str, Joint]], found: Mapping[Text, list[Finding]]) -> None:
+    """Add what was found in joined texts to the spans of each."""
+    for text, joint in joints:
+        if own := found.get((text, None)):
+            for part, findings in dealt(joint, own, SURE).items():
+                add(spans, part, findings)

@@ -17,6 +17,8 @@ CROWDS, CROWD = 300, 8
 """What is forfeited for each crowd of signs, as far as there is something left, and what it costs."""
 # To search for one more value, wherever it may stand: one that is spelled alike everywhere, or another.
 _ALIKE, _OTHER = 2, 4
+KNOWN = 24
+"""What must be left to search a record for known values, and to look at it where it holds one."""
 FEW = 100
 """So many findings of a record are masked in any case."""
 FEWEST_LEAVES = 64
@@ -60,9 +62,14 @@ def for_leaves(leaves: int, nested: int = 0) -> int:
     return leaves // LEAVES + max(0, leaves - FEWEST_LEAVES) // _MORE_LEAVES + nested // _NESTED
 
 
-def for_search(raw: bytes, compared: int) -> int:
-    """What it costs to search a record for known values, where so much was compared."""
-    return 1 + len(raw) // _BYTES + compared // _COMPARED
+def for_nested(texts: Collected) -> int:
+    """What it costs to put the JSON within a record together again."""
+    return sum(map(len, texts.nested)) // _NESTED
+
+
+def for_search(raw: bytes) -> int:
+    """What it costs to search a record for known values, but for comparing."""
+    return 1 + len(raw) // _BYTES
 
 
 def for_known(raw: bytes) -> int:
@@ -70,9 +77,12 @@ def for_known(raw: bytes) -> int:
     return len(raw) // _SEARCHED
 
 
-def for_looks(looks: int, numbers: int, sifting: int, stripped: int) -> int:
-    """What looks were worth: at secrets, at numbers, at those in JSON text, which go over a stretch; and escapes."""
-    return looks + (numbers + _SIFTING * sifting) // _NUMBERS + stripped // _STRIPPED
+def for_looks(looks: int, numbers: int, sifting: int, stripped: int, compared: int) -> int:
+    """What looks were worth: at secrets, at numbers, at those in JSON text, which go over a stretch.
+
+    Escapes are paid for as well, and comparing with what is known.
+    """
+    return looks + (numbers + _SIFTING * sifting) // _NUMBERS + stripped // _STRIPPED + compared // _COMPARED
 
 
 def for_values(values: Iterable[str]) -> int:
@@ -85,7 +95,16 @@ def most_crowds(values: Iterable[Collected]) -> int:
     return _FEW_CROWDS + sum(len(leaf[0]) for texts in values for leaf in texts.found) // _CROWD_BYTES
 
 
-def for_found(spans: Spans, before: Spans | None = None) -> int:
-    """What it costs to mask what was found, but for what was paid for before."""
-    count = sum(map(len, spans.values())) - (sum(map(len, before.values())) if before else 0)
-    return count // _FOUND
+def for_seams(size: int) -> int:
+    """What it costs to search the edges of texts that follow each other, of so many bytes."""
+    return size // _BYTES
+
+
+def for_found(spans: Spans, before: int = 0) -> int:
+    """What it costs to mask what was found, but for so much as was paid for before."""
+    return (count_of(spans) - before) // _FOUND
+
+
+def count_of(spans: Spans) -> int:
+    """How much was found."""
+    return sum(map(len, spans.values()))

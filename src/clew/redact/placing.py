@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from clew.model.json import JSON
@@ -23,7 +23,7 @@ Close = Callable[[list[bytes]], list[bytes]]
 class Placing:
     """Masks users, hosts and private addresses in stretches of lines."""
 
-    def __init__(self, rules: Rules, mark: Callable[[str, str], str], crowd: Callable[[], bytes]) -> None:
+    def __init__(self, rules: Rules, mark: Callable[[str, str], str], crowd: Callable[[int], bytes]) -> None:
         self._rules, self._mark, self._crowd = rules, mark, crowd
         self._fuel = Fuel(_PRICE, _SAVED)
 
@@ -48,6 +48,7 @@ class Placing:
 
     def _without(self, text: bytes, close: Close, hide: Mask) -> bytes:
         text = with_users(text, self._users)
+        self._crowd(self._users.count_others())
         hits, nested = self._rules.places(text, self._fuel)
         crowds = [hit for hit in hits if hit.rule == CROWDED]
         edits: list[Edit] = [
@@ -62,27 +63,31 @@ class Placing:
         return _edited(text, edits)
 
     @cached_property
-    def _users(self) -> Mapping[bytes, bytes]:
+    def _users(self) -> _Shown:
         """What stands in the place of users, by their names."""
-        return _Shown(self._user)
+        return _Shown(self._user, self._crowd(0))
 
     def _user(self, user: bytes) -> bytes:
-        if len(self._users) >= _MOST_USERS:
-            return self._crowd()
         return self._mark(to_text(user), "user_name").encode() if self._rules.hides_user(user) else user
 
 
 class _Shown(dict[bytes, bytes]):
-    """Values as they are to be shown, each worked out once."""
+    """Values as they are to be shown, each worked out once; where there are too many, the others are alike."""
 
-    def __init__(self, show: Callable[[bytes], bytes]) -> None:
-        self._show = show
+    def __init__(self, show: Callable[[bytes], bytes], other: bytes) -> None:
+        self._show, self._other, self._others = show, other, 0
 
     def __missing__(self, value: bytes) -> bytes:
-        shown = self._show(value)
-        if len(self) < _MOST_USERS:
-            self[value] = shown
+        if len(self) >= _MOST_USERS:
+            self._others += 1
+            return self._other
+        shown = self[value] = self._show(value)
         return shown
+
+    def count_others(self) -> int:
+        """How often another was asked for since this was last asked."""
+        count, self._others = self._others, 0
+        return count
 
 
 def _lines(text: bytes, spans: Iterable[Span]) -> Iterator[Span]:

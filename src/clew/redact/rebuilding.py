@@ -9,6 +9,7 @@ from itertools import accumulate
 from clew.model.json import JSON
 from clew.redact.finding import Finding
 from clew.redact.leaves import LEAST_NUMBER, MOST_NUMBER, Joint, is_count
+from clew.redact.rules import CROWDED
 from clew.redact.untouched import is_left, picture
 
 _CONTAINERS = frozenset({dict, list, tuple})
@@ -16,7 +17,14 @@ _CONTAINERS = frozenset({dict, list, tuple})
 
 def whole(joint: Joint) -> str:
     """The text that joined texts make."""
-    return joint.between.join(text[start:stop] for text, start, stop in joint.windows)
+    return joint.between.join([text[start:stop] for text, start, stop in joint.windows])
+
+
+def near(joint: Joint, reach: int) -> Joint:
+    """The same texts, but of the first and the last one only so much as lies next to the others."""
+    (first, start, stop), *inner, (last, begin, end) = joint.windows
+    windows = (first, max(start, stop - reach), stop), *inner, (last, begin, min(end, begin + reach))
+    return joint._replace(windows=windows)
 
 
 def dealt(joint: Joint, found: Iterable[Finding], least: float) -> dict[str, list[Finding]]:
@@ -61,7 +69,9 @@ def add(spans: dict[str, list[Finding]], text: str, found: list[Finding]) -> Non
     merged: list[Finding] = []
     for finding in sorted([*spans.get(text, ()), *found]):
         if merged and finding.start < merged[-1].end:
-            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, finding.end))
+            # A crowd that is joined to a value makes no value of both.
+            rule = CROWDED if finding.rule == CROWDED else merged[-1].rule
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, finding.end), rule=rule)
         else:
             merged.append(finding)
     spans[text] = merged

@@ -147,6 +147,8 @@ class Rules:
                 yield from ((hit, "secret") for hit in file_hits(plain, path))
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
+        if fuel.is_given_up:
+            return
         if "pii" in kinds:
             yield from ((hit, "pii") for hit in pii.pii_hits(plain, fuel.for_numbers()))
         if "path" in kinds:
@@ -250,7 +252,7 @@ def _rests(hit: Hit, markers: list[tuple[int, int]], ends: list[int]) -> list[Hi
 
 
 def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
-    """Sorted, and joined where they overlap; the surest names the whole."""
+    """Sorted, and joined where they overlap; the surest names the whole, and a crowd what it is joined to."""
     found.sort(key=lambda pair: (pair[0][0], -pair[0][1]))
     merged: list[tuple[Hit, str]] = []
     stop = 0
@@ -265,7 +267,9 @@ def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
         if is_surer or hit[1] > stop:
             stop = max(stop, hit[1])
             best = hit if is_surer else last
-            merged[-1] = (Hit(last.start, stop, best.rule, best.confidence), kind if is_surer else last_kind)
+            # What was hidden without being looked at is no value by itself.
+            rule = CROWDED if CROWDED in (hit[2], last[2]) else best.rule
+            merged[-1] = (Hit(last.start, stop, rule, best.confidence), kind if is_surer else last_kind)
     return merged
 
 

@@ -7,6 +7,7 @@ of a list. What is held back is read and looked at closely; what passes holds no
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -57,14 +58,17 @@ class _Look(NamedTuple):
         """What such looks are paid from: a crowd of numbers must not take those at tokens."""
         return fuel.for_sifting() if self.is_number else fuel
 
-    def held(self, text: bytes, spans: list[Span], fuel: Fuel) -> list[Span]:
-        """Those of some records, which show a sign, that hold something. Without looks left, a sign is enough."""
+    def held(self, text: bytes, spans: list[Span], fuel: Fuel, begin: int = 0) -> list[Span]:
+        """Those of some records, which show a sign, that hold something. Without looks left, a sign is enough.
+
+        There is no sign before `begin`, where a line begins.
+        """
         # What is no JSON is read for no more than a look.
         if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
             return spans
         own = self.fuel_of(fuel)
         paid = spans[: own.looks]
-        records = [text[start:end] for start, end in paid]
+        records = [text[max(start, begin) : end] for start, end in paid]
         starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
         joined = BORDER.join(records)
         plain = flat.without_escapes(joined)
@@ -125,22 +129,36 @@ class Sieve:
         return looks
 
     def held(
-        self, records: Sequence[bytes], fuel: Fuel | None = None, known: Known | None = None, *, cut: bool = False
+        self,
+        records: Sequence[bytes],
+        fuel: Fuel | None = None,
+        known: Known | None = None,
+        *,
+        cut: bool = False,
+        most: int = sys.maxsize,
     ) -> set[int]:
-        """The numbers of the records that must be read: for rules, for known values, for `cut` ones."""
+        """The numbers of the records that must be read: for rules, for known values, for `cut` ones.
+
+        Where there are more than `most`, only so much is sure: there are more.
+        """
         fuel = Fuel() if fuel is None else fuel
         if len(records) == 1:
             return {0} if self._is_held(records[0], fuel, known, cut) else set()
         starts = list(accumulate(map(_with_end, map(len, records)), initial=0))
-        found = self.lines(b"\n".join(records), fuel, known, cut=cut)
+        found = self.lines(b"\n".join(records), fuel, known, cut=cut, most=most)
         return {bisect_right(starts, start) - 1 for start, _ in found}
 
-    def lines(self, text: bytes, fuel: Fuel, known: Known | None = None, *, cut: bool = False) -> list[Span]:
+    def lines(
+        self, text: bytes, fuel: Fuel, known: Known | None = None, *, cut: bool = False, most: int = sys.maxsize
+    ) -> list[Span]:
         """The same for the lines of a text, each a record: where those stand that must be read. They are in order."""
-        rest = self._sifted(text, known, cut)
+        rest = self._sifted(text, known, cut, most)
         for look in self._looks:
-            look.fuel_of(fuel).earn(len(text))
-            rest.hold(look.held(text, sorted(rest.touched(look.find)), fuel))
+            own = look.fuel_of(fuel)
+            own.earn(len(text))
+            # A line that is not looked at must be read.
+            touched = rest.touched(look.find, most + own.looks)
+            rest.hold(look.held(text, sorted(touched), fuel))
         return sorted(rest.held)
 
     def lines_again(self, text: bytes, spans: list[Span], known: Known | None, *, cut: bool) -> list[Span]:
@@ -151,6 +169,10 @@ class Sieve:
             rest.hold(rest.touched(find))
         return sorted(rest.held)
 
+    def holds_known(self, record: bytes, known: Known | None, *, cut: bool) -> bool:
+        """True for a record that may hold something known, or a part of it."""
+        return any(find(record, 0, len(record))[0] >= 0 for find in _since(known, cut))
+
     def _is_held(self, record: bytes, fuel: Fuel, known: Known | None, cut: bool) -> bool:
         """The same for one record, which may have line ends within."""
         size = len(record)
@@ -158,7 +180,8 @@ class Sieve:
             return True
         for look in self._looks:
             look.fuel_of(fuel).earn(size)
-            if look.find(record, 0, size)[0] >= 0 and look.held(record, [(0, size)], fuel):
+            sign = look.find(record, 0, size)[0]
+            if sign >= 0 and look.held(record, [(0, size)], fuel, record.rfind(b"\n", 0, sign) + 1):
                 return True
         return False
 
@@ -181,11 +204,11 @@ class Sieve:
             return []
         return [*self._finds, *_since(known, cut)]
 
-    def _sifted(self, text: bytes, known: Known | None, cut: bool) -> _Rest:
+    def _sifted(self, text: bytes, known: Known | None, cut: bool, most: int = sys.maxsize) -> _Rest:
         """Lines, those held back that show a sign of anything but tokens."""
         rest = _Rest(text)
         for find in self._all_finds(known, cut):
-            rest.hold(rest.touched(find))
+            rest.hold(rest.touched(find, most))
         return rest
 
     def placed(self, records: Sequence[bytes]) -> set[int]:
@@ -226,11 +249,12 @@ class _Rest:
         self._starts, self._origins = [0], [0]
         self._away = 0
 
-    def touched(self, find: Find) -> set[Span]:
-        """Those in which something is found."""
-        text, found = self._text, set()
+    def touched(self, find: Find, most: int = sys.maxsize) -> set[Span]:
+        """Those in which something is found, until there are more than `most` with those that are held back."""
+        text, found = self._text, set[Span]()
         place, length = 0, len(text)
-        while place < length and (at := find(text, place, length)[0]) >= 0:
+        most -= len(self.held)
+        while place < length and len(found) <= most and (at := find(text, place, length)[0]) >= 0:
             begin, place = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at) + 1 or length
             index = bisect_right(self._starts, begin) - 1
             origin = begin - self._starts[index] + self._origins[index]

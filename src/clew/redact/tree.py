@@ -20,19 +20,20 @@ from clew.redact.crowd import hider
 from clew.redact.finding import Finding, Spans
 from clew.redact.flat import to_bytes
 from clew.redact.grouping import all_lines, batches, line_around, stretches
-from clew.redact.jsontext import MISSING, parsed, read, spelled, splice, to_raw, to_text
+from clew.redact.jsontext import MISSING, all_spelled, parsed, read, spelled, splice, to_raw, to_text
 from clew.redact.leaves import Collected
 from clew.redact.looking import Looker, Seen, Setting
 from clew.redact.placing import Placing
 from clew.redact.rebuilding import rebuilt
 from clew.redact.rules import CROWDED
-from clew.redact.sieve import Sieve, Span, call_places, names_file, touched_by
+from clew.redact.sieve import Sieve, Span, call_places, names_file
 
 __all__ = ["Redactor", "Setting"]
 # A list is sifted where it is so long.
 _LONG = 1 << 14
 _SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
-_MANY_ITEMS, _SAMPLED_ITEMS = 1024, 256
+# Of some items, each of so many is looked at first, or so many of them.
+_EACH, _FEW_ITEMS, _MANY_ITEMS, _SAMPLED_ITEMS = 8, 8, 1024, 256
 # So much of what was read is kept until it is masked.
 _MOST_SEEN = 24 << 20
 _MOST_TOLD = 100_000
@@ -40,7 +41,7 @@ _MOST_TOLD = 100_000
 _LOT, _LOT_BYTES = 224, 128
 Read = tuple[Collected, bool]
 """The texts of a record, and whether it is one, no JSON."""
-_NOTHING = Seen(Collected([], [], [], [], []), {}, is_text=False)
+_NOTHING = Seen(Collected([], [], [], [], [], []), {}, is_text=False)
 
 
 class Redactor(Looker):
@@ -174,15 +175,15 @@ class Redactor(Looker):
 
     def _spans_in(self, text: bytes, path: str | None, apart: bool) -> Iterator[list[Span]]:
         """Where the records stand in a stretch that must be read; then those that answer calls met in them."""
+        sieve = None if path is not None else self._sieve
         if not apart:
-            if any(True for _ in self._held([text], path)):
+            if sieve is None or not text or self._sieved(sieve, text, apart) or self._answers(text):
                 yield [(0, len(text))]
             return
-        sieve = None if path is not None else self._sieve
         if sieve is None:
             yield all_lines(text)
             return
-        spans = self._sieved(sieve, text)
+        spans = self._sieved(sieve, text, apart)
         met = set(spans)
         while True:
             if spans:
@@ -193,14 +194,20 @@ class Redactor(Looker):
                 return
             met.update(spans)
 
-    def _sieved(self, sieve: Sieve, text: bytes) -> list[Span]:
-        """Where the lines stand that must be read. Told once, and then only for what is known since."""
-        key = _digest(text)
+    def _sieved(self, sieve: Sieve, text: bytes, apart: bool) -> list[Span]:
+        """Where the lines stand that must be read, or the whole. Told once, and then only for what is known since."""
+        key = _digest(text) + bytes([apart])
         spans = self._told.get(key)
-        if spans is not None:
-            return sieve.lines_again(text, spans, self._known, cut=bool(self._values))
         before = self._worked()
-        spans = sieve.lines(text, self._fuel, self._known, cut=bool(self._values))
+        if spans is not None:
+            again = sieve.lines_again(text, spans, self._known, cut=bool(self._values)) if apart or not spans else spans
+            self._pay_for_looks(before)
+            return again if apart or not again else [(0, len(text))]
+        if apart:
+            spans = sieve.lines(text, self._fuel, self._known, cut=bool(self._values))
+        else:
+            is_held = sieve.held([text], self._fuel, self._known, cut=bool(self._values))
+            spans = [(0, len(text))] if is_held else []
         self._pay_for_looks(before)
         if len(spans) <= self._room:
             self._room -= len(spans) + 1
@@ -226,8 +233,10 @@ class Redactor(Looker):
         if not self._pays(raw, path):
             return None
         value = parsed(raw)
+        is_text = type(value) is str
+        self._leaves.plain = value if is_text else ""
         texts = self._collected(value, path)
-        return None if texts is None else (texts, type(value) is str)
+        return None if texts is None else (texts, is_text)
 
     def _within(self, raw: bytes, value: JSON, path: str | None) -> Collected | None:
         """The same for a value at hand; one that has no JSON text is met at any price."""
@@ -240,17 +249,25 @@ class Redactor(Looker):
 
         None where a sample tells that to meet them would cost too much.
         """
-        texts = list(map(spelled, items))
-        if self._leaves.paths or sum(map(len, texts)) < _LONG:
+        if self._leaves.paths or self._sieve is None:
             return items
-        if self._sieve is not None and len(texts) >= _MANY_ITEMS:
-            sample = texts[:: len(texts) // _SAMPLED_ITEMS]
-            signed = len(list(self.held(sample))) * len(texts) // len(sample)
-            if not self._records.covers(paying.AGAIN * signed):
+        sample = all_spelled(items[:: max(_EACH, len(items) // _SAMPLED_ITEMS)])
+        if sum(map(len, sample)) * len(items) < _LONG * len(sample):
+            return items
+        if len(sample) >= _FEW_ITEMS:
+            signed = len(list(self.held(sample))) * len(items) // len(sample)
+            if len(items) >= _MANY_ITEMS and not self._records.covers(paying.AGAIN * signed):
                 return None
-        held = list(self.held(texts))
-        if len(held) >= _MANY_ITEMS and not self._records.covers(paying.AGAIN * len(held)):
-            return None  # a sample does not tell of crowds
+            if 2 * signed > len(items):
+                return items  # most are met anyway
+        texts = all_spelled(items)
+        # A sample does not tell of crowds.
+        most = max(_MANY_ITEMS, self._records.looks // paying.AGAIN)
+        found = self._sieve.held(texts, self._fuel, self._known, cut=bool(self._values), most=most)
+        placed = self._sieve.placed(texts) if len(found) <= most else set()
+        held = sorted(found | placed | {number for number, text in enumerate(texts) if not text})
+        if len(held) > most:
+            return None
         is_told = held and (not all(texts) or names_file(b"\n".join([texts[number] for number in held])))
         return items if is_told else [items[number] for number in held]
 
@@ -260,12 +277,16 @@ class Redactor(Looker):
         if self.setting.profile == "none":
             return value
         text = spelled(value)
-        key = _digest(text) if path is None and text and not self._answers(text) else b""
+        own = _digest(text)
+        key = own if path is None and text and not self._answers(text) else b""
         passed, seen = key in self._passed, self._seen.get(key)
         is_learned = passed or seen is not None or key in self._refused
         self._records.earn_for(len(text) // 2 if is_learned else len(text))
+        if seen is None and (own in self._refused or (passed and self._is_spent)):
+            return self._hidden_value(text)
+        since = passed and self._since(text)
         named = passed and self._sieve is not None and self._sieve.names_machine(text)
-        if passed and not self._since(text):
+        if passed and not since:
             placed = self._placing.value(text, value, self._lines_read, self._hidden) if named else value
             if placed is not MISSING:
                 return placed
@@ -284,13 +305,11 @@ class Redactor(Looker):
         if not again:
             return None
         [spans] = self._again([seen])
-        self._records.spend(paying.for_found(spans, seen.spans))
+        self._records.spend(paying.for_found(spans, paying.count_of(seen.spans)))
         return seen._replace(spans=spans)
 
     def _seen_now(self, text: bytes, value: JSON, path: str | None, *, only_known: bool) -> Seen | None:
         """A value that is looked at for the first time; None where it cannot be."""
-        if self._refused and _digest(text) in self._refused:
-            return None
         if not only_known and not any(True for _ in self.held([text], path)):
             return _NOTHING
         texts = self._within(text, value, path)
@@ -301,15 +320,6 @@ class Redactor(Looker):
             return self._seen_again(text, Seen(texts, {}, is_text=False))
         [spans] = self._paid_look([texts])
         return None if spans is None else Seen(texts, spans, is_text=False)
-
-    def _since(self, text: bytes) -> bool:
-        """True where something may be in a record that is known since it was learned from."""
-        if self._known and self._records.left <= 0:
-            return True  # it is hidden then
-        before = self._known.compared if self._known else 0
-        is_held = self._sieve is None or bool(self._sieve.lines_again(text, [], self._known, cut=bool(self._values)))
-        self._records.spend(paying.for_search(text, self._known.compared - before) if self._known else 0)
-        return is_held
 
     def text(self, text: str, path: str | None = None) -> str:
         """A text with markers: plain, or JSON that stays JSON."""
@@ -379,35 +389,29 @@ class Redactor(Looker):
         again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut or each.spans]
         again, hidden = self._paid(again, seen)
         spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
-        self._records.spend(sum(paying.for_found(found, seen[raw].spans) for raw, found in spans.items()))
+        self._records.spend(
+            sum(paying.for_found(found, paying.count_of(seen[raw].spans)) for raw, found in spans.items())
+        )
         fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen and _digest(raw) not in self._refused]
         if self._settled:  # it is because of something known that they are read
             self._records.spend(2 * paying.AGAIN * len(fresh))
         looked = dict(zip(fresh, self._looked(fresh, path), strict=True))
-        masked = []
-        for raw in raws:
-            each = None if raw in hidden else seen.get(raw) or looked.get(raw)
-            masked.append(self._spliced(raw, each, spans.get(raw, each.spans)) if each else self._hidden(raw))
-        return masked
+        self._records.spend(sum(paying.for_nested(each.texts) for each in looked.values() if each and each.spans))
+        read = {raw: each for raw in raws if raw not in hidden and (each := seen.get(raw) or looked.get(raw))}
+        return self._as_read(raws, {raw: (each, spans.get(raw, each.spans)) for raw, each in read.items()})
 
-    def _paid(self, raws: list[bytes], seen: Mapping[bytes, Seen]) -> tuple[list[bytes], set[bytes]]:
-        """Those of some records for which another look can be paid, which is no dearer than the first; and the rest."""
-        for count, raw in enumerate(raws):
-            if self._records.left <= 0 and self._sieve is not None:
-                return raws[:count], set(raws[count:])
-            each = seen[raw].texts
-            cost = paying.AGAIN + paying.for_leaves(len(each.found) + len(each.again), sum(map(len, each.nested)))
-            self._records.spend(cost + (paying.for_known(raw) if self._known else 0))
-        return raws, set()
+    def _as_read(self, raws: list[bytes], read: Mapping[bytes, tuple[Seen, Spans]]) -> list[bytes]:
+        """Records with markers; those that could not be read are hidden, all at once."""
+        hidden = iter(self._all_hidden([raw for raw in raws if raw not in read]))
+        return [self._spliced(raw, *read[raw]) if raw in read else next(hidden) for raw in raws]
 
-    def _with_known(self, raws: list[bytes]) -> set[bytes]:
-        """Those of some records that may hold a known value."""
-        if self._known is None:
-            return set()
-        if len(raws) == 1:  # which may have line ends within
-            return set(raws) if self._known.find(raws[0], 0, len(raws[0]))[0] >= 0 else set()
-        text = b"".join(raws)
-        return {text[start:end] for start, end in touched_by([self._known.find], text)}
+    def _all_hidden(self, raws: list[bytes]) -> list[bytes]:
+        """Lines, or one text, hidden all at once."""
+        if len(raws) < 2:
+            return list(map(self._hidden, raws))
+        ends = [raw[-1:] for raw in raws]
+        lines = self._hidden(b"\n".join([raw.removesuffix(b"\n") for raw in raws]) + b"\n").split(b"\n")[:-1]
+        return [line + end if end == b"\n" else line for line, end in zip(lines, ends, strict=True)]
 
     def _spliced(self, raw: bytes, seen: Seen, spans: Spans) -> bytes:
         changes = self._applied(spans, seen.texts) if spans else {}
@@ -420,8 +424,8 @@ class Redactor(Looker):
 
     def _lines_read(self, raws: list[bytes]) -> list[bytes]:
         """Lines that must be read to tell what names the machine."""
-        pairs = zip(raws, self._looked(raws, None), strict=True)
-        return [self._spliced(raw, seen, seen.spans) if seen else self._hidden(raw) for raw, seen in pairs]
+        looked = dict(zip(raws, self._looked(raws, None), strict=True))
+        return self._as_read(raws, {raw: (seen, seen.spans) for raw, seen in looked.items() if seen})
 
     def _hidden(self, text: bytes) -> bytes:
         """Lines with every text hidden that may be a secret, without being looked at."""
@@ -446,10 +450,11 @@ class Redactor(Looker):
 
     @cached_property
     def _placing(self) -> Placing:
-        return Placing(self._rules, self._mark, self._one_of_many)
+        return Placing(self._rules, self._mark, self._some_of_many)
 
-    def _one_of_many(self) -> bytes:
-        self.masked[CROWDED] += 1
+    def _some_of_many(self, count: int) -> bytes:
+        if count:
+            self.masked[CROWDED] += count
         return self._crowd_marker
 
     @cached_property
@@ -470,15 +475,19 @@ class Redactor(Looker):
         A value that would cost too much to look at is a crowd, all of it.
         """
         text = spelled(value)
-        key = _digest(text) if text and not self._answers(text) else b""
+        own = _digest(text)
+        key = own if text and not self._answers(text) else b""
         passed, seen = key in self._passed, self._seen.get(key)
-        self._records.earn_for(len(text) // 2 if passed or seen or key in self._refused else len(text))
-        named = passed and self._sieve is not None and self._sieve.names_machine(text)
-        if passed and not named and not self._since(text):
-            return []
-        now = (
-            self._seen_again(text, seen) if seen else self._seen_now(text, value, None, only_known=passed and not named)
-        )
+        is_refused = own in self._refused
+        self._records.earn_for(len(text) // 2 if passed or seen or is_refused else len(text))
+        now = seen
+        if seen is not None:
+            now = self._seen_again(text, seen)
+        elif not is_refused and not (passed and self._is_spent):
+            named = passed and self._sieve is not None and self._sieve.names_machine(text)
+            if passed and not named and not self._since(text):
+                return []
+            now = self._seen_now(text, value, None, only_known=passed and not named)
         if now is None:
             whole = to_text(text)
             return [(whole, Finding(0, len(whole), CROWDED, "secret", 0.3))]
