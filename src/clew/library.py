@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from clew.redact.tree import Redactor
 
 _M = TypeVar("_M", Message, Record)
-
+_FEW = 100
+"""Of so many sessions in a folder one may be meant."""
 
 _making = Lock()
 
@@ -171,6 +172,13 @@ class StoredSession:
         return check_source(self.agent, self.source)
 
 
+def _is_started(session: StoredSession) -> bool:
+    try:
+        return session.is_subagent
+    except SourceUnreadable:
+        return False
+
+
 def _tallied(agent: Tallies, source: SourceFile) -> Usage:
     ledger = UsageLedger()
     for call, (model, _, _, counts) in agent.tally(source).by_key.items():
@@ -247,8 +255,11 @@ class Library:
         return StoredSession(found.agent, found.source, self.hosts[0])
 
     def get(self, reference: str, *, branches: bool = False) -> StoredSession:
-        """The one session a reference means."""
-        return the_one(reference, self.find(reference, branches=branches))
+        """The one session a reference means. The sub-agents of a session that lie in its folder too belong to it."""
+        found = self.find(reference, branches=branches)
+        if 1 < len(found) <= _FEW:
+            found = [session for session in found if not _is_started(session)] or found
+        return the_one(reference, found)
 
     def subagents(self, session: StoredSession) -> Callable[[str], SourceFile | None]:
         """Finds the sub-agents of a session by their id: in the homes, or where the session itself lies."""

@@ -16,6 +16,7 @@ from tests.agents.rollouts import (
     AGENT,
     CWD,
     THREAD,
+    Value,
     answered,
     asked,
     context,
@@ -27,6 +28,7 @@ from tests.agents.rollouts import (
     read,
     rollout,
     spelled,
+    tokens,
     words,
 )
 
@@ -264,6 +266,17 @@ def test_words_are_shown_once(tmp_path: Path) -> None:
     found = rollout(tmp_path, meta(), *asked("a"), event("agent_reasoning", text="t"), *answered("b"))
     assert found.texts == ["a", "b"]
     assert len(found.records) == 4
+
+
+@pytest.mark.parametrize("beside", [meta(), context(), item("unheard_of"), tokens(None, None), event("task_started")])
+@pytest.mark.parametrize("order", [1, -1])
+def test_P09_what_is_glued_to_an_event_that_stands_alone_stays_what_it_is(
+    tmp_path: Path, beside: Value, order: int
+) -> None:
+    lone = event("user_message", 2, message="one", images=[])
+    glued = b"".join(spelled(each)[:-1] for each in (beside, lone)[::order])
+    found = rollout(tmp_path, *([] if beside == meta() else [meta()]), glued, *answered("two", 3))
+    assert found.texts == ["one", "two"]
 
 
 def test_words_that_only_an_event_tells_are_shown(tmp_path: Path) -> None:

@@ -300,3 +300,11 @@ def test_the_ids_of_a_list_are_unlike_each_other() -> None:
         ids[3]: "agent-a6d43f55",
         "x": "x",
     }
+
+
+def test_a_folder_with_a_session_and_its_sub_agents_holds_one(demo: Path, tmp_path: Path) -> None:
+    source = next((demo / ".claude" / "projects").glob("*/*/subagents")).parent
+    shutil.copytree(source, tmp_path / "one" / source.name)
+    shutil.copy(source.with_suffix(".jsonl"), tmp_path / "one")
+    assert clew("show", tmp_path / "one").out == clew("show", source.with_suffix(".jsonl")).out != ""
+    assert "holds 2 sessions" in clew("show", tmp_path / "one" / source.name).err

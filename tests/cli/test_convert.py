@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from clew.host import Host
+from clew.library import Library
 from tests.cli.running import FORKED, LATEST, clew, run
 
 PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
@@ -94,6 +97,24 @@ def test_resume_in_another_agent_converts_first(demo: Path, tmp_path: Path) -> N
     assert done.code == 0
     assert done.json["argv"][:2] == ["sage", "-r"]
     assert len(clew("list", "--home", tmp_path, "--json").json) == 2
+
+
+def test_resume_starts_no_other_conversation_than_the_one_that_was_named(tmp_path: Path) -> None:
+    clew("demo", tmp_path / "home")
+    (archive,) = (tmp_path / "home/.emacs.d").rglob("history/*.jsonl")
+    session = Library(Host.at(tmp_path / "home")).get(str(archive))
+    done = clew("resume", session.id, "--home", tmp_path / "home", "--print")
+    assert (done.code, done.out) == (6, "") and "exists already" in done.err
+
+
+def test_resume_brings_a_form_that_its_agent_has_forgotten_to_the_present_one(tmp_path: Path) -> None:
+    folder = tmp_path / "home/.codex/sessions"
+    folder.mkdir(parents=True)
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Where is the tide?"}]}
+    head = {"id": "5c1c7f0e-0000-4000-8000-00000000000a", "timestamp": "2025-05-01T10:00:00.000Z", "instructions": ""}
+    (folder / f"rollout-2025-05-01-{head['id']}.json").write_text(json.dumps({"session": head, "items": [said]}))
+    done = clew("resume", "5c1c", "--home", tmp_path / "home", "--print")
+    assert done.code == 0 and "converted: " in done.err and str(head["id"]) not in done.out
 
 
 def test_resume_refuses_losses(demo: Path, tmp_path: Path) -> None:

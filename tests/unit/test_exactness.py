@@ -105,6 +105,14 @@ def test_P01_any_depth_is_written_and_read(tmp_path: Path, depth: int) -> None:
     assert StoredSession(CLAUDE, source).document().session.id == SESSION
 
 
+@pytest.mark.parametrize("end", [b"", b" ", b"\t", b"\r", b"\r\n", b"\n\r", b"\x0b"])
+def test_a_last_line_may_end_in_anything(tmp_path: Path, end: bytes) -> None:
+    line = json.dumps(reply(), separators=(",", ":")).encode()
+    source = transcript(tmp_path, reply())
+    source.path.write_bytes(b"\n".join([line] * 12) + end)
+    assert verify(CLAUDE, source).holds
+
+
 def test_what_was_written_decides_the_graph(tmp_path: Path) -> None:
     source = transcript(tmp_path, reply())
     deep = b'{"type": "user", "uuid": "v", "parentUuid": "u", "x": ' + b"[" * 300 + b"]" * 300 + b"}\n"

@@ -133,7 +133,8 @@ class Quick:
         if tried is None:
             tried = self._tried[sort] = self._shapes.by_sort.get(sort, [])[:]
         line = None
-        if tried and (text.isascii() or _is_utf8(text)):
+        # What ends in anything but a line feed, as a line that was cut may, does not come back by itself.
+        if tried and text[-1:] == b"\n" and (text.isascii() or _is_utf8(text)):
             spelled, size = self._spelled, len(text) - 1
             for shape in tried:
                 try:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from clew.agents import registry
 from clew.agents.base import Agent, Receives
+from clew.agents.receiving import Receiver
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.convert.choosing import Prepared, is_there, prepare
@@ -57,7 +57,7 @@ def command(
     if not only_print and not wants_json(context, as_json):
         _check_start(agent.receiver().command({"id": "any"})[0], folder)
     host = _home(context, homes)
-    if branch is None and agent.id == session.agent.id and _is_at_home(session, host, agent.receiver().finds):
+    if branch is None and agent.id == session.agent.id and _is_at_home(session, host, agent.receiver()):
         argv = agent.receiver().command({"id": session.id})
     else:
         children = shelf.subagents(session)
@@ -96,10 +96,11 @@ def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
     return Host.at(Path(named[0])) if named else Host.local()
 
 
-def _is_at_home(session: StoredSession, host: Host, finds: Callable[[Path, str], bool]) -> bool:
-    """True when the agent itself finds the session."""
+def _is_at_home(session: StoredSession, host: Host, receiver: Receiver) -> bool:
+    """True when the agent itself finds the session, and goes on with what it finds."""
     path = session.path.absolute()
-    return finds(path, session.id) and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
+    is_taken = receiver.finds(path, session.id) and receiver.goes_on(path, session.source.parts)
+    return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 
 def _converted(agent: Agent, prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:

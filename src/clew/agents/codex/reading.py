@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, Unit, open_main
 from clew.agents.codex import tables
+from clew.agents.codex.known import EVENT
 from clew.agents.codex.outline import Outline
 from clew.agents.codex.records import head_of, is_document, records_of
 from clew.agents.codex.regular import ORDERS, Regular
@@ -82,7 +83,7 @@ class CodexReading(JsonlReading):
         if self._kind is not None and item is not None:
             form = (tables.BARE_ITEMS if bare else tables.ITEMS)[self._kind]
             return Form(form, self.role(self._kind, item))
-        if self.line in self.outline.lone and item is not None:
+        if self.line in self.outline.lone and item is not None and _speaks(record, item):
             return self._lone(item)
         form_of_record = tables.record_form(record)
         if form_of_record is None:
@@ -217,6 +218,11 @@ class CodexReading(JsonlReading):
 def _text(value: dict[str, JSON], name: str) -> str | None:
     item = value.get(name)
     return item if type(item) is str else None
+
+
+def _speaks(record: dict[str, JSON], item: dict[str, JSON]) -> bool:
+    """True for an event with words; other records may be glued to its line."""
+    return record.get("type") == EVENT and item.get("type") in tables.EVENTS and "message" in item
 
 
 def _texts(content: JSON) -> list[str]:
