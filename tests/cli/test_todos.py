@@ -11,6 +11,8 @@ from clew.store import Store, Thinking, TodoItem
 from clew.store.wire import Status
 from tests.cli.running import clew
 
+QUIET = "38ed9768-3187-478b-a81f-4c75a5724c22"
+"""A session of the demo that neither planned nor touched anything."""
 
 def item(content: str, status: str) -> TodoItem:
     return TodoItem(content=content, status=status, active_form=f"doing {content}")  # type: ignore[arg-type]
@@ -92,3 +94,11 @@ def test_no_list_is_exit_code_one(tmp_path: Path) -> None:
         session.user("x")
     done = clew("todos", "s", "--home", tmp_path)
     assert (done.code, done.out) == (1, "")
+
+
+def test_where_there_is_nothing_to_show_it_is_said(demo: Path) -> None:
+    said = {"todos": "this session never had a task list", "files": "no file was touched"}
+    for command, words in said.items():
+        done = clew(command, QUIET, "--home", demo)
+        assert (done.code, done.out, done.err) == (1, "", f"clew: {words}\n")
+        assert clew(command, QUIET, "--home", demo, "--json").json == []

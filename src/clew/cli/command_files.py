@@ -44,6 +44,8 @@ def command(
         print_json(masking.value([_row(mark, history) for mark in marks]))
     elif marks:
         _print(marks, history, masking)
+    else:
+        say("clew: no file was touched" + ("" if wanted is None else " by this message"))
     for words in history.cut_off():
         say(words)
     return 0 if marks else 1

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from clew.cli.options import common, library, wants_json
-from clew.cli.output import print_json
+from clew.cli.output import print_json, say
 from clew.cli.own import branch_path
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.derive.todos import TodoChange, TodoState, progression
@@ -54,6 +54,8 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
     else:
         for state in states:
             _print_change(state, levels.get(state.index))
+    if not states and not wants_json(context, as_json):
+        say("clew: this session never had a task list" if wanted is None else "clew: there was no task list by then")
     return 0 if states else 1
 
 
