@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,40 @@ def test_forks_become_rollbacks(tmp_path: Path) -> None:
     ]
     found = read(write(tmp_path, *lines, thread=str(SESSION["id"])))
     assert found.active == ["a", "b", "c again", "e"]
+
+
+RAN = "<user_shell_command>\nls\n</user_shell_command>"
+ACTED = "<user_action>\nreview\n</user_action>"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [say(3, "user", "b"), say(4, "assistant", "s")],
+        [say(3, "user", RAN), say(4, "assistant", "s")],
+        [say(3, "user", ACTED), say(4, "assistant", "s")],
+        [say(3, "user", "<environment_context> is what I see"), say(4, "assistant", "s")],
+        [say(3, "user", "put in", is_meta=True), say(4, "assistant", "s")],
+        [say(3, "assistant", call("t1")), say(4, "user", "first", result("t1"), "then")],
+        [say(3, "user", PICTURE), say(4, "assistant", "s")],
+    ],
+    ids=["prompt", "command", "action", "context", "meta", "result", "picture"],
+)
+def test_going_back_takes_as_many_turns_as_are_read(tmp_path: Path, between: list[Value]) -> None:
+    later = [say(5, "user", "a"), say(6, "assistant", "r")]
+    again = [say(7, "user", "c", parent_uuid="m2"), say(8, "assistant", "e")]
+    lines = composed(say(1, "user", "z"), say(2, "assistant", "y"), *copy.deepcopy(between), *later, *again)
+    active = read(write(tmp_path, *lines, thread=str(SESSION["id"]))).active
+    # What a person ran begins no turn, so that it stays with the one that it stands in.
+    kept = [RAN, "s"] if between[0]["content"][0].get("text") == RAN else []
+    assert active == ["z", "y", *kept, "c", "e"]
+
+
+def test_going_back_begins_with_what_a_person_ran(tmp_path: Path) -> None:
+    talk = [say(1, "user", "z"), say(2, "assistant", "y"), say(3, "user", "b"), say(4, "assistant", "s")]
+    lines = composed(*talk, say(5, "user", RAN, parent_uuid="m2"), say(6, "user", "c"), say(7, "assistant", "e"))
+    found = read(write(tmp_path, *lines, thread=str(SESSION["id"])))
+    assert found.active == ["z", "y", RAN, "c", "e"]
 
 
 def test_what_codex_has_no_place_for() -> None:

@@ -15,7 +15,7 @@ from clew.agents.codex.tables import AGENT as NAME
 from clew.agents.codex.tables import ITEMS
 from clew.agents.mapping import Context
 from clew.derive.collect import collect
-from tests.agents.rollouts import AGENT, meta, read, write
+from tests.agents.rollouts import AGENT, asked, context, event, meta, read, words, write
 from tests.json_values import values
 
 KEYS = ["id", "role", "content", "name", "call_id", "output", "arguments", "input", "summary", "action", "phase", "x"]
@@ -36,6 +36,8 @@ PAYLOADS = st.builds(
     st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5),
 )
 
+SAID = st.lists(st.sampled_from(["OK.", "a", "b\n", "é", "\\"]) | st.integers(0, 99).map(str), min_size=1, max_size=20)
+
 
 @given(st.lists(PAYLOADS, max_size=6), st.booleans())
 def test_items_of_any_content_come_back(payloads: list[dict[str, Any]], bare: bool) -> None:
@@ -46,6 +48,18 @@ def test_items_of_any_content_come_back(payloads: list[dict[str, Any]], bare: bo
         counted = collect((True, message) for message in found.messages)
         assert (found.facts.messages, found.facts.prompts) == (counted.messages, counted.prompts)
         assert found.facts.links.uuids == counted.links.uuids
+
+
+@given(st.lists(st.tuples(SAID, st.booleans()), min_size=1, max_size=3))
+def test_what_events_repeat_stands_once(replies: list[tuple[list[str], bool]]) -> None:
+    lines = [*asked("go")]
+    for texts, is_behind in replies:
+        events = [event("agent_message", message=text) for text in texts]
+        said = words("assistant", *texts)
+        lines += [said, *events, context()] if is_behind else [*events, said, context()]
+    with tempfile.TemporaryDirectory() as folder:
+        found = read(write(Path(folder), meta(), *lines))
+    assert found.texts == ["go", *(text for texts, _ in replies for text in texts)]
 
 
 @given(ANY | st.text().map(lambda text: json.dumps(text, indent=1)) | st.text())

@@ -90,3 +90,53 @@ def test_a_conversation_comes_back_to_a_home_whose_emacs_reads_the_other_folder(
     assert clew("export", path, "--to", "json", "-o", document).code == 0
     assert clew("import", document, "-o", imported).code == 0
     assert placed(back) == placed(imported) == [f"{emacs}/sage/{PLACE}"]
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own home, whose Emacs is told where its folder is."""
+    home = made(tmp_path / "own")
+    for name, value in (("HOME", home), ("USERPROFILE", home), ("XDG_CONFIG_HOME", home / "cfg")):
+        monkeypatch.setenv(name, str(value))
+    return home
+
+
+@pytest.mark.parametrize(
+    ("there", "emacs"),
+    [
+        ([], PLAIN),
+        (["cfg/emacs/"], "cfg/emacs"),
+        ([f"{XDG}/"], PLAIN),
+        (["cfg/emacs/", f"{PLAIN}/"], PLAIN),
+        (["cfg/emacs/", ".emacs"], PLAIN),
+    ],
+)
+def test_at_home_it_goes_where_the_environment_says_that_emacs_reads(
+    own: Path, rollout: Path, there: list[str], emacs: str
+) -> None:
+    made(own, *there)
+    ran = clew("convert", rollout, "--to", "sage-emacs", "--home", own, "--json")
+    assert ran.json["files"][0] == str(own / emacs / "sage" / PLACE)
+    assert placed(own) == [f"{emacs}/sage/{PLACE}"]
+    assert clew("show", ran.json["session_id"]).code == 0
+
+
+def test_the_environment_says_nothing_of_another_home(own: Path, tmp_path: Path, rollout: Path) -> None:
+    made(own, "cfg/emacs/")
+    other = made(tmp_path / "other", f"{XDG}/")
+    assert clew("convert", rollout, "--to", "sage-emacs", "--home", other).code == 0
+    assert placed(other) == [f"{XDG}/sage/{PLACE}"]
+    assert placed(own) == []
+
+
+def test_a_conversation_comes_back_to_where_the_environment_says(own: Path, tmp_path: Path) -> None:
+    path = conversation(own, "cfg/emacs/sage")
+    before = path.read_bytes()
+    there = clew("convert", path, "--to", "gemini", "--home", tmp_path / "there", "--json").json["files"][0]
+    document = tmp_path / "document.json"
+    assert clew("export", path, "--to", "json", "-o", document).code == 0
+    for back in (("convert", there, "--to", "sage-emacs", "--home", own), ("import", document, "-o", own)):
+        path.unlink()
+        assert clew(*back).code == 0
+        assert placed(own) == [f"cfg/emacs/sage/{PLACE}"]
+        assert path.read_bytes() == before

@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from clew.agents.base import Reading, SourceFile
+from clew.agents.codex import Codex
 from clew.convert.choosing import prepare
 from clew.convert.conversation import Loss
 from clew.convert.writing import REFERRED
+from clew.derive.facts import Facts
+from clew.errors import UsageError
 from tests.agents.rollouts import OTHER, THIRD, THREAD, answered, asked, event, item, line, meta, spelled, words, write
 from tests.cli.running import clew
 from tests.convert.said import only, said
@@ -205,6 +209,82 @@ class TestPlaces:
             for branch in (uuid_of(path, text), index_of(path, text)):
                 found, _ = convert(path, "gemini", tmp_path / branch, branch)
                 assert spoken(found) == [*PATH[:3], *end]
+
+    def history(self, home: Path, *more: dict[str, Any]) -> dict[str, Any]:
+        """A history that ends with a prompt of which no event tells, before some more lines."""
+        _, lines, size = told(home, *asked("one", 1), *answered("two", 2), words("user", "three", second=3), *more)
+        return based(OTHER, lines, size)
+
+    @pytest.mark.parametrize("is_taken_back", [False, True])
+    def test_a_branch_that_only_repeats_a_word_of_the_history_ends_there(
+        self, tmp_path: Path, is_taken_back: bool
+    ) -> None:
+        gone = [*asked("gone", 3), *answered("away", 3), event("thread_rolled_back", 3, num_turns=1)]
+        base = self.history(tmp_path / "home", *(gone if is_taken_back else ()))
+        again = event("user_message", 4, message="three", images=[])
+        own = [again, event("thread_rolled_back", 5, num_turns=1), *asked("other", 6), *answered("else", 7)]
+        path = told(tmp_path / "home", *own, thread=THREAD, base=base)[0]
+        for branch in (uuid_of(path, "three"), index_of(path, "three")):
+            found, _ = convert(path, "gemini", tmp_path / branch, branch)
+            assert spoken(found) == PATH[:3]
+
+    def glued(self, home: Path, *more: dict[str, Any]) -> Path:
+        """A fork in which the event that repeats its history stands on one line with what is behind it."""
+        again = event("user_message", 4, message="three", images=[])
+        back = event("thread_rolled_back", 7, num_turns=1)
+        own = [again, *more, words("assistant", "four", second=6), back, *asked("other", 8), *answered("else", 9)]
+        path = told(home, *own, thread=THREAD, base=self.history(home))[0]
+        text = path.read_bytes().split(b"\n")
+        behind = 3 + len(more)
+        text[1:behind] = [b"".join(text[1:behind])]
+        path.write_bytes(b"\n".join(text))
+        return path
+
+    def test_a_branch_is_found_on_a_line_that_holds_fewer_messages_behind_its_history(self, tmp_path: Path) -> None:
+        path = self.glued(tmp_path / "home")
+        ends = {"three": PATH[2:], "four": PATH[2:], "other": [("user", "other"), ("assistant", "else")]}
+        for text, end in ends.items():
+            branch = index_of(path, text)
+            found, _ = convert(path, "gemini", tmp_path / branch, branch)
+            assert spoken(found) == [*PATH[:2], *end]
+
+    def test_a_loss_is_found_on_a_line_that_holds_fewer_messages_behind_its_history(self, tmp_path: Path) -> None:
+        drawn = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+        picture = item("message", 5, role="user", content=[{"type": "input_text", "text": "look"}, drawn])
+        path = self.glued(tmp_path / "home", picture)
+        found = index_of(path, "look")
+        _, losses = convert(path, "sage-agent", tmp_path / "there", found)
+        assert [str(loss.message) for loss in losses if loss.what == "a picture"] == [found]
+
+    def test_a_branch_is_named_by_a_message_and_nothing_else(self, tmp_path: Path) -> None:
+        path = self.glued(tmp_path / "home")
+        for branch in ("9", "nobody"):
+            with pytest.raises(UsageError, match="no message of that name"):
+                convert(path, "gemini", tmp_path / "there", branch)
+
+    def test_its_own_file_is_read_for_itself_only_where_something_is_lost_in_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        drawn = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+        picture = item("message", 3, role="user", content=[drawn])
+        passes: list[Path] = []
+        genuine = Codex.read
+
+        def read(agent: Codex, source: SourceFile, facts: Facts) -> Reading:
+            passes.append(source.path)
+            return genuine(agent, source, facts)
+
+        monkeypatch.setattr(Codex, "read", read)
+        for place in ("nowhere", "history", "own"):
+            home = tmp_path / place
+            before = [picture] if place == "history" else []
+            _, lines, size = told(home, *asked("one", 1), *answered("two", 2), *before)
+            behind = [picture] if place == "own" else []
+            path = told(home, *asked("three", 4), *behind, thread=THREAD, base=based(OTHER, lines, size))[0]
+            found = only(path)
+            passes.clear()
+            prepare(found.agent, found.source, "sage-agent")
+            assert [each == path for each in passes] == [False, True][: 2 if place == "own" else 1]
 
     def test_a_loss_is_found_where_an_event_repeats_a_word_of_the_history(self, tmp_path: Path) -> None:
         content = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": "data:image/png,"}]

@@ -141,7 +141,7 @@ class Receives(Protocol):
 def main_file(agent: Agent, header: Header, home: Path) -> Path:
     """Where the main file of a session goes below a home."""
     target = agent.target(header)
-    return home / (agent.receiver().housed(target, home) if isinstance(agent, Receives) else target)
+    return agent.receiver().main(target, home) if isinstance(agent, Receives) else home / target
 
 
 @runtime_checkable

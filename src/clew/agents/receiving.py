@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import msgspec
 
 from clew.agents.tools import Tool
 from clew.errors import UsageError
+from clew.host import Host
 from clew.io.compress import SUFFIXES
 from clew.model.json import JSON
 
@@ -130,8 +132,8 @@ def _as_it_is(identity: str) -> str:
     return identity
 
 
-def _as_named(place: str, _home: Path) -> str:
-    return place
+def _as_named(place: str, host: Host) -> Path:
+    return host.home / place
 
 
 class Receiver(msgspec.Struct, frozen=True):
@@ -169,7 +171,7 @@ class Receiver(msgspec.Struct, frozen=True):
     unanswered: str = ""
     """What stands in the place of a result that never came."""
     tells_failure: Callable[[JSON], bool] = _never
-    """Whether a result says in words that the agent understands that its call failed."""
+    """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
     guard: str = ""
     """A text that says nothing: it stands before words that the agent would not take for a person's."""
     child_id: Callable[[str], str] = _as_it_is
@@ -187,8 +189,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """What a session of the agent refers to and is not below a home folder, in words."""
     filed_under: Callable[[str, Read], str] = _unnamed
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
-    housed: Callable[[str, Path], str] = _as_named
-    """Where a main file goes below a home, given where it goes in any: some agents have one of several folders."""
+    housed: Callable[[str, Host], Path] = _as_named
+    """Where a main file goes on a host, given where it goes in any home: some agents have one of several folders."""
     register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing
     """Files below the home that must name the session so that the agent sees it, as they should be."""
     listed: Callable[[Header], Iterator[tuple[str, bytes]]] = _no_lines
@@ -197,6 +199,11 @@ class Receiver(msgspec.Struct, frozen=True):
     """Files beside the main one that may be there before it: what they held and should hold gives what they will."""
     finds: Callable[[Path, str], bool] = _is_unpacked
     """Whether the agent finds a session by its id in a file that lies among its own."""
+
+    def main(self, place: str, home: Path) -> Path:
+        """Where a main file goes in a home, given where it goes in any; the environment speaks of the user's own."""
+        is_own = os.path.realpath(home) == os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - never fails
+        return self.housed(place, Host(home, os.environ) if is_own else Host.at(home))
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
         """The command that goes on with a session; refuses an id that could be taken for something else."""

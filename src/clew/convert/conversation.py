@@ -271,7 +271,7 @@ class Conversation:
         result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
         if block.get("is_error"):
             result["is_error"] = True
-            self._failures += not self._tells_failure(text_of(output) if isinstance(output, list) else output)
+            self._failures += not self._tells_failure(output)
         return [result]
 
     def _is_unanswered(self, result: dict[str, JSON]) -> bool:

@@ -20,12 +20,14 @@ from clew.graph.tree import find_path
 class Chosen:
     """The messages of one path, and how many others there are."""
 
-    def __init__(self, facts: Facts, branch: str | None) -> None:
+    def __init__(self, facts: Facts, branch: str | None, *, ends: bool = False) -> None:
+        """`ends`: the branch ends with the message that it is named by, whatever else follows that."""
         links = facts.tree.links
         follow_nameless(links)
         self.bridges = bridge(links)
         """For a message whose parent is missing the uuid it follows instead, by its index."""
-        leaf = _leaf(facts) if branch is None else _end(links, named_node(links, branch))
+        named = NONE if branch is None else named_node(links, branch)
+        leaf = named if ends else _leaf(facts) if branch is None else _end(links, named)
         path = find_path(links, leaf)
         self._chosen = bytearray(facts.messages + 1)
         for node in path:
@@ -174,9 +176,13 @@ def named_node(links: Links, branch: str) -> int:
         # Some uuids are those of other messages with more behind them.
         found = [node for node in named if links.uuid(node) == branch] or named
     if len(found) != 1:
-        which = "several messages" if found else "no message"
-        raise UsageError(f"--branch {branch}: {which} of that name; give the index or the uuid of one on the branch")
+        raise misnamed(branch, "several messages" if found else "no message")
     return found[0]
+
+
+def misnamed(branch: str, which: str) -> UsageError:
+    """What is said of a name that names no branch."""
+    return UsageError(f"--branch {branch}: {which} of that name; give the index or the uuid of one on the branch")
 
 
 def _end(links: Links, node: int) -> int:

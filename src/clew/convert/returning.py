@@ -100,7 +100,7 @@ class Return:
         if filed and self._folder in parts:
             parts[parts.index(self._folder)] = filed
         place = safe_below("/".join(parts))
-        return home / (self._receiver.housed(place, home) if self._receiver else place)
+        return self._receiver.main(place, home) if self._receiver else home / place
 
     def _registration(self, home: Path) -> Registration | None:
         if self._receiver is None:

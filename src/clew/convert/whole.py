@@ -6,8 +6,9 @@ import shutil
 import weakref
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -15,24 +16,33 @@ import msgspec
 
 from clew.agents.base import Agent, Receives, SourceFile, Unit, freeze, open_main, skim
 from clew.convert.losing import Loss
-from clew.convert.path import named_node
-from clew.graph.links import NONE
+from clew.convert.path import Chosen, misnamed, named_node
+from clew.derive.facts import Facts
+from clew.graph.links import NONE, Links
 from clew.io.compress import SUFFIXES
-from clew.io.records import read_lines
+
+_PIECE = 1 << 20
+_WITHIN = 20
+"""So many bits of a place tell which record of its line it is."""
 
 
 class Whole:
-    """Where a session is read. What had to be gathered lies in a file that goes when this does."""
+    """Where a session is read. What had to be gathered lies in a file that goes when this does.
+
+    A record has the same place in both files: its line, so many lines further, and which one it is on that line. What
+    is a message in one need not be one in the other: the history may say that an event only repeats something.
+    """
 
     def __init__(self, agent: Agent, source: SourceFile) -> None:
         lines = agent.receiver().gathered(source.path, source.size) if isinstance(agent, Receives) else None
         self.is_gathered = lines is not None
-        self.source = self._written(source, lines) if lines is not None else source
-        self.facts = skim(agent, self.source, tree=True, counts=False)
-        self._own = skim(agent, source, tree=True, counts=False) if self.is_gathered else self.facts
-        self.lines_before = _lines(self.source) - _lines(source) if self.is_gathered else 0
+        self.lines_before = 0
         """How many lines of a history stand behind the first line."""
         self._agent, self._own_source = agent, source
+        self.source = self._written(source, lines) if lines is not None else source
+        self.facts = skim(agent, self.source, tree=True, counts=False)
+        self._places = array("q")
+        """Where the messages stand in all that is read, once it was read."""
 
     def _written(self, source: SourceFile, lines: Iterable[bytes]) -> SourceFile:
         folder = Path(mkdtemp(prefix="clew-"))
@@ -40,49 +50,98 @@ class Whole:
         packed = source.path.suffix in SUFFIXES
         path = folder / (source.path.stem if packed else source.path.name)
         with path.open("wb") as stream:
-            stream.writelines(lines)
+            for text in lines:
+                self.lines_before += text.endswith(b"\n")
+                stream.write(text)
+        self.lines_before -= _line_ends(source)
         return freeze(msgspec.structs.replace(source, path=path))
 
-    def branch(self, named: str | None) -> str | None:
-        """A message that names a branch, by its index in all that is read.
+    def seen(self, units: Iterable[Unit]) -> Iterable[Unit]:
+        """The units of all that is read as they are; where the messages stand is noted in passing."""
+        return units if not self.is_gathered or self._places else _noted(units, self._places)
 
-        What only repeats words of the history is no message there: the first behind it is on the same branch.
+    def chosen(self, branch: str | None) -> Chosen:
+        """The messages of a branch that is named as the session's own file shows it.
+
+        What only repeats words of the history is no message in all that is read: the first behind it is on the same
+        branch. Where there is none, the branch ends with the one before it, or with the history.
         """
-        if named is None or not self.is_gathered:
-            return named
-        own, whole = self._messages
+        if branch is None or not self.is_gathered:
+            return Chosen(self.facts, branch)
+        for _ in self.seen(self._agent.read(self.source, self.facts)):
+            pass
         links = self._own.tree.links
-        node = named_node(links, named)
-        while node != NONE and (index := _moved(links.messages[node], own, whole, self.lines_before)) is None:
-            node = next((each for each, parent in enumerate(links.parents) if parent == node), NONE)
-        return str(index) if node != NONE else None
+        node = named_node(links, branch)
+        if index := self._first(links, _below(links, node)):
+            return Chosen(self.facts, str(index))
+        index = self._first(links, links.ancestors(node)) or self._last_of_history()
+        if index is None:
+            raise misnamed(branch, "no message")
+        return Chosen(self.facts, str(index), ends=True)
 
     def placed(self, loss: Loss) -> Loss:
         """A loss, with the index that its message has in the session's own file, if it stands there."""
         if loss.message is None or not self.is_gathered:
             return loss
-        own, whole = self._messages
-        return msgspec.structs.replace(loss, message=_moved(loss.message, whole, own, -self.lines_before))
+        place = self._places[loss.message - 1] - (self.lines_before << _WITHIN)
+        # Of what stands in the history, nothing needs to be known.
+        index = _at(self._own_places, place) if place >> _WITHIN > 1 else None
+        return msgspec.structs.replace(loss, message=index)
+
+    def _first(self, links: Links, nodes: Iterable[int]) -> int | None:
+        """The index, in all that is read, of the first of some nodes that is a message there."""
+        own = (links.messages[node] for node in nodes)
+        places = (self._own_places[index - 1] + (self.lines_before << _WITHIN) for index in own if index)
+        return next(filter(None, (_at(self._places, place) for place in places)), None)
+
+    def _last_of_history(self) -> int | None:
+        """The index of the message that the session's own file goes on behind."""
+        with open_main(self.source) as stream:
+            size = sum(map(len, islice(stream, self.lines_before + 1)))
+        history = skim(self._agent, msgspec.structs.replace(self.source, size=size), tree=True, counts=False).tree
+        last = history.links.uuid(history.leaf) if history.leaf != NONE else None
+        links = self.facts.tree.links
+        return next((links.messages[node] for node in range(len(links)) if last and links.uuid(node) == last), None)
 
     @cached_property
-    def _messages(self) -> tuple[array[int], array[int]]:
-        """The lines that the messages stand on, in the session's own file and in all that is read."""
-        read = self._agent.read
-        own, whole = read(self._own_source, self._own), read(self.source, self.facts)
-        return _lines_of(own), _lines_of(whole)
+    def _own(self) -> Facts:
+        return skim(self._agent, self._own_source, tree=True, counts=False)
+
+    @cached_property
+    def _own_places(self) -> array[int]:
+        """Where the messages stand in the session's own file."""
+        places = array("q")
+        for _ in _noted(self._agent.read(self._own_source, self._own), places):
+            pass
+        return places
 
 
-def _lines_of(units: Iterable[Unit]) -> array[int]:
-    return array("q", (unit.line for unit in units if unit.is_message))
+def _noted(units: Iterable[Unit], places: array[int]) -> Iterator[Unit]:
+    """The units as they are, while the places of messages are noted."""
+    line = within = 0
+    for unit in units:
+        within = within + 1 if unit.line == line else 0
+        line = unit.line
+        if unit.is_message:
+            places.append((line << _WITHIN) + within)
+        yield unit
 
 
-def _moved(index: int, here: array[int], there: array[int], by: int) -> int | None:
-    """The index that a message has in the other file, so many lines further; None where that line holds no such."""
-    line = here[index - 1]
-    at = bisect_left(there, line + by) + index - 1 - bisect_left(here, line)
-    return at + 1 if at < len(there) and there[at] == line + by else None
+def _at(places: array[int], place: int) -> int | None:
+    """The index of the message at a place; None where that holds none."""
+    at = bisect_left(places, place)
+    return at + 1 if at < len(places) and places[at] == place else None
 
 
-def _lines(source: SourceFile) -> int:
+def _below(links: Links, node: int) -> Iterator[int]:
+    """A node and all that follows it."""
+    below = {node}
+    for each in range(node, len(links)):
+        if each == node or links.parents[each] in below:
+            below.add(each)
+            yield each
+
+
+def _line_ends(source: SourceFile) -> int:
     with open_main(source) as stream:
-        return sum(is_whole or text.endswith(b"\n") for text, _, _, is_whole in read_lines(stream))
+        return sum(piece.count(b"\n") for piece in iter(partial(stream.read, _PIECE), b""))

@@ -21,7 +21,6 @@ from clew.convert.copies import copies_of
 from clew.convert.damage import Damage
 from clew.convert.files import Files
 from clew.convert.origin import BESIDE, Origin
-from clew.convert.path import Chosen
 from clew.convert.placing import Placing, Rehearsal, ended_in_order
 from clew.convert.registering import Registration, patiently, reader
 from clew.convert.same import SameAgent
@@ -108,7 +107,7 @@ class Conversion:
         new_id = self._identity(new_id) if parent is None else new_id
         self._new_id = self._receiver.child_id(new_id) if is_child else new_id
         self._placed: tuple[Path, str] | None = None
-        self._path = Chosen(self._facts, self._whole.branch(branch))
+        self._path = self._whole.chosen(branch)
         self.session = self._session()
         self._elders = {**(parent.elders if parent else {}), self._original["id"]: self._new_id}
         self._known = parent.known if parent else {self._original["id"]}
@@ -168,7 +167,7 @@ class Conversion:
         """What would be lost; reads the session once and writes nothing."""
         conversation, damage = self._conversation(), Damage(self._whole.lines_before)
         reading = self._agent.read(self._whole.source, self._facts)
-        for _ in conversation.of(self._in_order(damage.seen(reading))):
+        for _ in conversation.of(self._in_order(self._whole.seen(damage.seen(reading)))):
             pass
         self._extensions = reading.extensions()
         yield from map(self._whole.placed, chain(damage.losses(reading), conversation.losses))

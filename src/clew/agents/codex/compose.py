@@ -12,7 +12,7 @@ from pathlib import Path
 from clew.agents.base import Header
 from clew.agents.codex import locate
 from clew.agents.codex.parts import data_address, spoken_type
-from clew.agents.codex.words import SPOKEN
+from clew.agents.codex.words import SPOKEN, is_injected, starts_turn
 from clew.agents.folding import Message, Step, derived_id
 from clew.agents.jsonl import RecentCalls
 from clew.io.codec import dumps
@@ -102,14 +102,14 @@ class _Composer:
             return
         self._time = parse_time(message.get("timestamp")) or self._time
         results = any(block["type"] == "tool_result" for block in message["content"])
-        if message["role"] == "user" and not results and not metadata.get("is_meta"):
-            turns = self._turns.begin(message.get("parent_uuid"))
+        if message["role"] == "user" and not results:
+            turns = self._turns.back(message.get("parent_uuid"))
             if turns:
                 yield self._event("thread_rolled_back", {"num_turns": turns})
         if message["role"] != "system":
             yield from self._context(message, metadata)
-        self._turns.add(message.get("uuid"))
         yield from self._blocks(message, bool(metadata.get("is_meta")))
+        self._turns.add(message.get("uuid"))
 
     def _context(self, message: Message, metadata: Message) -> Iterator[bytes]:
         """What holds from here on: folder and model, once a model is known."""
@@ -172,16 +172,20 @@ class _Composer:
         """Words and pictures, with the event that tells of them."""
         if not said:
             return
-        text = "\n".join(word["text"] for word in said if "text" in word)
+        texts = [word["text"] for word in said if "text" in word]
+        text = "\n".join(texts)
         item = {"type": "message", "role": "developer" if role == "system" else role, "content": said}
         if role == "assistant":
             for word in said:
                 yield self._event("agent_message", {"message": word["text"]})
         yield self._line("response_item", item)
         # Of what it puts in itself, Codex writes no event: both would count as words of their own.
-        if role == "user" and not is_meta and not text.startswith(SPOKEN):
+        is_told = role == "user" and not is_meta and not text.startswith(SPOKEN)
+        if is_told:
             pictures = [word["image_url"] for word in said if "image_url" in word]
             yield self._event("user_message", {"message": text, "images": pictures})
+        if role == "user":
+            self._turns.begin(_begun(texts, is_told))
 
     def _item(self, block: Message) -> Message | None:
         """The item of a thought, a call or a result; None for words."""
@@ -199,7 +203,7 @@ class _Composer:
                 return {
                     "type": "function_call_output",
                     "call_id": str(block["tool_id"]),
-                    "output": _output(block.get("output")),
+                    "output": output_of(block.get("output")),
                 }
         return None
 
@@ -234,24 +238,38 @@ class _Turns:
         self._turn_of = RecentCalls()
         self._begun = 0
 
-    def begin(self, parent: JSON) -> int:
-        """Begin a turn behind `parent`; returns how many turns are left behind for it."""
-        left = 0
+    def back(self, parent: JSON) -> int:
+        """Go back to the turn of `parent`, if it still stands; returns how many turns are left behind for it."""
         known = self._turn_of.get(parent) if isinstance(parent, str) else None
-        if known is not None:
-            turn = int(known)
-            at = bisect_left(self._standing, turn)
-            if at < len(self._standing) and self._standing[at] == turn:
-                left = len(self._standing) - at - 1
-                del self._standing[at + 1 :]
-        self._begun += 1
-        self._standing.append(self._begun)
+        if known is None:
+            return 0
+        turn = int(known)
+        at = bisect_left(self._standing, turn)
+        if at == len(self._standing) or self._standing[at] != turn:
+            return 0
+        left = len(self._standing) - at - 1
+        del self._standing[at + 1 :]
         return left
+
+    def begin(self, turns: int) -> None:
+        """So many turns begin."""
+        for _ in range(turns):
+            self._begun += 1
+            self._standing.append(self._begun)
 
     def add(self, name: JSON) -> None:
         """A message of the turn at hand."""
         if isinstance(name, str) and self._standing:
             self._turn_of[name] = str(self._standing[-1])
+
+
+def _begun(texts: list[str], is_told: bool) -> int:
+    """How many turns begin, for who reads it, with a user item of these texts, and with the event if it tells of them.
+
+    Next to an item that looks put in, the event stands for itself.
+    """
+    is_put_in = is_injected(texts, None)
+    return (not is_put_in or starts_turn(texts)) + (is_put_in and is_told)
 
 
 def _words(block: Message, role: str) -> list[Message]:
@@ -271,7 +289,7 @@ def _stand_in(block: Message) -> str:
     return f"[{block['type']}{f': {name}' if name else ''}]"
 
 
-def _output(output: JSON) -> JSON:
+def output_of(output: JSON) -> JSON:
     """The result of a call: text, or blocks where there are pictures among it."""
     if output is None or isinstance(output, str):
         return output or ""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clew.agents.codex import locate
 from clew.agents.codex.beside import aside, namespace, strange
+from clew.agents.codex.compose import output_of
 from clew.agents.codex.gather import gathered
 from clew.agents.codex.names import INDEX
 from clew.agents.codex.outcome import outcome
@@ -91,7 +92,7 @@ RECEIVER = Receiver(
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
     spoken=SPOKEN,
-    tells_failure=lambda output: outcome(output).is_error is True,
+    tells_failure=lambda output: outcome(output_of(output)).is_error is True,
     strange=strange,
     aside=aside,
     namespace=namespace,

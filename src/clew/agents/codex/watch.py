@@ -69,7 +69,7 @@ class Watch:
 
     def spoke(self, line: int, text: Raw) -> None:
         """See words of the model."""
-        self.twins.saw_assistant(line, frozenset((bytes(text),)))
+        self.twins.saw_assistant(line, {bytes(text): 1})
 
     def hear(self, line: int, payload: Any) -> None:
         """See an event."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 from clew.agents.base import SourceFile
 from clew.agents.derived import derived_id
@@ -26,22 +26,26 @@ SESSIONS = "sessions"
 """The folder of sessions that were saved under a name, each of which is one JSON document."""
 
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
-_BASES = (".emacs.d", "emacs", ".sage", ".claude")
 PLAIN, XDG = ".emacs.d", ".config/emacs"
 """The two folders of which Emacs reads one, below a home."""
-_STORES = {PLAIN: f"{PLAIN}/sage", XDG: f"{XDG}/sage", ".sage": ".sage", ".claude": ".claude"}
-"""The folders that hold those of all projects, by the names of their bases."""
+_SAGE = "sage"
+_STORES = {PLAIN: _SAGE, XDG: _SAGE, ".sage": "", ".claude": ""}
+"""The bases of all storage presets below a home, and where the store of all projects lies in each."""
+_BASES = {PurePath(base).name: base for base in _STORES}
+"""The bases by their names: the home before them may be anywhere, and so may the folder of the XDG standard."""
 _METADATA_LIMIT = 1 << 20
+
+
+def based(base: str, host: Host) -> Path:
+    """A base on a host, whose environment may say where the folder of the XDG standard is."""
+    configured = host.env.get("XDG_CONFIG_HOME")
+    return Path(configured) / PurePath(XDG).name if base == XDG and configured else host.home / base
 
 
 def roots(host: Host) -> Iterator[Path]:
     """The folders of all storage presets, two of which are shared with other agents, then those of saved sessions."""
-    configured = host.env.get("XDG_CONFIG_HOME")
-    emacs = (host.home / ".emacs.d", (Path(configured) if configured else host.home / ".config") / "emacs")
-    yield from (folder / "sage" / "projects" for folder in emacs)
-    yield host.home / ".sage" / "projects"
-    yield host.home / ".claude" / "projects"
-    yield from (folder / "sage" / SESSIONS for folder in emacs)
+    yield from (based(base, host) / store / _PROJECTS for base, store in _STORES.items())
+    yield from (based(base, host) / store / SESSIONS for base, store in _STORES.items() if store)
 
 
 def discover(root: Path) -> Iterator[SourceFile]:
@@ -111,41 +115,41 @@ def is_saved(path: PurePath) -> bool:
 
 def is_saved_folder(folder: Path) -> bool:
     """True for a folder of saved sessions."""
-    return folder.name == SESSIONS and folder.parent.name == "sage"
+    return folder.name == SESSIONS and folder.parent.name == _SAGE
 
 
 def saved_place(path: Path) -> dict[str, JSON]:
     """What tells the place of a saved session in any home; `saved_target` makes it of this again."""
-    return {"saved": stem(path), **(_based(path.parent.parent) if is_saved_folder(path.parent) else {})}
+    return {"saved": stem(path), **(_base_of(path.parent.parent) if is_saved_folder(path.parent) else {})}
 
 
 def saved_target(own: dict[str, JSON]) -> str:
     """Where a saved session lives below a home."""
     base = XDG if own.get("base") == XDG else PLAIN
-    return f"{base}/sage/{SESSIONS}/{safe_relative(own['saved'])}.json"
+    return f"{base}/{_STORES[base]}/{SESSIONS}/{safe_relative(own['saved'])}.json"
 
 
 def place(path: Path) -> dict[str, JSON]:
     """What tells the place of a conversation or archive in any home; `target` makes it of this again."""
     projects = project_folder(path).parent
-    based = _based(projects.parent) if projects.name == _PROJECTS else {}
-    return {**based, **({"archive": stem(path)} if is_archive(path) else {})}
+    base = _base_of(projects.parent) if projects.name == _PROJECTS else {}
+    return {**base, **({"archive": stem(path)} if is_archive(path) else {})}
 
 
 def target(own: dict[str, JSON], folder: str) -> str:
     """Where a conversation or archive of a project's folder lives below a home."""
-    store = next((store for base, store in _STORES.items() if base == own.get("base")), _STORES[PLAIN])
-    project = f"{store}/{_PROJECTS}/{folder}"
+    base = next((base for base in _STORES if base == own.get("base")), PLAIN)
+    project = (PurePosixPath(base) / _STORES[base] / _PROJECTS / folder).as_posix()
     if "archive" in own:
         return f"{project}/{HISTORY}/{safe_relative(own['archive'])}.jsonl"
     return f"{project}/{CONVERSATION}"
 
 
-def _based(store: Path) -> dict[str, JSON]:
-    """Which base a store has, unless it is the usual one."""
-    if store.name == "sage":
-        return {"base": XDG} if store.parent.name == "emacs" else {}
-    return {"base": store.name} if store.name in _STORES else {}
+def _base_of(store: Path) -> dict[str, JSON]:
+    """Which base a store lies in; nothing where it is none, or the one that sessions go to by themselves."""
+    folder, within = (store.parent, _SAGE) if store.name == _SAGE else (store, "")
+    base = _BASES.get(folder.name, PLAIN)
+    return {"base": base} if base != PLAIN and _STORES[base] == within else {}
 
 
 def project_folder(path: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from clew.agents.receiving import Capacity, Receiver
 from clew.agents.sage_emacs import locate
 from clew.errors import WouldLose
+from clew.host import Host
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import SUFFIXES
 
@@ -25,16 +26,18 @@ def _finds(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES and not locate.is_saved(path)
 
 
-def _housed(place: str, home: Path) -> str:
+def _housed(place: str, host: Host) -> Path:
     """Emacs looks into the folder of the XDG standard only where it finds no older one, nor the oldest of its files.
 
     So it would look no more into its own folder, were the other one made for it.
     """
-    named, other = (locate.XDG, locate.PLAIN) if place.startswith(f"{locate.XDG}/") else (locate.PLAIN, locate.XDG)
-    is_moved = place.startswith(f"{named}/") and (home / other).is_dir() and not (home / named).exists()
-    if not is_moved or (other == locate.XDG and (home / ".emacs").exists()):
-        return place
-    return other + place.removeprefix(named)
+    base = next((base for base in (locate.XDG, locate.PLAIN) if place.startswith(f"{base}/")), None)
+    if base is None:
+        return host.home / place
+    other = locate.PLAIN if base == locate.XDG else locate.XDG
+    is_moved = locate.based(other, host).is_dir() and not locate.based(base, host).exists()
+    is_read = other == locate.PLAIN or not (host.home / ".emacs").exists()
+    return locate.based(other if is_moved and is_read else base, host) / place.removeprefix(f"{base}/")
 
 
 def _metadata(before: bytes, content: bytes) -> bytes:
