@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.rollouts import read
+from tests.agents.rollouts import answered, asked, event, line, meta, read, write
 from tests.convert.test_words import convert, onward, spoken, whats
 from tests.unit.samples import SESSION, claude_line
 
@@ -62,3 +62,25 @@ def test_a_failure_that_is_not_read_from_what_is_written_is_named(tmp_path: Path
     ]
     assert told == [None if losses else True]
     assert whats(losses) in ([], [(None, "that a call failed")])
+
+
+def test_thoughts_that_only_events_of_codex_tell_go_on_or_are_named(tmp_path: Path) -> None:
+    thought = {"type": "thinking", "thinking": "The tide turns at six.", "signature": "s"}
+    talk = ("user", "When?"), ("assistant", [thought]), ("assistant", blocks(["At six."])), ("user", "Sure?")
+    there, losses = onward(transcript(tmp_path, *talk), "codex", tmp_path / "there")
+    assert losses == []
+    messages, lost = convert(there, "gemini", tmp_path / "gemini")
+    kept = [block.get("thinking") for message in messages for block in message["content"]]
+    assert (whats(lost), [text for text in kept if text]) == ([], ["The tide turns at six."])
+    messages, lost = convert(there, "claude-code", tmp_path / "claude")
+    assert whats(lost) == [(1, "thinking")]
+    assert [text for _, text in spoken(messages)] == ["When?", "At six.", "Sure?"]
+
+
+def test_a_thought_that_an_item_tells_too_goes_over_once(tmp_path: Path) -> None:
+    item = {"type": "reasoning", "summary": [{"type": "summary_text", "text": word} for word in ("one", "two")]}
+    events = [event("agent_reasoning", 2, text=word) for word in ("one", "two")]
+    path = write(tmp_path, meta(), *asked("go"), *events, line("response_item", item, 3), *answered("done", 4))
+    messages, lost = convert(path, "gemini", tmp_path / "there")
+    kept = [block["thinking"] for message in messages for block in message["content"] if block["type"] == "thinking"]
+    assert (whats(lost), "\n".join(kept).split()) == ([], ["one", "two"])

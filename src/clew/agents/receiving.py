@@ -49,6 +49,8 @@ class Aside(NamedTuple):
     """Index of the message it stands behind."""
     waits: bool = False
     """True for a prompt that any later message may hold."""
+    is_thought: bool = False
+    """True for words that a model thought, and did not say."""
 
 
 class Capacity(msgspec.Struct, frozen=True):

@@ -23,15 +23,16 @@ class Asides:
         """What a record says; `holds`: it stands behind a message that goes over."""
         if aside.waits:
             self._prompts = [*self._prompts[1 - _MOST :], aside]
-        elif (holds or aside.begins) and not _says(_text_of(self._before), aside.marks):
+        elif (holds or aside.begins) and not _says(_words_of(self._before), aside.marks):
             self._near.append(aside)
 
     def meet(self, message: dict[str, JSON], holds: bool) -> list[Aside]:
         """Take notice of the next message; gives what stood before it and nowhere else."""
-        text = _text_of(message) if self._near or self._prompts else ""
         if self._prompts:
+            text = _text_of(message)
             self._prompts = [aside for aside in self._prompts if not _is_sent(aside.text, text)]
-        found = [aside for aside in self._near if (holds or not aside.begins) and not _says(text, aside.marks)]
+        words = _words_of(message) if self._near else ""
+        found = [aside for aside in self._near if (holds or not aside.begins) and not _says(words, aside.marks)]
         self._near = []
         return found
 
@@ -58,3 +59,9 @@ def _is_sent(prompt: str, text: str) -> bool:
 
 def _text_of(message: dict[str, JSON]) -> str:
     return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
+
+
+def _words_of(message: dict[str, JSON]) -> str:
+    """What a message says, and what its model thought."""
+    thoughts = [block["thinking"] for block in message["content"] if block["type"] == "thinking"]
+    return "\n".join([_text_of(message), *thoughts])

@@ -115,8 +115,13 @@ class Conversation:
         if not aside.text:
             self._lose(aside.after or None, aside.what, aside.why)
             return
-        self.said += 1
-        yield True, self._numbered({"role": aside.role}, [{"type": "text", "text": aside.text}])
+        if aside.is_thought:
+            blocks = self._thinking({"thinking": aside.text}, aside.after or None)
+        else:
+            self.said += 1
+            blocks = [{"type": "text", "text": aside.text}]
+        if blocks:
+            yield True, self._numbered({"role": aside.role}, blocks)
 
     def _is_note(self, value: dict[str, JSON]) -> bool:
         """True for what the agent itself noted or told its model: the target has notes of its own."""
@@ -223,7 +228,7 @@ class Conversation:
             if any((own.get("rest") or {}).get(name) for own in block["extensions"].values()):
                 self._lose(index, what, f"{self._title} has no place for it")
 
-    def _thinking(self, block: dict[str, JSON], index: int) -> list[dict[str, JSON]]:
+    def _thinking(self, block: dict[str, JSON], index: int | None) -> list[dict[str, JSON]]:
         heading = self._own.heading(block) if self._own is not None else None
         thought = "\n".join(text for text in (heading, block["thinking"]) if text)
         if not thought:

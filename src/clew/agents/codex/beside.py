@@ -42,6 +42,12 @@ def _said(what: str, text: str, role: str = "user", begins: bool = False) -> Asi
     return Aside(what, text=text, role=role, marks=(text,), begins=begins) if text.strip() else None
 
 
+def _thought(payload: _Payload) -> Aside | None:
+    """What a model thought; where no item tells it, as in sessions of other agents, only the event does."""
+    said = _said("thinking", _text(payload, "text"), "assistant")
+    return said._replace(is_thought=True) if said is not None else None
+
+
 def _unknown(record: Mapping[str, JSON], payload: _Payload) -> Aside | None:
     """Items of the time to come may be words; of other lines clew has no way to know."""
     return _item(payload.get("type")) if record.get("type") in ("response_item", "request_item") else None
@@ -110,6 +116,7 @@ def _in_code(payload: _Payload) -> Aside | None:
 
 
 _EVENTS: dict[str, Callable[[_Payload], Aside | None]] = {
+    "agent_reasoning": _thought,
     "item_completed": _plan,
     "exited_review_mode": _review,
     "web_search_end": _search,
