@@ -8,12 +8,13 @@ import pty
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from clew.agents.claude_code.reading import ClaudeReading
-from tests.cli.running import COMMAND, FORKED, clew, run
+from tests.cli.running import COMMAND, FORKED, LATEST, clew, run
 from tests.unit.samples import SESSION, claude_line
 
 
@@ -168,10 +169,14 @@ def hostile_session(home: Path) -> None:
     (folder / "more.jsonl").write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
 
-def on_a_terminal(*words: str | Path) -> str:
+PLAIN = {"PAGER": "cat", "NO_COLOR": "1"}
+
+
+def on_a_terminal(*words: str | Path, settings: Mapping[str, str] = PLAIN) -> str:
     """What a command prints when it runs on a terminal."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PAGER": "cat", "TERM": "xterm-256color", "NO_COLOR": "1"}
+    asked = {name: value for name, value in os.environ.items() if name not in ("LESS", "PAGER", "NO_COLOR")}
+    environment = {**asked, "TERM": "xterm-256color", **settings}
     process = subprocess.Popen(
         [*COMMAND, *map(str, words)], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
     )
@@ -188,6 +193,27 @@ def on_a_terminal(*words: str | Path) -> str:
     process.wait(timeout=30)
     os.close(ours)
     return seen.decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags", "is_coloured"),
+    [
+        ({}, "-R", True),
+        ({"LESS": "-R -X"}, "-R -X", True),
+        ({"LESS": "-X"}, "-X", False),
+        ({"NO_COLOR": "1"}, "-R", False),
+    ],
+)
+def test_a_session_is_paged_in_colours_where_the_pager_shows_them(
+    demo: Path, tmp_path: Path, settings: dict[str, str], flags: str, is_coloured: bool
+) -> None:
+    pager = tmp_path / "less"
+    pager.write_text('#!/bin/sh\necho "paged with $LESS"\ncat\n')
+    pager.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    seen = on_a_terminal("--home", demo, "show", LATEST, settings={**settings, "PATH": path})
+    assert seen.startswith(f"paged with {flags}\r\n")
+    assert ("\x1b[1m" in seen) is is_coloured
 
 
 FORBIDDEN = ("\x9b", "\x9d", "\b", "\x07", "\x00", "\x7f", "\u202e", "\u2066", "\u200b", "\u2060", "\ufeff")

@@ -154,11 +154,13 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
 
     # Of one message, or one branch, the forks say nothing.
     forks = Forks.of_tree(session.facts.tree) if wanted == (None, None) else None
-    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    is_terminal = sys.stdout.isatty()
+    color = is_terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     pieces = show(session.session_object, _messages(session, wanted), width, color, detail, forks=forks)
-    if color:
-        click.echo_via_pager(pieces, color=True)
+    if is_terminal:
+        # Whether the pager shows colours is found out there: less must be told so.
+        click.echo_via_pager(pieces)
     else:
         for piece in pieces:
             click.echo(piece, nl=False)
