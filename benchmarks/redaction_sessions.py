@@ -113,6 +113,12 @@ def documents(chance: random.Random, size: int) -> str:
     return _lines(size, lambda: f'{{"schema_version":1,"a":"token={_word(chance, 9)}"}}')
 
 
+def broken(chance: random.Random, size: int) -> str:
+    """Records that are no JSON, of pieces of a byte or two, each with a password."""
+    units = ('""', ":x", '"":', ",x", "}x", "{:")
+    return "{}\n" + _lines(size, lambda: f'{{"a":1,{chance.choice(units) * 60} password={_word(chance, 8)}')
+
+
 def titles(chance: random.Random, size: int) -> str:
     """Titles of nothing but beginnings of known values."""
     head = _records(1, lambda: {"a": "\n".join("DB_PASSWORD=Abcdef" + _word(chance, 8) for _ in range(100))})
@@ -145,7 +151,7 @@ SESSIONS: dict[str, Make] = {
     each.__name__: each
     for each in (
         newlines, empty_records, tiny_tokens, tiny_homes, tiny_hosts, few_hosts, hosts, few_passwords, nearly_json,
-        json_in_lists, arguments, key_lists, one_object, one_list, brackets, long_numbers, documents, titles,
-        known_nearly, known_spelled,
+        json_in_lists, arguments, key_lists, one_object, one_list, brackets, long_numbers, documents, broken,
+        titles, known_nearly, known_spelled,
     )
 }  # fmt: skip

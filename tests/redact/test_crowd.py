@@ -84,6 +84,21 @@ def test_digits_that_are_no_json_go() -> None:
     assert "4539" not in hide('"card" 4539 1488 0343 6467\n{ 4539 1488 0343 }\n4539, 1488\n')
 
 
+@pytest.mark.parametrize("unit", ['""', ":x", '"":', ",x", "}x", "{x", '"" ', ':"x"', "1:", "}1e", "[-", "NaN "])
+def test_RD09_from_where_a_line_is_no_json_it_is_hidden_as_one_however_many_pieces_it_has(unit: str) -> None:
+    for head in ("{", '{"a":1,', '[{"b":'):
+        found = hide(f"{head}{unit * 500}Tangerine42\n{{}}\n")
+        assert "Tangerine42" not in found
+        assert found.count("REDACTED") <= 2
+        assert found.endswith("\n{}\n")
+
+
+def test_numbers_that_have_no_json_text_leave_the_rest_of_a_record_as_it_is() -> None:
+    found = hidden({"a": [float("inf"), float("-inf"), 1e300, 10**30], "n": float("nan"), "b": "word"})
+    assert len(found["a"]) == 4
+    assert found["b"] == "word"
+
+
 def _value(chance: random.Random, depth: int = 0) -> Any:
     word = "".join(chance.choices('ab7Z-_ "\\é/\n', k=chance.randrange(14)))
     choices: list[Any] = [word, chance.randrange(10**17), chance.random(), None, True]

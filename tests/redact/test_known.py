@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clew.redact import Known, Marker
 from clew.redact.flat import to_bytes
-from clew.redact.grams import Found, Grams
+from clew.redact.grams import Found, Grams, merged
 from clew.redact.tree import Redactor, Setting
 from tests.redact.planted import Planter
 
@@ -135,3 +135,39 @@ def test_numbers_that_spell_no_letters_are_not_read() -> None:
     before = known.compared
     assert known.hits(numbers) == []
     assert known.compared == before
+
+
+def _standing(forms: list[bytes], text: bytes) -> list[tuple[int, int]]:
+    """The same as `Grams` finds, told one by one."""
+    places = [(place, form) for form in forms for place in range(len(text)) if text.startswith(form, place)]
+    return merged((place, place + len(form)) for place, form in places)
+
+
+@pytest.mark.parametrize("form", ["(202) 555-{}", "{}-555 (202)"])
+@pytest.mark.parametrize("shift", range(0, 24, 3))
+def test_RD09_a_string_is_known_by_other_bytes_where_its_own_stand_everywhere(form: str, shift: int) -> None:
+    first, second, third, fourth = (form.format(number).encode() for number in (1234, 5678, 9012, 7777))
+    grams = Grams()
+    grams.add([first, second, third])
+    calm = form.format("and ").encode()
+    # It is at the border of a part that the windows change.
+    border = (1 << 12) - shift
+    text = (calm * 2000)[:border] + first + calm * 3000 + second + b" " + calm * 400 + third
+    assert grams.spans(text) == _standing([first, second, third], text)
+    spent = grams.compared
+    grams.add([fourth])
+    assert grams.spans(calm * 5000 + fourth) == [(70_000, 70_000 + len(fourth))]
+    assert grams.compared - spent < 100
+
+
+@given(st.lists(st.text("01 ", min_size=8, max_size=12), min_size=1, max_size=4), st.integers(0, 40), st.data())
+def test_strings_are_found_wherever_they_stand_however_worn_their_bytes_are(
+    texts: list[str], before: int, data: st.DataObject
+) -> None:
+    forms = [text.encode() for text in texts]
+    pieces = data.draw(st.lists(st.sampled_from([*forms, b"0101", b"1 0 1 0", b"0 11"]), max_size=60))
+    text = b"0" * before + b"".join(pieces) * 4
+    grams = Grams()
+    grams.add(forms)
+    for _ in range(2):
+        assert grams.spans(text) == _standing(forms, text)

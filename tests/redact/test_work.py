@@ -70,6 +70,14 @@ def test_RD09_a_text_is_worth_one_look_for_so_many_bytes(name: str, fuels: list[
     assert sum(finds) <= 20 * len(text.encode("utf-8", "surrogatepass"))
 
 
+def _members(line: bytes) -> int | None:
+    """How many members a record has; None for a line that is none."""
+    try:
+        return len(json.loads(line))
+    except ValueError:
+        return None
+
+
 @pytest.mark.parametrize("name", SESSIONS)
 def test_RD09_a_session_reads_no_more_records_than_its_size_allows(name: str, fuels: list[Fuel]) -> None:
     content = SESSIONS[name](random.Random(3), 3 * SIZE).encode()
@@ -81,7 +89,8 @@ def test_RD09_a_session_reads_no_more_records_than_its_size_allows(name: str, fu
     assert looks.spent <= SAVED + 24 * len(content) // LOOK + 300
     if content.startswith(b"{"):
         for line, old in zip(masked.splitlines(), content.splitlines(), strict=True):
-            assert not old or len(json.loads(line).keys() - {"extensions"}) == len(json.loads(old))
+            if (members := _members(old)) is not None:
+                assert len(json.loads(line).keys() - {"extensions"}) == members
 
 
 def test_RD09_a_crowd_of_records_leaves_no_key_and_no_record_unreadable() -> None:

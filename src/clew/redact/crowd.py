@@ -21,7 +21,9 @@ _END = r"(?=\s*+[,}\]])"
 _LITERAL = rf"(?:-?[0-9]{{1,11}}+(?![0-9])(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]{{1,3}}+)?+|true|false|null){_END}"
 # A word of a format, or a text too short to be a secret.
 _WORD = r'"(?:[^"\\\n]{0,5}+"|[a-z][a-z_/-]{0,23}+")'
-_BARE = r'[^\s"{}\[\],:]++'
+# A value ends so, and a key.
+_ENDS, _NAMES = rf"(?={_SPACE}[,}}\]\n])", rf"(?={_SPACE}:)"
+_NUMBER = r"-?(?:[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|NaN|Infinity)"
 
 
 def _either_case(words: str) -> str:
@@ -71,8 +73,14 @@ _CALM = (
     rf"(?<!\n){_LITERAL}",
     r"\n(?:[^\n]{1,5}+(?=\n))?+",
 )
-# What does not: a text or a key, one without an end, a line that is no JSON, and what has no quotes.
-_HIDDEN = (_STRING, r'"[^\n]*+', r"(?<=\n)[^{}\[\]\s:][^\n]*+", rf"{_BARE}(?:[ \t]++{_BARE})*+")
+# What does not: a text, a key, a number, and from where it is no JSON the rest of a line: a marker for each of its
+# pieces, which may be of a byte or two, would cost more than all else.
+_HIDDEN = (
+    rf"{_STRING}{_ENDS}",
+    rf"(?<!:)(?<!: ){_STRING}{_NAMES}",
+    rf"(?<!\n){_NUMBER}{_ENDS}",
+    r"[^{}\[\]\s:,][^\n]*+",
+)
 _STEP = re.compile(rf"((?:{'|'.join(_CALM)})*+)(?:{'|'.join(_HIDDEN)})".encode())
 # The expression sees a line end before the first line, and something to hide behind the last.
 _FIRST, _LAST = b"\n", b"\n{\1"

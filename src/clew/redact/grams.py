@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 
@@ -26,7 +27,12 @@ SHORTEST = 2 * _WIDTH - 1
 """A shorter string may lie between two of the places."""
 # What comparing some strings costs, in bytes of text; how often that may be done.
 _PRICE, _SAVED = 96, 2000
-_BLOCK = 256
+# So many windows are told apart at once; after so many more, those that are worn are given up.
+_BLOCK, _PART = 256, 1024
+# So often a window may stand where no string does, and so many others are tried in its place.
+_WORN, _TRIED = 32, 8
+# What it costs to give a string other windows.
+_MOVE = 12
 # Windows that are nearer to each other than so much are one crowd.
 _NEAR = 1024
 _LONGEST_WORD = 256
@@ -42,27 +48,51 @@ class Grams:
 
     def __init__(self) -> None:
         self._forms: list[bytes] = []
+        self._firsts: list[int] = []
+        """Where the windows of each string begin."""
         self._windows: set[int] = set()
         self._around: dict[int, int] = {}
         """By window: the number of the first string that has it, and where, as one number: thousands cost little."""
         self._more: dict[int, list[int]] = {}
         """The same for further strings with that window."""
+        self._missed: defaultdict[int, int] = defaultdict(int)
+        """How often a window stood where no string did."""
         self._fuel = Fuel(_PRICE, _SAVED)
 
     def add(self, forms: Iterable[bytes]) -> None:
         """Search for more strings."""
-        first_with, more = self._around.setdefault, self._more
         for form in forms:
             first = _rarest(form)
-            own = (len(self._forms) << _NUMBER) + first
+            if self._is_worn(form, first):
+                first = self._fresh(form, first)
             self._forms.append(form)
-            bits = int.from_bytes(form[first : first + SHORTEST], sys.byteorder)
-            windows = [bits >> shift & _WINDOW for shift in _SHIFTS]
-            self._windows.update(windows)
-            for window in windows:
-                if first_with(window, own) != own:
-                    more.setdefault(window, []).append(own)
-                own += 1
+            self._firsts.append(first)
+            self._enter(len(self._forms) - 1, first)
+
+    def _enter(self, number: int, first: int) -> None:
+        """Know a string by the windows that begin at some place of it."""
+        first_with, more = self._around.setdefault, self._more
+        own = (number << _NUMBER) + first
+        windows = _windows_of(self._forms[number], first)
+        self._windows.update(windows)
+        for window in windows:
+            if first_with(window, own) != own:
+                more.setdefault(window, []).append(own)
+            own += 1
+
+    def _leave(self, number: int, first: int) -> None:
+        """Know it by these no longer."""
+        own = (number << _NUMBER) + first
+        for window in _windows_of(self._forms[number], first):
+            others = self._more.get(window, [])
+            if self._around[window] != own:
+                others.remove(own)
+            elif others:
+                self._around[window] = others.pop(0)
+            else:
+                del self._around[window]
+                self._windows.discard(window)
+            own += 1
 
     @property
     def compared(self) -> int:
@@ -75,24 +105,45 @@ class Grams:
         if len(text) < SHORTEST:
             return []
         windows = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("I")
-        places = self._places(windows)
         spans: list[Span] = []
-        spent, most = 0, self._fuel.left // _PRICE + 1
-        forms, around, more, stands = self._forms, self._around, self._more, text.startswith
-        for number, place in enumerate(places):
+        crowd: list[int] = []
+        for start in range(0, len(windows), _PART):
+            if places := self._places(windows, start, min(len(windows), start + _PART)):
+                worn: list[int] = []
+                done = 0 if crowd else self._compare(text, windows, places, spans, worn)
+                crowd += places[done:]
+                for number in self._moved(worn) if worn else ():
+                    spans += _over(text, self._forms[number], (start + _PART) * _WIDTH)
+        if crowd:
+            spans += _crowds(text, crowd)
+        return merged(spans)
+
+    def _compare(self, text: bytes, windows: memoryview, places: list[int], spans: list[Span], worn: list[int]) -> int:
+        """Add the strings that stand around some places, of which as many are tried as can be paid for: how many.
+
+        A window that was there for nothing too often is worn.
+        """
+        done, spent, most = 0, 0, self._fuel.left // _PRICE + 1
+        forms, around, more, missed, stands = self._forms, self._around, self._more, self._missed, text.startswith
+        for place in places:
             if spent >= most:
-                spans += _crowds(text, places[number:])
                 break
+            done += 1
             spent += 1
-            each = around[windows[place // _WIDTH]]
+            before, window = len(spans), windows[place // _WIDTH]
+            each = around[window]
             form, first = forms[each >> _NUMBER], place - (each & _PLACE)
             if first >= 0 and stands(form, first):
                 spans.append((first, first + len(form)))
-            if (others := more.get(windows[place // _WIDTH])) is not None:
+            if (others := more.get(window)) is not None:
                 spent += (1 + len(others)) // 4
                 spans += self._standing(others, text, place)
+            if len(spans) == before:
+                missed[window] += 1
+                if missed[window] == _WORN:
+                    worn.append(window)
         self._fuel.spend(spent)
-        return merged(spans)
+        return done
 
     def _standing(self, others: Iterable[int], text: bytes, place: int) -> Iterator[Span]:
         """Those of some strings that stand around a place."""
@@ -101,13 +152,45 @@ class Grams:
             if first >= 0 and text.startswith(form, first):
                 yield first, first + len(form)
 
-    def _places(self, windows: memoryview) -> list[int]:
-        """Where a window stands. Most blocks have none, which is quickly told."""
+    def _moved(self, worn: Iterable[int]) -> set[int]:
+        """The strings that are known by other windows from here on."""
+        numbers = {
+            each >> _NUMBER
+            for window in worn
+            if window in self._around
+            for each in (self._around[window], *self._more.get(window, ()))
+        }
+        return {number for number in sorted(numbers) if self._move(number)}
+
+    def _move(self, number: int) -> bool:
+        """Know a string by other windows, if there are better ones."""
+        self._fuel.spend(_MOVE)
+        old = self._firsts[number]
+        first = self._fresh(self._forms[number], old)
+        if first == old:
+            return False
+        self._leave(number, old)
+        self._firsts[number] = first
+        self._enter(number, first)
+        return True
+
+    def _fresh(self, form: bytes, old: int) -> int:
+        """Where windows of a string begin none of which is worn; the old place if it has no such."""
+        last = len(form) - SHORTEST
+        tried = range(0, last + 1, last // _TRIED + 1)
+        return next((first for first in tried if not self._is_worn(form, first)), old)
+
+    def _is_worn(self, form: bytes, first: int) -> bool:
+        missed = self._missed
+        return bool(missed) and any(missed.get(window, 0) >= _WORN for window in _windows_of(form, first))
+
+    def _places(self, windows: memoryview, start: int, stop: int) -> list[int]:
+        """Where a window stands, from one place to another. Most blocks have none, which is quickly told."""
         shared_with, places = self._windows.intersection, list[int]()
-        for start in range(0, len(windows), _BLOCK):
-            block = windows[start : start + _BLOCK]
+        for first in range(start, stop, _BLOCK):
+            block = windows[first : first + _BLOCK]
             if shared := shared_with(block):
-                at = range(start * _WIDTH, (start + _BLOCK) * _WIDTH, _WIDTH)
+                at = range(first * _WIDTH, (first + _BLOCK) * _WIDTH, _WIDTH)
                 places += compress(at, map(shared.__contains__, block.tolist()))
         return places
 
@@ -148,6 +231,20 @@ def merged(spans: Iterable[Span]) -> list[Span]:
         else:
             joined.append((start, end))
     return joined
+
+
+def _windows_of(form: bytes, first: int) -> list[int]:
+    bits = int.from_bytes(form[first : first + SHORTEST], sys.byteorder)
+    return [bits >> shift & _WINDOW for shift in _SHIFTS]
+
+
+def _over(text: bytes, form: bytes, border: int) -> Iterator[Span]:
+    """Where a string stands over a border: its windows of old may lie behind it, and its new ones before."""
+    stop = border + len(form) - 1
+    place = text.find(form, max(0, border - len(form) + 1), stop)
+    while place >= 0:
+        yield place, place + len(form)
+        place = text.find(form, place + 1, stop)
 
 
 def _rarest(form: bytes) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from clew.model.json import JSON
@@ -27,6 +27,8 @@ from clew.redact.sieve import Sieve, touched_by
 _MOST_CLEAN, _MOST_MARKERS = 20_000, 10_000
 _LONG, _MOST_LONG = 1 << 14, 1000
 _LONGEST_CLEAN = 256
+# No name, number or address is longer.
+_SHORT = 512
 # What a look costs in a session, in bytes of text, and how many may be saved up: most records are never looked at.
 _LOOK, _SAVED = 3072, 700
 _REMEMBERED = frozenset({"secret", "pii"})
@@ -65,7 +67,7 @@ class Looker:
         self.setting = setting
         self.masked: Counter[str] = Counter() if masked is None else masked
         self._leaves = Leaves()
-        self._long: dict[bytes, list[Finding]] = {}
+        self._long: dict[tuple[bytes, frozenset[str]], list[Finding]] = {}
         self._values: dict[str, str] = {}
         self._known: Known | None = None
         self._halves = Halves()
@@ -87,7 +89,11 @@ class Looker:
 
     @cached_property
     def _sieve(self) -> Sieve | None:
-        return self._rules.sieve(kinds_of(self.setting.profile))
+        return self._rules.sieve(self._kinds)
+
+    @cached_property
+    def _kinds(self) -> frozenset[str]:
+        return kinds_of(self.setting.profile)
 
     @cached_property
     def _rules(self) -> Rules:
@@ -102,7 +108,7 @@ class Looker:
 
     def _look(self, values: Sequence[Collected]) -> list[Spans]:
         """The findings in each text, for each of some values. All texts are searched as one."""
-        found = self._scan(dict.fromkeys(text for leaves in values for text in _texts(leaves)))
+        found = self._scan(dict.fromkeys(text for leaves in values for text in _texts(leaves)), self._kinds)
         looked = [self._spans(leaves, found, self._leaves.clean) for leaves in values]
         if len(self._leaves.clean) > _MOST_CLEAN:
             self._leaves.clean.clear()
@@ -155,18 +161,39 @@ class Looker:
         ]
         if not pairs:
             return looked
-        before, joined = self._worked(), [_joined(leaves.seams) for leaves, _ in pairs]
-        texts = dict.fromkeys((text, None) for own in joined for text, _ in own)
-        self._records.spend(paying.for_seams(sum(len(text) for text, _ in texts)))
-        found = self._scan(texts)
-        self._pay_for_looks(before)
-        if self._fuel.is_given_up:
-            return [None] * len(values)
-        for (_, spans), own in zip(pairs, joined, strict=True):
-            count = paying.count_of(spans)
-            _deal(spans, own, found)
-            self._records.spend(paying.for_found(spans, count))
+        for kinds, chosen in self._ways([leaves.seams for leaves, _ in pairs]):
+            joined = list(map(_joined, chosen))
+            found = self._scan_edges(joined, kinds)
+            if self._fuel.is_given_up:
+                return [None] * len(values)
+            for (_, spans), own in zip(pairs, joined, strict=True):
+                count = paying.count_of(spans)
+                _deal(spans, own, found)
+                self._records.spend(paying.for_found(spans, count))
         return looked
+
+    def _ways(self, seams: list[list[Joint]]) -> Iterator[tuple[frozenset[str], list[list[Joint]]]]:
+        """What is looked for in which edges: keys are long, all else is short, but for what a person's own rules find.
+
+        Of long edges, only the ends are searched for that.
+        """
+        others = self._kinds - {"secret"}
+        if self._sieve is None or not others or not any(map(_is_long, chain.from_iterable(seams))):
+            yield self._kinds, seams
+            return
+        long = [[joint for joint in own if _is_long(joint)] for own in seams]
+        yield self._kinds, [[joint for joint in own if not _is_long(joint)] for own in seams]
+        yield self._kinds - others, long
+        yield others, [[near(joint, _SHORT) for joint in own] for own in long]
+
+    def _scan_edges(self, joined: list[list[tuple[str, Joint]]], kinds: frozenset[str]) -> dict[Text, list[Finding]]:
+        """What is found in the edges of texts."""
+        texts = dict.fromkeys((text, None) for own in joined for text, _ in own)
+        before = self._worked()
+        self._records.spend(paying.for_seams(sum(len(text) for text, _ in texts)))
+        found = self._scan(texts, kinds)
+        self._pay_for_looks(before)
+        return found
 
     def _pays_found(self, spans: Spans) -> bool:
         """Pay for what was found in a record, if there is enough left for so much, and for the values that are new."""
@@ -213,8 +240,7 @@ class Looker:
         reach = self._known.longest if self._known else 0
         seams = [_joined(near(joint, reach) for joint in each.texts.seams) for each in seen]
         texts = dict.fromkeys(text for each in seen for text in _texts(each.texts, again=True))
-        texts |= dict.fromkeys((text, None) for own in seams for text, _ in own)
-        found = self._known_in(texts)
+        found = self._known_in(texts) | self._known_in_edges(text for own in seams for text, _ in own)
         looked = []
         for each, joints in zip(seen, seams, strict=True):
             spans = self._spans(each.texts, found, clean=set())
@@ -240,17 +266,26 @@ class Looker:
         self._pay_for_looks(before)
         return is_held
 
-    def _with_known(self, raws: list[bytes]) -> set[bytes]:
-        """Those of some records that may hold a known value."""
+    def _with_known(self, seen: Mapping[bytes, Seen]) -> set[bytes]:
+        """Those of some records that may hold a known value: in their JSON text, or across two of their texts."""
         if self._known is None:
             return set()
-        before, text = self._worked(), b"".join(raws)
-        if len(raws) == 1:  # which may have line ends within
-            touched = set(raws) if self._known.find(text, 0, len(text))[0] >= 0 else set()
+        before, text = self._worked(), b"".join(seen)
+        if len(seen) == 1:  # which may have line ends within
+            touched = set(seen) if self._known.find(text, 0, len(text))[0] >= 0 else set()
         else:
             touched = {text[start:end] for start, end in touched_by([self._known.find], text)}
+        touched |= self._known_across({raw: each for raw, each in seen.items() if raw not in touched})
         self._pay_for_looks(before)
         return touched
+
+    def _known_across(self, seen: Mapping[bytes, Seen]) -> set[bytes]:
+        """Those of some records of which two texts may hold a known value together, each a part of it."""
+        reach = self._known.longest if self._known else 0
+        pairs = [(whole(near(joint, reach)), raw) for raw, each in seen.items() for joint in each.texts.seams]
+        self._records.spend(paying.for_seams(sum(len(text) for text, _ in pairs)))
+        found = self._known_in_edges(text for text, _ in pairs)
+        return {raw for text, raw in pairs if (text, None) in found}
 
     def _paid(self, raws: list[bytes], seen: Mapping[bytes, Seen]) -> tuple[list[bytes], set[bytes]]:
         """Those of some records for which another look can be paid, which is no dearer than the first; and the rest."""
@@ -267,27 +302,33 @@ class Looker:
         if self._known is None:
             return {}
         keys = list(texts)
-        long = {key: self._in_long(*key) for key in keys if len(key[0]) >= _LONG}
+        long = {key: self._in_long(*key, self._kinds) for key in keys if len(key[0]) >= _LONG}
         found = self._rules.known_in(["" if key in long else key[0] for key in keys], self._known)
         return _by_text(keys, found, long)
 
-    def _scan(self, texts: Collection[Text]) -> dict[Text, list[Finding]]:
+    def _known_in_edges(self, texts: Iterable[str]) -> dict[Text, list[Finding]]:
+        """The same for the edges of texts, be they long: what is hidden in them was found before."""
+        keys: list[Text] = [(text, None) for text in dict.fromkeys(texts)]
+        if self._known is None or not keys:
+            return {}
+        return _by_text(keys, self._rules.known_in([text for text, _ in keys], self._known), {})
+
+    def _scan(self, texts: Collection[Text], kinds: frozenset[str]) -> dict[Text, list[Finding]]:
         """The findings of those of some texts that hold any."""
         keys = list(texts)
-        long = {key: self._in_long(*key) for key in keys if len(key[0]) >= _LONG}
+        long = {key: self._in_long(*key, kinds) for key in keys if len(key[0]) >= _LONG}
         paths = {number: key[1] for number, key in enumerate(keys) if key[1] is not None and key not in long}
-        kinds = kinds_of(self.setting.profile)
         searched = ["" if key in long else key[0] for key in keys]
         found = self._rules.findings(searched, kinds, known=self._known, paths=paths, fuel=self._fuel)
         return _by_text(keys, found, long)
 
-    def _in_long(self, text: str, path: str | None) -> list[Finding]:
+    def _in_long(self, text: str, path: str | None, kinds: frozenset[str]) -> list[Finding]:
         """The findings of a long text, which is searched for signs only once, and then for what is known since."""
-        key = blake2b(to_bytes(text), digest_size=20, key=(path or "").encode("utf-8", "replace")[:64]).digest()
+        own = blake2b(to_bytes(text), digest_size=20, key=(path or "").encode("utf-8", "replace")[:64])
+        key = own.digest(), kinds
         found = self._long.get(key)
         if found is None:
             paths = {0: path} if path is not None else None
-            kinds = kinds_of(self.setting.profile)
             found = self._rules.findings([text], kinds, paths=paths, fuel=self._fuel).get(0, [])
             if len(self._long) < _MOST_LONG:
                 self._long[key] = found
@@ -348,6 +389,12 @@ def _by_text(
 ) -> dict[Text, list[Finding]]:
     """Findings by number, and those of long texts, as findings by text."""
     return {keys[number]: own for number, own in found.items()} | {key: own for key, own in long.items() if own}
+
+
+def _is_long(joint: Joint) -> bool:
+    """True where most of some edges lies far from where they meet."""
+    (_, start, stop), *_, (_, begin, end) = joint.windows
+    return stop - start + end - begin > 4 * _SHORT
 
 
 def _joined(joints: Iterable[Joint]) -> list[tuple[str, Joint]]:

@@ -292,7 +292,7 @@ class Redactor(Looker):
                 return placed
         if seen is None:
             seen = self._seen_now(text, value, path, only_known=passed and not named)
-        elif seen.spans or seen.texts.cut or self._with_known([text]):
+        elif seen.spans or seen.texts.cut or self._with_known({text: seen}):
             seen = self._seen_again(text, seen)
         if seen is None:
             return self._hidden_value(text)
@@ -385,7 +385,7 @@ class Redactor(Looker):
         seen = {raw: each for raw in raws if path is None and (each := self._seen.get(_digest(raw)))}
         seen = {raw: each for raw, each in seen.items() if not self._answers(raw)}
         # What was found in a record is known in it.
-        touched = self._with_known([raw for raw, each in seen.items() if not each.texts.cut and not each.spans])
+        touched = self._with_known({raw: each for raw, each in seen.items() if not each.texts.cut and not each.spans})
         again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut or each.spans]
         again, hidden = self._paid(again, seen)
         spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
@@ -424,6 +424,7 @@ class Redactor(Looker):
 
     def _lines_read(self, raws: list[bytes]) -> list[bytes]:
         """Lines that must be read to tell what names the machine."""
+        self._records.spend(paying.AGAIN * len(raws))
         looked = dict(zip(raws, self._looked(raws, None), strict=True))
         return self._as_read(raws, {raw: (seen, seen.spans) for raw, seen in looked.items() if seen})
 
