@@ -70,6 +70,13 @@ def test_an_answer_that_is_no_option_is_told_in_its_own_words(output: JSON) -> N
     assert chosen(tools) == [] and tools.answer == 'A tin of "good" paint'
 
 
+def test_of_several_answers_those_that_are_options_are_chosen_and_the_rest_is_told() -> None:
+    (tools,) = asked([TOOLS], 'Answered: "What is needed?"="Boat, good luck, Brush, and a friend, of course"')
+    assert chosen(tools) == ["Brush", "Boat"] and tools.answer == "good luck, and a friend, of course"
+    (colour,) = asked([COLOUR], 'Answered: "Which colour is the <buoy>?"="Red, but not too much"')
+    assert chosen(colour) == [] and colour.answer == "Red, but not too much"
+
+
 def test_answers_go_by_the_id_of_a_question_too_and_may_stand_with_the_questions() -> None:
     (tools,) = asked([{**TOOLS, "id": "need"}], json.dumps({"answers": {"need": {"answers": ["Boat", "Ladder"]}}}))
     assert chosen(tools) == ["Ladder", "Boat"]

@@ -22,7 +22,7 @@ TAGS = frozenset(
     "html head meta title link script body a header nav form input button fieldset legend label main h1 h2 h3 h4 h5 h6 "
     "p footer dialog dl div dt dd section aside figure figcaption ul ol li details summary span time b i em "
     "strong code pre kbd table thead tbody tfoot tr th td select option datalist mark article del ins blockquote hr "
-    "br img progress svg text tspan rect line path circle".split()
+    "br img progress noscript svg text tspan rect line path circle".split()
 )
 ATTRIBUTES = re.compile(
     r"class|id|href|rel|src|alt|loading|open|type|name|checked|hidden|placeholder|aria-[a-z]+|role|tabindex|lang|charset"

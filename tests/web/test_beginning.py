@@ -104,6 +104,7 @@ def test_a_session_that_is_not_long_or_not_in_lines_or_masked_is_read_whole(tmp_
         rows = [app.shelf_row("SELECT json_group_array('/session/' || agent || '/' || native_id) FROM sessions")[0]]
         addresses = [address for address in json.loads(rows[0]) if address != ADDRESS]
         assert not any(is_begun(app, address) for address in addresses)
+        assert is_begun(app) and not is_begun(app, f"{ADDRESS}?window=1")
         assert not is_begun(app, f"{ADDRESS}?window=2")
     with shown(tmp_path / "home", tmp_path / "masked", profile="secrets") as app:
         assert not is_begun(app)

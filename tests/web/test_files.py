@@ -47,6 +47,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("files")
     for number, path in enumerate(SPELLINGS):
         write_session(folder / "home", number, path)
+    for number, path in enumerate(("", ".", "/"), len(SPELLINGS)):
+        write_session(folder / "home", number, path)
     write_session(folder / "home", 7, "src/bell.py", "/home/ada/other")
     with shown(folder / "home", folder / "catalog") as running:
         yield running

@@ -54,15 +54,36 @@ def test_what_is_written_is_told_within_a_second(tmp_path: Path) -> None:
     path = session_file(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app, stream(app) as told:
         assert told.status == 200 and told.getheader("content-type", "").startswith("text/event-stream")
-        assert event(told) == {"messages": 1, "windows": 1}
+        first = event(told)
+        assert first["messages"] == 1 and len(first["windows"]) == 1
         for number in (2, 3):
             with path.open("a") as out:
                 out.write(line(number, f"Number {number}."))
             began = time.monotonic()
-            assert event(told) == {"messages": number, "windows": 1}
+            assert event(told)["messages"] == number
             # A second, and room for a machine that is busy with other tests.
             assert time.monotonic() - began < 5
             assert f"Number {number}." in app.get(f"{ADDRESS}/window/0").body.decode()
+
+
+def test_of_each_window_it_is_told_whether_it_shows_something_else(tmp_path: Path) -> None:
+    path = session_file(tmp_path / "home")
+    with path.open("a") as out:
+        out.writelines(line(number, f"Number {number}.") for number in range(2, 121))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app, stream(app) as told:
+        first = event(told)["windows"]
+        assert len(set(first)) == 3
+        assert [app.get(f"{ADDRESS}/window/{n}").headers["x-clew-print"] for n in range(3)] == first
+        assert f'data-print="{first[1]}"' in app.get(f"{ADDRESS}?window=2").body.decode()
+        with path.open("a") as out:
+            out.write(line(121, "It grows."))
+        grown = event(told)["windows"]
+        assert grown[:2] == first[:2] and grown[2] != first[2]
+        other = path.with_suffix(".other")
+        other.write_text(path.read_text().replace("Number 7.", "Number Z."))
+        other.replace(path)
+        changed = event(told)
+        assert changed["messages"] == 121 and changed["windows"][0] != grown[0] and changed["windows"][1:] == grown[1:]
 
 
 def test_a_line_that_is_still_being_written_does_no_harm(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ DEEPEST = 8
 _FIELDS = """s.id, s.session_id, s.agent, s.native_id, s.parent_session_id, s.is_agent_session, s.title, s.project,
   s.git_branch, s.started_us, s.ended_us, s.message_count, s.turn_count, s.error_count, s.active_us, f.host, f.state,
   json_extract(s.header, '$.models')"""
+_NAMED = "c.path NOT IN ('', '.', './', '/')"
+"""What a path must be to name a file, and not the folder that it is taken from."""
 _FROM = "FROM session s JOIN source f ON f.id = s.id"
 
 
@@ -218,7 +220,8 @@ def changes_of(db: sqlite3.Connection, number: int) -> list[Change]:
     """What a session did to files, in its order."""
     folder = _folders(db, [number]).get(number)
     query = f"SELECT c.message % {SPAN}, c.path, o.text, c.lines_added, c.lines_removed, m.ts_us FROM change c"
-    query += " JOIN word o ON o.id = c.op JOIN message m ON m.id = c.message WHERE c.id BETWEEN ? AND ? ORDER BY c.id"
+    query += " JOIN word o ON o.id = c.op JOIN message m ON m.id = c.message"
+    query += f" WHERE c.id BETWEEN ? AND ? AND {_NAMED} ORDER BY c.id"
     changes = (Change(*row) for row in db.execute(query, span_of(number)))
     return [change._replace(path=absolute(change.path, folder)) for change in changes]
 
@@ -244,7 +247,7 @@ def files(db: sqlite3.Connection) -> list[TouchedFile]:
     """Every file that a session changed, however its path was recorded; the latest first."""
     folders = _folders(db)
     query = f"SELECT c.id / {SPAN} AS number, c.path, count(*), sum(c.lines_added), sum(c.lines_removed), max(m.ts_us)"
-    query += " FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1 GROUP BY number, c.path"
+    query += f" FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1 AND {_NAMED} GROUP BY number, c.path"
     found: dict[str, TouchedFile] = {}
     for number, path, *counts in db.execute(query):
         name = absolute(path, folders.get(number))

@@ -12,6 +12,7 @@ import msgspec
 
 from clew.model.json import JSON
 
+_COMMA = ", "
 _END = re.compile(r'"(?=, "|\. You can |\s(?:selected preview|user notes)\b|\Z)')
 
 
@@ -74,23 +75,37 @@ def _said(asked: Asked, text: str) -> list[str]:
 
 
 def chosen(asked: Asked, said: list[str]) -> tuple[frozenset[str], str | None]:
-    """The options that an answer names, and the answer itself where it is none of them."""
+    """The options that an answer names, and what it says besides.
+
+    Where one alone could be chosen, an answer that begins with one and goes on is in words of its own.
+    """
     labels, own = set[str](), list[str]()
     for words in said:
-        named = _named(asked, words)
-        labels |= named
-        own += [] if named else [words]
+        named, others = _named(asked, words)
+        is_own = others and not asked.is_many
+        labels |= set() if is_own else named
+        own += [words] if is_own else others
     return frozenset(labels), ", ".join(own) or None
 
 
-def _named(asked: Asked, words: str) -> set[str]:
-    """The options that words are made of, with a comma between two."""
-    found, rest = set[str](), words
-    by_length = sorted((option.label for option in asked.options if option.label), key=len, reverse=True)
-    while rest:
-        label = next((label for label in by_length if rest == label or rest.startswith(f"{label}, ")), None)
+def _named(asked: Asked, words: str) -> tuple[set[str], list[str]]:
+    """The options that words are made of, with a comma between two, and the words between commas that are none."""
+    found, others = set[str](), list[str]()
+    known, text, at = _by_first(asked), f"{words}{_COMMA}", 0
+    while at < len(words):
+        piece = text[at : text.index(_COMMA, at)]
+        label = next((label for label in known.get(piece, ()) if text.startswith(f"{label}{_COMMA}", at)), None)
         if label is None:
-            return set()
-        found.add(label)
-        rest = rest[len(label) :].removeprefix(", ")
+            others.append(piece)
+        else:
+            found.add(label)
+        at += len(piece if label is None else label) + len(_COMMA)
+    return found, others
+
+
+def _by_first(asked: Asked) -> dict[str, list[str]]:
+    """The options by what stands before their first comma, the longest first."""
+    found: dict[str, list[str]] = {}
+    for label in sorted({option.label for option in asked.options if option.label}, key=len, reverse=True):
+        found.setdefault(label.partition(_COMMA)[0], []).append(label)
     return found

@@ -32,7 +32,7 @@ class Streams:
         self._open = 0
 
     async def session(self, request: Request) -> Response:
-        """Tells of one session how many messages it has, whenever that changes."""
+        """Tells of one session how many messages it has, and prints of its windows, whenever its files change."""
         if self._open >= MOST:
             return PlainTextResponse("Too many pages are open.\n", 503, {"Retry-After": "10"})
         asked = Asked(self._shelf, request)
@@ -64,4 +64,4 @@ class Streams:
 
     def _word(self, asked: Asked, entry: Entry) -> str:
         found = self._shelf.transcript(entry, asked.profile)
-        return f"data: {json.dumps({'messages': found.messages, 'windows': found.windows})}\n\n"
+        return f"data: {json.dumps({'messages': found.messages, 'windows': found.prints()})}\n\n"

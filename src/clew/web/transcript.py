@@ -39,6 +39,7 @@ _BEGINNINGS = (1 << 19, 1 << 21)
 """Bytes of a session that are read for its first window; more where these do not hold enough messages."""
 _SLACK = 2 * JOINED
 """Messages behind a window that are read with it, so that its calls have their results."""
+_PRINT = (1 << 48) - 1
 
 State = tuple[tuple[int, int], ...]
 Key = tuple[int, str]
@@ -64,6 +65,7 @@ class Transcript:
         self._sections: list[Sequence[Part]] = []
         self._starts: list[int] = []
         self._is_whole = False
+        self._prints: list[str] = []
         self._lock = threading.Lock()
 
     @property
@@ -73,12 +75,27 @@ class Transcript:
 
     def window(self, number: int, started: Started, more: More = untold) -> str:
         """The HTML of a window; the first is 0."""
+        fragments = Fragments(links=started.links, about=started.about, more=more)
+        pieces = [piece for shown in self._shown(number) for piece in fragments.write(shown)]
+        return b"".join([*pieces, fragments.end()]).decode()
+
+    def print_of(self, number: int) -> str:
+        """A word that is another one when the window shows something else; good while this process runs."""
+        return f"{hash(tuple(map(tuple, self._shown(number)))) & _PRINT:012x}"
+
+    def prints(self) -> list[str]:
+        """The words of all windows."""
+        self._pull(None)
+        if not self._prints:
+            self._prints = [self.print_of(number) for number in range(self.windows)]
+        return self._prints
+
+    def _shown(self, number: int) -> list[Sequence[Part]]:
+        """The sections of a window."""
         first, last = bounds(number)
         self._pull(last)
         begin, end = (bisect_left(self._starts, index) for index in (first, last + 1))
-        fragments = Fragments(links=started.links, about=started.about, more=more)
-        pieces = [piece for shown in self._sections[begin:end] for piece in fragments.write(shown)]
-        return b"".join([*pieces, fragments.end()]).decode()
+        return self._sections[begin:end]
 
     def cut(self, section: int, number: int) -> Cut | None:
         """A text that is longer than what is shown of it, by its section and its place among them."""

@@ -22,6 +22,8 @@ from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
 from clew.web.transcript import WINDOW, Started, bounds
 
+PRINT = "X-Clew-Print"
+"""The header that says which state of a window it is; the stream of the session tells when there is another."""
 _HERE = "<!-- the messages -->"
 
 
@@ -33,8 +35,9 @@ def entry_of(asked: Asked) -> Entry:
 def page_of(asked: Asked) -> Response:
     """The page, with one window; the others come when they are looked at."""
     shelf, entry = asked.shelf, entry_of(asked)
-    at = asked.number("window", 1)
-    transcript = (shelf.beginning if at <= 1 else shelf.transcript)(entry, asked.profile)
+    at = asked.number("window", 0)
+    # A window that the address names is read with all that came of it later; the beginning alone is there sooner.
+    transcript = (shelf.transcript if at else shelf.beginning)(entry, asked.profile)
     first = max(0, min(transcript.windows, at) - 1)
     (entry,) = browsing.with_children(shelf.db, [entry], None)
     newer, older = browsing.neighbours(shelf.db, entry)
@@ -50,6 +53,7 @@ def page_of(asked: Asked) -> Response:
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
         first=first,
         html=Markup(transcript.window(first, _started(entry, shelf.now()), more_of(entry))),
+        mark=transcript.print_of(first),
         messages=transcript.messages,
         is_all=transcript.is_all,
         size=WINDOW,
@@ -94,7 +98,8 @@ def window(asked: Asked) -> Response:
     transcript = asked.shelf.transcript(entry, asked.profile)
     if number >= transcript.windows:
         raise UnknownReference("there is no such window")
-    return HTMLResponse(transcript.window(number, started_by(asked, entry), more_of(entry)))
+    html = transcript.window(number, started_by(asked, entry), more_of(entry))
+    return HTMLResponse(html, headers={PRINT: transcript.print_of(number)})
 
 
 def more_of(entry: Entry) -> More:

@@ -4,11 +4,22 @@
   clewView.remember("theme", "diff", "detail");
 
   // A part of a page, as HTML of the server's own making.
-  const part = async (address, signal) => {
+  const answered = async (address, signal) => {
     const answer = await fetch(address, { headers: { "X-Clew": "1" }, signal });
-    if (!answer.ok && answer.status !== 400) throw new Error(String(answer.status));
-    return answer.text();
+    if (!answer.ok && answer.status !== 400) throw new Error(said(await answer.text()) || SILENT);
+    return answer;
   };
+  const part = async (address, signal) => (await answered(address, signal)).text();
+  // What a page of the server's says of a trouble.
+  const said = (html) => {
+    const made = document.createElement("template");
+    made.innerHTML = html;
+    const words = one("main > p", made.content);
+    return words && words.textContent;
+  };
+  const SILENT = "clew does not answer. Is it still running?";
+  // A browser that got no answer throws an error of its own.
+  const trouble = (error) => (error instanceof TypeError ? SILENT : error.message);
   const fill = (el, html) => { el.innerHTML = html; enliven(el); };
 
   const mask = one("#mask"), help = one("#help"), keys = one("#keys");
@@ -77,7 +88,7 @@
       try {
         fill(target, await part(address + (words.size ? "&" : "?") + extra, going.signal));
         target.dataset.took = String(Math.round(performance.now() - began));
-      } catch (error) { if (error.name !== "AbortError") target.textContent = "clew does not answer. Is it still running?"; }
+      } catch (error) { if (error.name !== "AbortError") target.textContent = trouble(error); }
     };
     const later = () => { clearTimeout(timer); timer = setTimeout(ask, wait); };
     // What is looked for inside sessions takes longer: it is asked for when it is there whole.
@@ -97,35 +108,46 @@
   let order = [];
   const holder = (number) => one(`.w[data-w="${number}"]`);
   const isLoaded = (el) => el.dataset.done === "1";
-  const take = (el, html) => {
+  const take = (el, html, print) => {
     const made = document.createElement("template");
     made.innerHTML = html;
     const fresh = [...made.content.children], before = children.get(el.dataset.w) || [];
-    const told = fresh.map((node) => node.outerHTML);
+    const told = fresh.map((node) => node.outerHTML), isHeld = here && here.contains(document.activeElement);
+    let came = fresh;
     if (before.length && el.children.length === before.length) {
       // What is there and did not change stays as the reader has left it.
-      let at = 0;
-      while (at < before.length && before[at] === told[at]) at += 1;
-      [...el.children].slice(at).forEach((node) => node.remove());
-      el.append(...fresh.slice(at));
+      const [from, behind] = alike(before, told), old = [...el.children];
+      came = fresh.slice(from, fresh.length - behind);
+      old.slice(from, old.length - behind).forEach((node) => node.remove());
+      if (from) old[from - 1].after(...came); else el.prepend(...came);
     } else el.replaceChildren(...fresh);
     children.set(el.dataset.w, told);
     el.dataset.done = "1";
+    el.dataset.print = print;
     el.style.minHeight = "";
-    enliven(el);
+    came.forEach(enliven);
     paint(el);
     clewView.pass(el);
+    find(isHeld);
+  };
+  // How many are the same at the beginning of two lists, and how many at their end.
+  const alike = (before, now) => {
+    const most = Math.min(before.length, now.length);
+    let from = 0, behind = 0;
+    while (from < most && before[from] === now[from]) from += 1;
+    while (behind < most - from && before.at(-1 - behind) === now.at(-1 - behind)) behind += 1;
+    return [from, behind];
   };
   const fetching = new Map();
   const want = (number, fresh = false) => {
     const el = holder(number);
     if (!el || (isLoaded(el) && !fresh)) return Promise.resolve();
     if (!fetching.has(number)) {
-      const done = part(`${session}/window/${number}`).then((html) => {
-        take(el, html);
+      const done = answered(`${session}/window/${number}`).then(async (answer) => {
+        take(el, await answer.text(), answer.headers.get("X-Clew-Print"));
         order = order.filter((n) => n !== number).concat(number);
         forget();
-      }).catch(() => { one("#news").textContent = "clew does not answer. Is it still running?"; }).finally(() => fetching.delete(number));
+      }).catch((error) => { one("#news").textContent = trouble(error); }).finally(() => fetching.delete(number));
       fetching.set(number, done);
     }
     return fetching.get(number);
@@ -137,7 +159,7 @@
     asked.open("GET", `${session}/window/${el.dataset.w}`, false);
     asked.setRequestHeader("X-Clew", "1");
     try { asked.send(); } catch { return; }
-    if (asked.status === 200) { take(el, asked.responseText); order.push(Number(el.dataset.w)); }
+    if (asked.status === 200) { take(el, asked.responseText, asked.getResponseHeader("X-Clew-Print")); order.push(Number(el.dataset.w)); }
   });
   const forget = () => {
     for (const number of order.slice(0, Math.max(0, order.length - MANY))) {
@@ -150,23 +172,53 @@
       order = order.filter((n) => n !== number);
     }
   };
-  const near = new IntersectionObserver((seen) => seen.forEach((e) => e.isIntersecting && want(Number(e.target.dataset.w))), { rootMargin: "1200px" });
+  const nearby = new Set();
+  const near = new IntersectionObserver((seen) => seen.forEach((e) => {
+    if (e.isIntersecting) { nearby.add(e.target); want(Number(e.target.dataset.w)); } else nearby.delete(e.target);
+  }), { rootMargin: "1200px" });
+  // A window that shows what is no more: it is taken anew, now or when it comes near.
+  const renew = async (el, print) => {
+    const number = Number(el.dataset.w);
+    await fetching.get(number);
+    if (!isLoaded(el) || el.dataset.print === print) return;
+    if (nearby.has(el)) await want(number, true); else el.dataset.done = "";
+  };
+  // What a reader has chosen stays so until the conversation takes another way.
+  const taken = new Map();
   const branch = (outline) => {
-    for (const [at, roots] of JSON.parse(outline.dataset.forks)) clewView.fork(at, roots);
-    clewView.pick(JSON.parse(outline.dataset.chosen));
+    const active = new Set(JSON.parse(outline.dataset.chosen)), isFirst = !taken.size, other = [];
+    for (const [at, roots] of JSON.parse(outline.dataset.forks)) {
+      const way = roots.find((b) => active.has(b)), now = `${roots}:${way}`;
+      clewView.fork(at, roots);
+      if (way && taken.get(roots[0]) !== now) other.push(way);
+      taken.set(roots[0], now);
+    }
+    if (isFirst) clewView.pick(other); else other.forEach(choose);
     paint();
   };
 
-  // Deep links: the window of a message is loaded before it is gone to.
+  // Deep links: the window of a message, and the one above it, are loaded before it is gone to. What comes above it
+  // later moves it: until the reader does something it is brought back, and not for ever.
+  const SETTLED = 3000;
+  let aim = "";
+  const hold = () => { const el = aim && document.getElementById(aim); if (el) el.scrollIntoView({ block: "start" }); };
   const goTo = async (index) => {
     const number = Math.floor((index - 1) / size);
-    for (let at = number; at >= 0 && at > number - 4; at -= 1) {
+    await Promise.all([want(number), want(number - 1)]);
+    for (let at = number - 1; at >= -1 && at > number - 4; at -= 1) {
       await want(at);
       const el = document.getElementById(`m${index}`);
-      if (el) { reveal(el); el.scrollIntoView({ block: "start" }); select(el.closest("article")); return; }
+      if (!el) continue;
+      reveal(el);
+      aim = el.id;
+      hold();
+      select(el.closest("article"));
+      setTimeout(() => { aim = aim === el.id ? "" : aim; }, SETTLED);
+      return;
     }
   };
-  const followHash = () => { const at = /^#m(\d{1,9})$/.exec(location.hash); if (at && main) goTo(Number(at[1])); };
+  const followHash = () => { const at = /^#m(\d{1,9})$/.exec(location.hash); if (at && main) goTo(Number(at[1])); return at; };
+  ["wheel", "touchmove", "pointerdown", "keydown"].forEach((what) => addEventListener(what, () => { aim = ""; }, { capture: true, passive: true }));
 
   // The message that is looked at.
   let here = null;
@@ -180,19 +232,34 @@
     const panel = one("#panel-record");
     if (panel && panel.open && here.id) record(here.id.slice(1));
   };
+  // The same message in what has come for it.
+  const find = (isHeld) => {
+    if (!here || here.isConnected) return;
+    const el = here.id && document.getElementById(here.id);
+    here = el ? el.closest("article") : null;
+    if (!here) return;
+    here.classList.add("here");
+    here.tabIndex = -1;
+    if (isHeld) here.focus({ preventScroll: true });
+  };
+  // The window that it is in, or the one that is seen.
+  const edge = () => {
+    const list = all(".w", main), el = here ? here.closest(".w") : list.find((w) => w.getBoundingClientRect().bottom > 70);
+    return Number((el || list.at(-1)).dataset.w);
+  };
   const record = (index) => {
     const panel = one("#panel-record");
     if (panel && /^\d{1,9}$/.test(index)) load(panel, "?message=" + index);
   };
   const move = async (selector, by) => {
     if (!main) { step(by); return; }
+    find(false);
     let list = all(selector, main).filter(shown), next = clewView.stepped(list, here, by);
     if (list[next] === undefined) {
-      const edge = here ? Number(here.closest(".w").dataset.w) : 0;
-      for (let number = edge + by; holder(number) && number >= 0; number += by) {
+      for (let number = edge() + by; holder(number); number += by) {
         await want(number);
         list = all(selector, main).filter(shown);
-        next = list.indexOf(here) + by;
+        next = clewView.stepped(list, here, by);
         if (list[next] !== undefined) break;
       }
     }
@@ -207,28 +274,35 @@
 
   // A session that grows.
   const news = one("#news"), follow = one("#follow");
-  let known = main ? Number(main.dataset.messages) : 0, isFollowing = false, stream = null;
+  let known = main ? Number(main.dataset.messages) : 0, isFollowing = false, stream = null, last = null, told = null, turn = Promise.resolve();
   const grew = async ({ messages, windows }) => {
-    if (messages === known) return;
-    const came = messages - known, was = all(".w").length;
+    const came = messages - known, was = all(".w").length, before = told;
+    told = windows.join();
+    // Of the first that is told the page may know already.
+    if (told === before) return;
     known = messages;
     one("#messages").textContent = messages.toLocaleString("en");
-    for (let number = was; number < windows; number += 1) {
+    for (let number = was; number < windows.length; number += 1) {
       const el = document.createElement("div");
       el.className = "w"; el.dataset.w = String(number);
       main.append(el); near.observe(el);
     }
     if (came < 0) { location.reload(); return; }
-    if (isLoaded(holder(was - 1))) await want(was - 1, true);
-    for (let number = was; number < windows; number += 1) await want(number);
-    news.textContent = `${came} new ${came === 1 ? "message" : "messages"}`;
-    outline();
+    for (const el of all(".w")) await renew(el, windows[el.dataset.w]);
+    for (let number = was; number < windows.length; number += 1) await want(number);
+    if (came) news.textContent = `${came} new ${came === 1 ? "message" : "messages"}`;
+    if (came || before) await outline();
     if (isFollowing) scrollTo({ top: document.documentElement.scrollHeight });
   };
   const listen = () => {
     if (document.hidden || stream) return;
     stream = new EventSource(`${session}/live`);
-    stream.onmessage = (e) => grew(JSON.parse(e.data));
+    // One after the other, and of several that wait the last: it is what is to be shown.
+    stream.onmessage = (e) => {
+      last = e;
+      const go = () => (e === last ? grew(JSON.parse(e.data)) : null);
+      turn = turn.then(go, go);
+    };
   };
   const setFollowing = (on) => {
     isFollowing = on;
@@ -258,6 +332,8 @@
     // A guess: to measure one would hold up the first sight of the page.
     const first = all(".w", main).find(isLoaded), usual = Math.max(600, (first ? first.childElementCount : 10) * USUAL);
     all(".w", main).forEach((el) => { if (!isLoaded(el)) el.style.minHeight = `${usual}px`; near.observe(el); });
+    // What is loaded, and what is measured when it comes into view, are both heard of here.
+    new ResizeObserver(() => requestAnimationFrame(hold)).observe(main);
     follow.hidden = false;
     follow.addEventListener("click", () => setFollowing(!isFollowing));
     main.addEventListener("click", (e) => { const el = e.target.closest(".w > article"); if (el && !getSelection().toString() && !e.target.closest("a, summary, button")) select(el); });
@@ -273,7 +349,8 @@
     });
     document.addEventListener("visibilitychange", () => { if (document.hidden && stream) { stream.close(); stream = null; } else listen(); });
     clewView.folding(one("#fold"), "main details");
-    seen().then(() => { outline().then(followHash); listen(); });
+    const begun = first ? Number(first.dataset.w) : 0;
+    seen().then(() => { outline().then(() => followHash() || (begun && goTo(begun * size + 1))); listen(); });
   }
 
   // Keys.
