@@ -100,3 +100,12 @@ def hider(marker: bytes) -> Callable[[bytes], bytes]:
         return first + b"".join(chain.from_iterable(zip(names, rest, strict=False)))
 
     return hide
+
+
+def covered(text: bytes, marker: bytes, apart: bool) -> bytes:
+    """One marker in the place of a text, or, `apart`, of each of its lines; JSON stays JSON."""
+    is_json = apart or text.lstrip()[:1] in (b"{", b"[", b'"')
+    marker = b'"%b"' % marker if is_json else marker
+    is_ended = text.endswith(b"\n")
+    ended = text.count(b"\n") if apart else int(is_ended)
+    return (marker + b"\n") * ended + (b"" if is_ended else marker)

@@ -14,6 +14,7 @@ from clew.model.json import JSON
 from clew.redact import paying
 from clew.redact.finding import Finding, Spans, kinds_of
 from clew.redact.flat import to_bytes
+from clew.redact.grouping import line_around
 from clew.redact.halves import Halves
 from clew.redact.jsontext import splice
 from clew.redact.known import Known
@@ -31,6 +32,7 @@ _LONGEST_CLEAN = 256
 _SHORT = 512
 # What a look costs in a session, in bytes of text, and how many may be saved up: most records are never looked at.
 _LOOK, _SAVED = 3072, 700
+_SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
 _REMEMBERED = frozenset({"secret", "pii"})
 SHORTEST_KNOWN = 6
 """Shorter values are masked where they are found, and nowhere else."""
@@ -123,6 +125,17 @@ class Looker:
             return False
         self._records.spend(cost)
         return True
+
+    def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
+        """True where so many of some lines hold signs that to read these would cost too much."""
+        sieve, count, covers = self._sieve, text.count(b"\n"), self._records.covers
+        if sieve is None or path is not None or not apart or count < _SAMPLE or covers(paying.AGAIN * count):
+            return False
+        places = range(0, len(text), len(text) // _SAMPLE + 1)
+        sample = [text[start:end] for start, end in dict.fromkeys(line_around(text, place) for place in places)]
+        part = sieve.crowd(sample, count, self._fuel, self._known, cut=bool(self._values))
+        signed = int(count * part)
+        return not covers(paying.AGAIN * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
 
     def _collected(self, value: JSON, path: str | None) -> Collected | None:
         """The texts of a value, which are paid for by their number; None where there are too many for that."""

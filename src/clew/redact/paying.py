@@ -25,6 +25,8 @@ FEWEST_LEAVES = 64
 """So many texts of a record are met in any case."""
 LEAVES = 8
 """So many texts are worth one unit."""
+CLOSE = 1 << 14
+"""Bytes of a credential file that are read whatever it costs; where there are more at once, all are hidden."""
 # So many bytes, and so many quotes, commas and brackets, of a record; so many bytes of JSON in its texts; so many looks
 # at numbers and places, which are quicker than those at secrets; so much as is spent on escapes.
 _BYTES, _ELEMENTS, _NESTED, _NUMBERS, _STRIPPED = 1024, 96, 400, 3, 12 * ESCAPE
@@ -33,6 +35,11 @@ _FEW_CROWDS, _CROWD_BYTES, _COMPARED = 64, 4096, 12
 _STRUCTURE = b'",[{'
 _MORE_LEAVES, _MEMBER, _ASKED, _SEARCHED, _SIFTING = 16, 5, 100, 1024, 8
 
+
+
+def is_closed(text: bytes, path: str | None) -> bool:
+    """True for so much of a credential file that it is hidden without a look: all of it may be secret."""
+    return path is not None and len(text) > CLOSE
 
 def for_reading(raw: bytes, is_read: bool) -> tuple[int, int]:
     """What it costs to read a record, or half of it, and how much there must be left besides for its texts."""

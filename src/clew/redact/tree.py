@@ -16,7 +16,7 @@ from threading import Lock
 from clew.model.json import JSON
 from clew.redact import paying
 from clew.redact.commands import is_credential_file
-from clew.redact.crowd import hider
+from clew.redact.crowd import covered, hider
 from clew.redact.finding import Finding, Spans
 from clew.redact.flat import to_bytes
 from clew.redact.grouping import all_lines, batches, line_around, stretches
@@ -31,7 +31,6 @@ from clew.redact.sieve import Sieve, Span, call_places, names_file
 __all__ = ["Redactor", "Setting"]
 # A list is sifted where it is so long.
 _LONG = 1 << 14
-_SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
 # Of some items, each of so many is looked at first, or so many of them.
 _EACH, _FEW_ITEMS, _MANY_ITEMS, _SAMPLED_ITEMS = 8, 8, 1024, 256
 # So much of what was read is kept until it is masked.
@@ -71,7 +70,7 @@ class Redactor(Looker):
             count += len(batch)
             texts = [text for text, _ in batch]
             self._records.earn_for(sum(map(len, texts)))
-            held = set(self._held(texts, path))
+            held = {number for number in self._held(texts, path) if not paying.is_closed(texts[number], path)}
             self._learn_values([batch[number] for number in sorted(held)], path)
             self._note_places(texts)
             if path is None and len(self._passed) < _MOST_TOLD:
@@ -89,7 +88,7 @@ class Redactor(Looker):
         """The same for a part of a file: lines that are records each, or, not `apart`, one text. Then `settle`."""
         path = path if path is not None and is_credential_file(path) else None
         self._records.earn_for(len(text))
-        if self._is_crowd(text, path, apart):
+        if paying.is_closed(text, path) or self._is_crowd(text, path, apart):
             self._refuse(text)
             return
         for spans in self._spans_in(text, path, apart):
@@ -214,17 +213,6 @@ class Redactor(Looker):
             self._told[key] = spans
         return spans
 
-    def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
-        """True where so many of some lines hold signs that to read these would cost too much."""
-        sieve, count, covers = self._sieve, text.count(b"\n"), self._records.covers
-        if sieve is None or path is not None or not apart or count < _SAMPLE or covers(paying.AGAIN * count):
-            return False
-        places = range(0, len(text), len(text) // _SAMPLE + 1)
-        sample = [text[start:end] for start, end in dict.fromkeys(line_around(text, place) for place in places)]
-        part = sieve.crowd(sample, count, self._fuel, self._known, cut=bool(self._values))
-        signed = int(count * part)
-        return not covers(paying.AGAIN * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
-
     def _read(self, raw: bytes, path: str | None) -> Read | None:
         """The texts of a record, and whether it is one; None where they cannot be paid for.
 
@@ -277,6 +265,8 @@ class Redactor(Looker):
         if self.setting.profile == "none":
             return value
         text = spelled(value)
+        if paying.is_closed(text, path):
+            return read(to_text(self._covered(text)))
         own = _digest(text)
         key = own if path is None and text and not self._answers(text) else b""
         passed, seen = key in self._passed, self._seen.get(key)
@@ -358,7 +348,9 @@ class Redactor(Looker):
             yield from self._masked(text, path, apart)
 
     def _masked(self, text: bytes, path: str | None, apart: bool) -> Iterator[tuple[bytes, bytes]]:
-        if self._is_crowd(text, path, apart) or (self._refused and _digest(text) in self._refused):
+        if paying.is_closed(text, path):
+            yield text, self._covered(text, apart)
+        elif self._is_crowd(text, path, apart) or (self._refused and _digest(text) in self._refused):
             yield text, self._hidden(text)
         else:
             changed: dict[Span, bytes] = {}
@@ -433,6 +425,10 @@ class Redactor(Looker):
         self.masked[CROWDED] += text.count(b"\n") or 1
         self._records.owe(paying.for_hiding(text))
         return self._hide(text)
+
+    def _covered(self, text: bytes, apart: bool = False) -> bytes:
+        self.masked[CROWDED] += 1
+        return covered(text, self._crowd_marker, apart)
 
     def _hidden_value(self, text: bytes) -> JSON:
         value = read(to_text(self._hidden(text)))
