@@ -343,7 +343,8 @@ class Looker:
         if found is None:
             paths = {0: path} if path is not None else None
             found = self._rules.findings([text], kinds, paths=paths, fuel=self._fuel).get(0, [])
-            if len(self._long) < _MOST_LONG:
+            # Where the search was given up, what it found is not all there is.
+            if not self._fuel.is_given_up and len(self._long) < _MOST_LONG:
                 self._long[key] = found
         return self._rules.with_known(text, found, self._known) if self._known else found
 

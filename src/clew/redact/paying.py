@@ -36,10 +36,10 @@ _STRUCTURE = b'",[{'
 _MORE_LEAVES, _MEMBER, _ASKED, _SEARCHED, _SIFTING = 16, 5, 100, 1024, 8
 
 
-
 def is_closed(text: bytes, path: str | None) -> bool:
     """True for so much of a credential file that it is hidden without a look: all of it may be secret."""
     return path is not None and len(text) > CLOSE
+
 
 def for_reading(raw: bytes, is_read: bool) -> tuple[int, int]:
     """What it costs to read a record, or half of it, and how much there must be left besides for its texts."""

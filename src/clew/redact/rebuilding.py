@@ -69,8 +69,9 @@ def add(spans: dict[str, list[Finding]], text: str, found: list[Finding]) -> Non
     merged: list[Finding] = []
     for finding in sorted([*spans.get(text, ()), *found]):
         if merged and finding.start < merged[-1].end:
-            # A crowd that is joined to a value makes no value of both.
-            rule = CROWDED if finding.rule == CROWDED else merged[-1].rule
+            # A crowd that reaches beyond a value makes no value of both.
+            is_crowd = finding.rule == CROWDED and finding.end > merged[-1].end
+            rule = CROWDED if is_crowd else merged[-1].rule
             merged[-1] = merged[-1]._replace(end=max(merged[-1].end, finding.end), rule=rule)
         else:
             merged.append(finding)
