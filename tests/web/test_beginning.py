@@ -16,6 +16,7 @@ from clew.web import drawing, transcript
 from clew.web.shelf import Shelf
 from clew.web.transcript import WINDOW
 from clew.web.warming import warm
+from tests.unit.samples import claude_line
 from tests.web.shown import Shown, named, shown
 
 SESSION, OTHER = "0f6a1c52-0000-4000-8000-0000000000ab", "0f6a1c52-0000-4000-8000-0000000000ac"
@@ -28,15 +29,11 @@ def line(number: int, session: str, parent: int | None = None, text: str = "") -
     """A message of the session; every other one is a prompt."""
     who = "user" if number % 2 else "assistant"
     words = text or f"Word {number}. " * 80
-    value = {
-        "type": who,
-        "uuid": f"0f6a1c52-2222-4000-8000-{number:012}",
-        "parentUuid": f"0f6a1c52-2222-4000-8000-{number - 1 if parent is None else parent:012}" if number > 1 else None,
-        "sessionId": session,
-        "timestamp": "2026-11-02T10:00:00.000Z",
-        "cwd": "/home/ada/long",
-        "message": {"role": who, "content": words if who == "user" else [{"type": "text", "text": words}]},
-    }
+    numbers = number, number - 1 if parent is None else parent
+    name, before = (f"0f6a1c52-2222-4000-8000-{each:012}" for each in numbers)
+    content = words if who == "user" else [{"type": "text", "text": words}]
+    above = before if number > 1 else None
+    value = claude_line(who, name, above, content, sessionId=session, cwd="/home/ada/long")
     return json.dumps(value) + "\n"
 
 
