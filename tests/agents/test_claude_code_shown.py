@@ -23,6 +23,8 @@ from tests.unit.samples import claude_line
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "claude-code"
 RESULT = {"type": "tool_result", "tool_use_id": "a"}
+SOURCE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+IMAGE = {"type": "image", "source": SOURCE}
 SHOWN = ("is_sidechain", "is_meta", "message_id", "is_compact_summary", "origin", "logical_parent_uuid")
 
 
@@ -103,6 +105,19 @@ def test_they_agree_on_real_sessions() -> None:
         {"message": {"role": "user", "content": [{**RESULT, "content": [{"type": "text"}]}]}},
         {"message": {"role": "user", "content": [{**RESULT, "content": "x", "is_error": 1}]}},
         {"message": {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "x"}}]}},
+        {"message": {"role": "user", "content": [IMAGE, {"type": "text", "text": "look"}]}},
+        {"message": {"role": "user", "content": [{**IMAGE, "cache_control": {"type": "ephemeral"}}]}},
+        {"message": {"role": "user", "content": [{"type": "image", "source": {**SOURCE, "data": None}}]}},
+        {"message": {"role": "user", "content": [{"type": "image", "source": {**SOURCE, "more": "x"}}]}},
+        {"message": {"role": "user", "content": [{"type": "image"}]}},
+        {"message": {"role": "user", "content": [{"type": "image", "source": "x"}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [IMAGE, {"type": "text", "text": "x"}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [{**IMAGE, "cache_control": None}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [{"type": "image"}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [{"source": SOURCE, "type": "document"}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": ["x", None]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [{"type": []}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": []}]}},
         {"message": "words"},
         {"type": "system", "content": "note"},
         {"type": "system", "content": "note", "message": None, "isMeta": True, "logicalParentUuid": "u1"},

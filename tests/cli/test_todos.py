@@ -14,6 +14,7 @@ from tests.cli.running import clew
 QUIET = "38ed9768-3187-478b-a81f-4c75a5724c22"
 """A session of the demo that neither planned nor touched anything."""
 
+
 def item(content: str, status: str) -> TodoItem:
     return TodoItem(content=content, status=status, active_form=f"doing {content}")  # type: ignore[arg-type]
 

@@ -126,10 +126,10 @@ class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
 
 def exit_code(output: JSON) -> int | None:
     """The exit code that the output of a command tells, at its beginning or its end."""
-    if isinstance(output, list) and output and isinstance(output[0], dict):
-        output = output[0].get("text")
-    if not isinstance(output, str):
-        return None
+    if type(output) is not str:
+        output = output[0].get("text") if isinstance(output, list) and output and isinstance(output[0], dict) else None
+        if not isinstance(output, str):
+            return None
     # Most outputs say nothing of it, which is told without a copy.
     if output.find("xit", 0, _EXIT_HEAD) < 0 and output.find("xit", -_EXIT_TAIL) < 0:
         return None

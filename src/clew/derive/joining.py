@@ -45,11 +45,15 @@ class Joined(msgspec.Struct, gc=False):
 def joined(messages: Iterable[dict[str, JSON]]) -> Iterator[Joined]:
     """Every message, in order, once its calls have their results."""
     joiner = _Joiner()
+    take = joiner.take
     queue: deque[Joined] = deque()
     for message in messages:
-        entry = joiner.take(message)
-        if not (queue or entry.waiting):
-            yield entry
+        entry = take(message)
+        if not queue:
+            if entry.waiting:
+                queue.append(entry)
+            else:
+                yield entry
             continue
         queue.append(entry)
         while queue:
@@ -71,7 +75,9 @@ class _Joiner:
 
     def take(self, message: dict[str, JSON]) -> Joined:
         entry = Joined(message)
-        for place, block in enumerate(message["content"]):
+        place = -1
+        for block in message["content"]:
+            place += 1
             kind = block["type"]
             if kind == "tool_use":
                 key = block.get("tool_id")

@@ -10,6 +10,8 @@ import msgspec
 
 from clew.model.json import JSON
 
+REMINDER = "<system-reminder>"
+"""How a reminder begins."""
 _TAG = re.compile(r"<(/?)system-reminder>")
 _CONTEXT = "#"
 _FILES, _FILES_END = "\n--- Content from referenced files ---\n", "\n--- End of content ---"

@@ -19,9 +19,9 @@ from clew.model.json import JSON
 
 _LISTS = {"TodoWrite": "todos", "update_plan": "plan"}
 """Calls that give the whole list, and the key they give it under."""
-_SINGLE = ("TaskCreate", "TaskUpdate")
+SINGLE = ("TaskCreate", "TaskUpdate")
 """Calls that give one task."""
-_CALLS = (*_LISTS, *_SINGLE)
+_CALLS = (*_LISTS, *SINGLE)
 _NAMES = {
     "content": ("content", "subject", "step", "description"),
     "status": ("status",),
@@ -171,7 +171,7 @@ class Replay:
 
 def stepped(todos: list[Todo], call: dict[str, JSON], answer: dict[str, JSON]) -> list[Todo] | None:
     """The list after a call that gives one task, and its result; None for any other call, and one that failed."""
-    if call.get("tool_name") not in _SINGLE or answer.get("is_error"):
+    if call.get("tool_name") not in SINGLE or answer.get("is_error"):
         return None
     replay = Replay()
     replay.todos = todos

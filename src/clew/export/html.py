@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +75,7 @@ def write_pieces(pieces: Iterable[bytes], out: IO[bytes]) -> None:
 
 def _carried(document: WriteDocument) -> Iterator[bytes]:
     """The unified document as zstd in base64: nothing in it can end the element it stands in, nor be run."""
+    import base64
     from tempfile import SpooledTemporaryFile
 
     with SpooledTemporaryFile(_SPOOL) as spool:
@@ -124,6 +124,8 @@ def _unpack(stream: BinaryIO, out: IO[bytes]) -> bool:
 
 def _decode(text: bytes, stream: BinaryIO, out: IO[bytes]) -> None:
     """Base64 up to the end of the element; its pieces are whole but for the last."""
+    import base64
+
     try:
         while b"<" not in text and (more := stream.read(_SPOOL)):
             whole = len(text) - len(text) % 4

@@ -6,11 +6,11 @@ must travel with its raw bytes.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from threading import Lock
 from typing import NamedTuple
 
@@ -75,8 +75,13 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def _stdlib(**options: JSON) -> Callable[[JSON], bytes]:
-    encode = json.JSONEncoder(check_circular=False, allow_nan=False, **options).encode
-    return lambda value: encode(value).encode()
+    @cache
+    def encoder() -> Callable[[JSON], str]:
+        import json  # most lines are spelled compactly, and need none
+
+        return json.JSONEncoder(check_circular=False, allow_nan=False, **options).encode
+
+    return lambda value: encoder()(value).encode()
 
 
 DIALECTS: dict[str, Callable[[JSON], bytes]] = {
@@ -127,6 +132,8 @@ class CarefulReader:
     """A JSON reader that notices what fast ones change silently."""
 
     def __init__(self) -> None:
+        import json
+
         self.findings: set[str] = set()
         self._decoder = json.JSONDecoder(
             object_pairs_hook=self._object,

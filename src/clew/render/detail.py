@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from clew.derive.prompts import is_prompt
-from clew.derive.reminders import strip_reminders
+from clew.derive.reminders import REMINDER, strip_reminders
 from clew.model.json import JSON
 
 Detail = Literal["prompts", "conversation", "actions", "full"]
@@ -22,11 +22,13 @@ Voice = Literal["prompt", "reply", "result", "injected", "summary", "boundary", 
 """Who speaks: a person, the model, a tool, the agent itself; what a compaction kept; the compaction; a sub-agent."""
 
 _SAID = ("text", "image", "document")
-_LEVELS: dict[Voice, dict[str, int]] = {
+LEVELS: dict[Voice, dict[str, int]] = {
+    **{speaker: {} for speaker in get_args(Voice)},
     "prompt": {**dict.fromkeys(_SAID, PROMPTS), "tool_use": ACTIONS},
     "reply": {**dict.fromkeys(_SAID, CONVERSATION), "tool_use": ACTIONS},
     "boundary": dict.fromkeys(_SAID, CONVERSATION),
 }
+"""The first level that shows a block, by who speaks and its kind; any other is shown in full only."""
 _NOTHING: dict[str, JSON] = {}
 
 
@@ -51,6 +53,8 @@ def voice(message: dict[str, JSON], *, in_subagent: bool = False) -> Voice:
 
 def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JSON]:
     """The message as its author wrote it: a reminder before the words of a person does not take them away."""
+    if not metadata.get("is_sidechain") and all(map(_is_whole, message["content"])):
+        return message
     content = [
         {**block, "text": strip_reminders(block["text"])} if block["type"] == "text" else block
         for block in message["content"]
@@ -59,14 +63,12 @@ def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JS
     return {**message, "content": content, "metadata": {**metadata, "is_sidechain": False}}
 
 
-def level_of(block: dict[str, JSON], speaker: Voice) -> int:
-    """The first level that shows a block."""
-    if speaker in _LEVELS:
-        level: int = _LEVELS[speaker].get(block["type"], FULL)
-        return level
-    return result_level(block) if speaker == "result" and block["type"] == "tool_result" else FULL
+def _is_whole(block: dict[str, JSON]) -> bool:
+    """True where nothing in a block need be left out."""
+    text = block.get("text")
+    return text is None or (text != "" and REMINDER not in text)
 
 
 def result_level(block: dict[str, JSON]) -> int:
-    """The first level that shows a result: an error is part of what was done."""
+    """The first level that shows a tool's result: an error is part of what was done."""
     return ACTIONS if block.get("is_error") is True else FULL

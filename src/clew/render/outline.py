@@ -13,13 +13,13 @@ from itertools import chain
 from clew.derive.actions import Printed, exit_code, printed
 from clew.derive.commands import parse_command
 from clew.derive.joining import Answer, Joined, joined
-from clew.derive.reminders import split_context, split_reminders, strip_reminders, with_files
-from clew.derive.todos import stepped
+from clew.derive.reminders import REMINDER, split_context, split_reminders, strip_reminders, with_files
+from clew.derive.todos import SINGLE, stepped
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.render.branching import Branching, Forks
-from clew.render.detail import DETAILS, FULL, Detail, Voice, level_of, result_level, voice
+from clew.render.detail import DETAILS, FULL, LEVELS, Detail, Voice, result_level, voice
 from clew.render.parts import (
     Call,
     Code,
@@ -46,7 +46,6 @@ _MARKS: dict[Voice, str] = {
     "summary": "summary of what came before",
     "aside": "sub-agent",
 }
-_REMINDER = "<system-reminder>"
 _usual = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d{3})?Z").fullmatch
 """The usual spelling of a time, which need not be taken apart."""
 
@@ -177,9 +176,18 @@ class _Outline:
         shown: list[Part] = []
         if speaker == "prompt" and len(content) > 2:
             content = with_files(content)
-        for place, block in enumerate(content):
-            level = level_of(block, speaker)
-            if level <= self.deepest and not (moved and place in moved):
+        levels, place = LEVELS[speaker], -1
+        for block in content:
+            place += 1
+            kind = block["type"]
+            level = levels.get(kind, FULL)
+            if kind == "tool_result" and speaker == "result":
+                level = result_level(block)
+            if level > self.deepest or (moved and place in moved):
+                continue
+            if kind == "tool_use":
+                shown.append(self._call(block, level, entry.answers.get(place)))
+            else:
                 self._block(shown, block, speaker, level, entry, place)
         if not shown:
             return shown
@@ -216,9 +224,7 @@ class _Outline:
         self, shown: list[Part], block: dict[str, JSON], speaker: Voice, level: int, entry: Joined, place: int
     ) -> None:
         kind = block["type"]
-        if kind == "tool_use":
-            shown.append(self._call(block, level, entry.answers.get(place)))
-        elif kind == "tool_result":
+        if kind == "tool_result":
             shown.append(self._result(entry.message["index"], block, level, entry.late.get(place)))
         elif kind == "thinking":
             shown.append(Thought(block.get("thinking") or "", level))
@@ -228,7 +234,7 @@ class _Outline:
             shown.extend(_attachment(block, level))
 
     def _text(self, shown: list[Part], text: str, speaker: Voice, level: int) -> None:
-        if _REMINDER not in text:
+        if REMINDER not in text:
             self._words(shown, text, speaker, level)
             return
         for passage in split_reminders(text):
@@ -267,17 +273,19 @@ class _Outline:
         if todos is not None:
             self.todos = todos
         result = None
+        name = block.get("tool_name")
         if answer is not None:
-            todos = stepped(self.todos, block, answer.block)
+            returned = answer.block
+            todos = stepped(self.todos, block, returned) if name in SINGLE else None
             if todos is not None:
                 pieces = (*pieces, changed_tasks(self.todos, todos))
                 self.todos = todos
-            returned, depth = answer.block, result_level(answer.block)
+            depth = result_level(returned)
             if depth <= self.deepest:
                 result = self._result(answer.message["index"], returned, depth, None)
         link = self.links.get(block.get("tool_id")) if self.links else None
         subagent = _subagent(link) if link is not None else None
-        return Call(block.get("tool_name") or "unnamed tool", note, pieces, result, subagent, level)
+        return Call(name or "unnamed tool", note, pieces, result, subagent, level)
 
     def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
         output = block.get("output")
@@ -321,7 +329,7 @@ class _Outline:
             yield json_code(item)
 
     def _printed(self, text: str) -> str:
-        return text if self.reminders or _REMINDER not in text else strip_reminders(text)
+        return text if self.reminders or REMINDER not in text else strip_reminders(text)
 
 
 def _attachment(block: dict[str, JSON], level: int) -> Iterator[Code | Picture | Note]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -122,6 +121,8 @@ def _status(todo: Todo) -> str:
 
 def json_code(value: JSON, level: int = FULL, title: str | None = None) -> Code:
     """A value as indented JSON."""
+    import json  # few pages hold any
+
     return Code(json.dumps(value, indent=2, ensure_ascii=False, default=str), "json", title, level)
 
 

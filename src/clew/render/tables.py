@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -85,6 +84,8 @@ def cell_width(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _char_width(char: str) -> int:
+    import unicodedata  # few texts have such characters
+
     if unicodedata.category(char) in _INVISIBLE:
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,16 +15,6 @@ from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model import Problem
 from clew.model.json import JSON
-
-_RECORD = re.compile(rb'"(?:sessionId|parentUuid|uuid|leafUuid|isSidechain|messageId|customTitle|aiTitle)"\s*:')
-_SAGE = re.compile(rb'"context"\s*:\s*\{|"toolResults"|"toolCalls"')
-_TYPE = re.compile(
-    rb'"type"\s*:\s*"(?:user|assistant|summary|system|file-history-snapshot|queue-operation|attachment)"'
-)
-_GEMINI = re.compile(
-    rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"(?:projectHash|startTime)"|(?s:.)*^\{"\$(?:set|rewindTo)":',
-    re.MULTILINE,
-)
 
 
 class ClaudeCode:
@@ -45,21 +34,9 @@ class ClaudeCode:
         return locate.copies(source.path)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        name = path.name.removesuffix(".gz").removesuffix(".zst")
-        if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
-            return Claim.NO
-        # Sage Agent uses the same keys, but nests where it was and what it called.
-        if name == "messages.jsonl" and _SAGE.search(head):
-            return Claim.NO
-        # Gemini CLI's users say "user" too, but its logs begin with whose session it is, and change it in place.
-        if _GEMINI.match(head):
-            return Claim.NO
-        # What the records say comes before where they lie: sage-emacs keeps conversations in this tree too.
-        if _TYPE.search(head):
-            return Claim.YES
-        if b'"type"' in head or (_RECORD.search(head) and b'"message"' in head):
-            return Claim.MAYBE
-        return Claim.MAYBE if not head.strip() and locate.is_transcript(name, path.parent) else Claim.NO
+        from clew.agents.claude_code.sniff import claims
+
+        return claims(path, head)
 
     def locate(self, path: Path) -> SourceFile:
         return locate.source_file(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -68,7 +69,7 @@ def find_subagents(source: SourceFile, facts: Facts, session: str) -> Iterator[d
     """Links to sub-agents: own folder, flat files beside, and chains inside this very file."""
     calls: dict[str, str] = facts.extra.get("calls", {})
     if not locate.is_agent_file(source.path):
-        for path in (*locate.subagent_files(source.path), *_flat_agents(source.path.parent).get(session, ())):
+        for path in (*locate.subagent_files(source.path), *_flat_agents(source.path).get(session, ())):
             agent = locate.stem(path).removeprefix("agent-")
             yield {"session_id": locate.stem(path), "agent_id": agent, "tool_id": calls.get(agent)}
     for link in facts.subagents:
@@ -79,18 +80,19 @@ def _inline(link: Subagent) -> dict[str, JSON]:
     return {"session_id": None, "agent_id": None, "tool_id": link.tool_id, "root_uuid": link.root_uuid}
 
 
-def _flat_agents(folder: Path) -> dict[str, list[Path]]:
-    """Sub-agent files that lie in a project's folder, by the session they belong to."""
+def _flat_agents(path: Path) -> dict[str, list[Path]]:
+    """Sub-agent files that lie beside a session in its project's folder, by the session they belong to."""
+    folder = os.path.dirname(path) or "."  # noqa: PTH120 - there are many sessions
     try:
-        return _read_flat_agents(folder, folder.stat().st_mtime_ns)
+        return _read_flat_agents(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116
     except OSError:
         return {}
 
 
 @lru_cache(64)
-def _read_flat_agents(folder: Path, _changed: int) -> dict[str, list[Path]]:
+def _read_flat_agents(folder: str, _changed: int) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for path in locate.flat_agents(folder):
+    for path in locate.flat_agents(Path(folder)):
         parent = _parent_of(path)
         if parent is not None:
             found.setdefault(parent, []).append(path)

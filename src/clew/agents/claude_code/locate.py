@@ -120,7 +120,7 @@ def folder_for(session: Mapping[str, JSON]) -> str:
 
 def subagent_files(path: Path) -> Iterator[Path]:
     """Transcripts of sub-agents that belong to a session by their place; the flat layout needs a look inside."""
-    folder = f"{path.parent}/{stem(path)}/subagents"
+    folder = f"{os.path.dirname(path)}/{stem(path)}/subagents"  # noqa: PTH120 - there are many
     # Most sessions have none, and asking is cheaper than walking.
     for below, _, files in os.walk(folder) if os.path.isdir(folder) else ():  # noqa: PTH112
         for name in sorted(files):

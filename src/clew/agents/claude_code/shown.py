@@ -31,6 +31,8 @@ MAX_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 _MESSAGES = frozenset({"user", "assistant", "system", "attachment"})
 """All other types of lines are records."""
+_IMAGE = {"type", "source"}
+_SOURCE = {"type", "media_type", "data"}
 _NO_VALUES: Values = {"session_id": None, "slug": None, "agent_id": None}
 """What most records repeat is known behind the first pass only; it changes nothing but extensions."""
 
@@ -46,6 +48,7 @@ class _Block(msgspec.Struct, gc=False):
     content: JSON | UnsetType = UNSET
     is_error: bool | None = None
     tool_name: JSON | UnsetType = UNSET
+    source: JSON | UnsetType = UNSET
 
 
 class _Said(msgspec.Struct, kw_only=True, gc=False):
@@ -97,6 +100,10 @@ class _Place:
 
     def general(self, text: bytes, whole: bool) -> Iterator[dict[str, JSON]]:
         """The messages of the next line."""
+        records = list(read_line(text, 0, 0, whole))
+        if all(record.value is None for record in records):
+            # Damage is no message, and nothing need be loaded to say so.
+            return
         if self._reading is None:
             from clew.agents.claude_code.reading import ClaudeReading
 
@@ -104,7 +111,7 @@ class _Place:
             self._reading.calls.update(self.calls)
             self.calls = self._reading.calls
         self._reading.index = self.index
-        units = [self._reading.unit(record) for record in read_line(text, 0, 0, whole)]
+        units = [self._reading.unit(record) for record in records]
         self.index = self._reading.index
         for unit in units:
             if unit.is_message:
@@ -228,6 +235,8 @@ def _blocks(content: list[_Block], calls: dict[str, str]) -> list[dict[str, JSON
             fitted = {"type": kind, "text": block.text} if block.text is not UNSET else None
         elif kind == "thinking" and block.thinking is not UNSET:
             fitted = {"type": kind, "thinking": block.thinking}
+        elif kind == "image":
+            fitted = _image(block.source)
         if fitted is None:
             return None
         blocks.append(fitted)
@@ -235,10 +244,11 @@ def _blocks(content: list[_Block], calls: dict[str, str]) -> list[dict[str, JSON
 
 
 def _result(block: _Block, calls: dict[str, str]) -> dict[str, JSON] | None:
-    key, output = block.tool_use_id, block.content
+    key = block.tool_use_id
     if key is None or block.tool_name is not UNSET:
         return None
-    if type(output) is not str and not (type(output) is list and all(map(_is_text, output))):
+    output = block.content if type(block.content) is str else _items(block.content)
+    if output is None:
         return None
     result: dict[str, JSON] = {"type": "tool_result", "tool_id": key, "tool_name": calls.get(key), "output": output}
     if block.is_error is not None:
@@ -246,5 +256,23 @@ def _result(block: _Block, calls: dict[str, str]) -> dict[str, JSON] | None:
     return result
 
 
-def _is_text(item: JSON) -> bool:
-    return type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str
+def _items(content: JSON | UnsetType) -> list[JSON] | None:
+    """What a result is made of: texts and images; None where there is anything else."""
+    if type(content) is not list:
+        return None
+    items = [_item(item) if type(item) is dict else None for item in content]
+    return None if None in items else items
+
+
+def _item(item: dict[str, JSON]) -> dict[str, JSON] | None:
+    if item.get("type") == "text":
+        return item if type(item.get("text")) is str else None
+    return _image(item["source"]) if item.keys() == _IMAGE and item["type"] == "image" else None
+
+
+def _image(source: JSON | UnsetType) -> dict[str, JSON] | None:
+    """The unified block of an image that is inside the session; None for any other."""
+    if type(source) is not dict or source.keys() != _SOURCE or not all(type(value) is str for value in source.values()):
+        return None
+    kind, media, data = source["type"], source["media_type"], source["data"]
+    return {"type": "image", "encoding": kind, "media_type": media, "image": data}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
 from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
-from clew.agents.codex import locate, sniff
+from clew.agents.codex import locate
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
 from clew.derive.facts import Facts
@@ -37,7 +37,9 @@ class Codex:
         return locate.beside(path, content, known)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        return sniff.claims(path, head)
+        from clew.agents.codex.sniff import claims
+
+        return claims(path, head)
 
     def locate(self, path: Path) -> SourceFile:
         return locate.source_file(path)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.receiving import Receiver
-from clew.agents.sage_emacs import locate, sniff
+from clew.agents.sage_emacs import locate
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.host import Host
@@ -41,7 +41,9 @@ class SageEmacs:
         return (name for name in known if PurePath(name) in places)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        return sniff.claims(path, head)
+        from clew.agents.sage_emacs.sniff import claims
+
+        return claims(path, head)
 
     def locate(self, path: Path) -> SourceFile:
         return locate.source_file(path)

@@ -52,7 +52,10 @@ def content(value: str) -> tuple[bytes, int, bool]:
 
     What is left of it without all that is ordinary tells each.
     """
-    html = encoded(value)
+    try:
+        html = value.encode()
+    except UnicodeEncodeError:
+        html = encoded(value)
     left = html.translate(None, _ORDINARY)
     lines = left.count(b"\n")
     if lines == len(left):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from clew.render.outline import decoded_size, subagent_note
 from clew.render.page.ansi import MARK, coloured
 from clew.render.page.escape import attribute, content, escaped, line
+from clew.render.page.picture import data
 from clew.render.page.prose import prose
 from clew.render.parts import (
     Branch,
@@ -46,14 +48,13 @@ from clew.render.tables import size
 
 LIMIT = 200_000
 """Characters of one text that a page shows; a person cannot read more, and a browser not show it quickly."""
-MAX_PICTURE = 8 << 20
+BATCH = 1 << 17
+"""So much HTML is gathered before it is put together."""
 PEEK = 90
 """Characters of a thought that are shown while it is folded."""
 OPEN_LINES, OPEN_LENGTH = 12, 1_000
 """A result that is no longer is shown open."""
 
-_PICTURES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "svg+xml"))
-_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LANGUAGE = re.compile(r"[a-z0-9+#-]{1,20}")
 _RUN = re.compile(r"\++|-+|[^+-]+")
 _NAMES = {"user": "You", "agent": "Agent", "assistant": "Assistant", "tool": "Tool", "system": "System"}
@@ -135,6 +136,8 @@ class Fragments:
         """What the parts of the section came to so far; nothing of it is put together before all of it is there."""
         self._is_visible = True
         """Whether nothing in it need be spelled out."""
+        self._size = 0
+        """Its length, but for what is always the same."""
         self._writers: dict[type, Callable[[Any], int | None]] = {
             Section: self._section, Continued: self._continued, Divider: self._divider, Fork: self._fork,
             Prose: self._prose, Thought: self._thought, Injected: self._injected, Call: self._call,
@@ -145,17 +148,36 @@ class Fragments:
 
     def write(self, shown: Sequence[Part]) -> Iterable[bytes]:
         """The HTML of the parts of the next section."""
-        self._section_at = self._at = getattr(shown[0], "index", 0)
-        self.cuts = []
         if self._nested is not None:
             return self._write_around(shown)
+        self._take(shown)
+        return (self._written(),)
+
+    def gather(self, shown: Sequence[Part]) -> Iterable[bytes]:
+        """The same, or nothing as long as there is little: what is put together once is copied once."""
+        if self._nested is not None:
+            return self._write_around(shown)
+        out = self._out
+        begin = len(out)
+        self._take(shown)
+        if not self._is_visible:
+            out[begin:] = [visible_bytes(b"".join(out[begin:]))]
+            self._is_visible = True
+        return (self._written(),) if self._size > BATCH else ()
+
+    def _take(self, shown: Sequence[Part]) -> None:
+        self._begin(shown)
         writers = self._writers
         for part in shown:
             writers[type(part)](part)
-        return (self._written(),)
+
+    def _begin(self, shown: Sequence[Part]) -> None:
+        self._section_at = self._at = getattr(shown[0], "index", 0)
+        self.cuts = []
 
     def _write_around(self, shown: Sequence[Part]) -> Iterator[bytes]:
         """The same, with the sessions of sub-agents inside."""
+        self._begin(shown)
         for part in shown:
             if type(part) is Call and part.subagent is not None:
                 yield from self._call_around(part, part.subagent)
@@ -170,14 +192,17 @@ class Fragments:
             written = visible_bytes(written)
             self._is_visible = True
         self._out.clear()
+        self._size = 0
         return written
 
     def _put(self, html: str) -> None:
+        self._size += len(html)
         self._out.append(html.encode())
 
     def end(self) -> bytes:
-        """What closes the last message."""
-        return self._closing().encode()
+        """What closes the last message, and what was gathered before it."""
+        self._put(self._closing())
+        return self._written()
 
     def _closing(self) -> str:
         closing = "</article>\n" if self._open else ""
@@ -336,6 +361,7 @@ class Fragments:
         title = f'<div class="f">{line(part.path)}</div>' if part.path else ""
         html = encoded(f'{title}<div class="d">{self._runs(part.text)}</div>\n')
         self._is_visible &= is_visible(html)
+        self._size += len(html)
         self._out.append(html)
 
     def _runs(self, lines: str) -> str:
@@ -367,6 +393,7 @@ class Fragments:
         self._put(f'{folder}<pre class="cmd"><code class="x-sh">')
         html, _, is_seen = content(shown)
         self._is_visible &= is_seen
+        self._size += len(html)
         self._out += html, b"</code>", more.encode(), b"</pre>\n"
 
     def _fields(self, part: Fields) -> None:
@@ -385,9 +412,8 @@ class Fragments:
         self._put(f'<div class="q"><p>{head}{line(part.text)}</p><ul>{options}</ul></div>\n')
 
     def _picture(self, part: Picture) -> None:
-        kind, bytes_ = part.media_type.lower(), decoded_size(part.base64)
-        about = f"{line(part.media_type)}, {size(bytes_)}"
-        source = _base64(part.base64) if kind in _PICTURES and bytes_ <= MAX_PICTURE else None
+        about = f"{line(part.media_type)}, {size(decoded_size(part.base64))}"
+        source = data(part)
         if source is None:
             words = f"image, {about}, not shown; message {self._at} has it"
             self._put(f'<p class="note{_LEVELS[part.level]}">{words}</p>\n')
@@ -395,22 +421,25 @@ class Fragments:
         # Whatever an image holds, as the source of an <img> it can run nothing and load nothing.
         self._put(
             f'<figure class="pic{_LEVELS[part.level]}"><img alt="Image in the session, {about}" loading="lazy" '
-            f'src="data:{kind};base64,'
+            f'src="data:{part.media_type.lower()};base64,'
         )
+        self._size += len(source)
         self._out += source, b'"></figure>\n'
 
     def _cut(self, value: str, *, printed: bool = False) -> tuple[bytes, int]:
         """As much of a text as is shown, and how many lines end in all of it."""
-        is_coloured = printed and MARK in value
-        if len(value) <= LIMIT and not is_coloured:
+        if len(value) <= LIMIT:
             shown = value.strip("\n")
             html, lines, is_seen = content(shown)
-            self._is_visible &= is_seen
-            # Line ends around the text are not shown.
-            return html, lines + len(value) - len(shown)
+            self._size += len(html)
+            if is_seen or not (printed and MARK in value):
+                self._is_visible &= is_seen
+                # Line ends around the text are not shown.
+                return html, lines + len(value) - len(shown)
         self._is_visible = False
         shown, more = self._shortened(value, printed)
-        coded = coloured(shown) if is_coloured else escaped(shown)
+        coded = coloured(shown) if printed and MARK in value else escaped(shown)
+        self._size += len(coded)
         return encoded(coded + more), value.count("\n")
 
     def _shortened(self, value: str, printed: bool = False) -> tuple[str, str]:
@@ -435,20 +464,6 @@ def _is_short(html: list[bytes]) -> bool:
     return length <= OPEN_LENGTH
 
 
-def _base64(text: str) -> bytes | None:
-    """Base64 without the space in it; None for what is none."""
-    trimmed = text.rstrip()
-    body = trimmed.removesuffix("=").removesuffix("=")
-    padding = trimmed[len(body) :]
-    if not _is_digits(body):
-        body = "".join(body.split())
-    return (body + padding).encode() if _is_digits(body) else None
-
-
-def _is_digits(text: str) -> bool:
-    return text.isascii() and not text.encode().translate(None, _DIGITS)
-
-
 def _run(sign: str, lines: list[str], was_removed: bool, following: str) -> str:
     """One run of a change. Removed lines and the added ones behind them are a pair, which can stand side by side."""
     body = "\n".join(lines)
@@ -466,11 +481,16 @@ def _option(option: Option) -> str:
 
 
 def _task(task: Task) -> str:
-    sign = _SIGNS.get(task.status, "☐")
-    status = line(task.status.replace("_", " "))
-    change = f' <span class="k">{_CHANGES[task.change]}</span>' if task.change else ""
-    kind = "gone" if task.change == "removed" else "done" if task.status == "completed" else "todo"
+    before, behind = _around(task.status, task.change)
+    return f"{before}{line(task.text)}{behind}"
+
+
+@lru_cache(256)
+def _around(status: str, change: str | None) -> tuple[str, str]:
+    """What stands before and behind the words of a task; there are few kinds."""
+    kind = "gone" if change == "removed" else "done" if status == "completed" else "todo"
+    became = f' <span class="k">{_CHANGES[change]}</span>' if change else ""
     return (
-        f'<li class="{kind}"><span aria-hidden="true">{sign}</span> {line(task.text)}'
-        f'<span class="vh">, {status}</span>{change}</li>'
+        f'<li class="{kind}"><span aria-hidden="true">{_SIGNS.get(status, "☐")}</span> ',
+        f'<span class="vh">, {line(status.replace("_", " "))}</span>{became}</li>',
     )

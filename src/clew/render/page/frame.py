@@ -5,7 +5,7 @@ The contents stand behind the session in the file, because only then are they kn
 
 from __future__ import annotations
 
-import base64
+import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -46,7 +46,7 @@ def assets() -> Assets:
 
 
 def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(_sha256(content.encode()).digest()).decode()
+    return "sha256-" + binascii.b2a_base64(_sha256(content.encode()).digest(), newline=False).decode()
 
 
 def _sha256(content: bytes) -> Any:

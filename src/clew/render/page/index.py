@@ -79,7 +79,9 @@ def _below(top: Entry, children: Mapping[str | None, Sequence[Entry]], reached: 
 
 
 def _item(entry: Entry, children: Sequence[Entry]) -> str:
-    about = f"{entry.agent} · {count(entry.prompts, 'prompt')}, {count(entry.messages, 'message')} · {entry.workspace}"
+    about = f"{line(entry.agent)} · {count(entry.prompts, 'prompt')}, {count(entry.messages, 'message')}"
+    if entry.workspace:
+        about += f" · {line(entry.workspace)}"
     subagents = ""
     if children:
         links = " ".join(
@@ -88,5 +90,5 @@ def _item(entry: Entry, children: Sequence[Entry]) -> str:
         subagents = f" · sub-agents {links}"
     return (
         f'<li><a href="{attribute(entry.address)}">{line(entry.title)}</a> <time>{line(entry.time)}</time>'
-        f'<span class="about">{line(about)}{subagents}</span></li>\n'
+        f'<span class="about">{about}{subagents}</span></li>\n'
     )

@@ -47,7 +47,7 @@ def page(
     fragments = Fragments(links=links, nested=nested, more=elsewhere(session["id"]))
     for shown in by_section(session, table.counted(messages), detail=detail, forks=forks):
         table.see(shown)
-        yield from fragments.write(shown)
+        yield from fragments.gather(shown)
     yield fragments.end()
     if not table.sections:
         yield b'<p class="none">This session has no messages to show.</p>\n'
@@ -63,7 +63,7 @@ def inside(
     """The messages of a session that stands inside another's page."""
     fragments = Fragments(prefix, nested=nested, more=elsewhere(session["id"]))
     for shown in by_section(session, messages, detail=detail):
-        yield from fragments.write(shown)
+        yield from fragments.gather(shown)
     yield fragments.end()
 
 
@@ -90,17 +90,18 @@ class Contents:
         """Look at the parts of the next section; the first words of a prompt are its name."""
         first = shown[0]
         if type(first) is Section:
-            self._section(first, shown)
+            self.sections += 1
+            if first.voice == "prompt" and first.level == PROMPTS:
+                self.prompts.append((first.index, _words(shown)))
         if self._is_forked:
-            self.forks += [(self._branch, part) for part in shown if type(part) is Fork]
+            self._see_branch(first, shown)
 
-    def _section(self, first: Section, shown: Sequence[Part]) -> None:
-        self._branch = first.branch
-        self.sections += 1
-        if first.branch == first.index:
-            self.labels[first.index] = _words(shown)
-        if first.voice == "prompt" and first.level == PROMPTS:
-            self.prompts.append((first.index, _words(shown)))
+    def _see_branch(self, first: Part, shown: Sequence[Part]) -> None:
+        if type(first) is Section:
+            self._branch = first.branch
+            if first.branch == first.index:
+                self.labels[first.index] = _words(shown)
+        self.forks += [(self._branch, part) for part in shown if type(part) is Fork]
 
 
 _UNSAID: dict[type, str] = {

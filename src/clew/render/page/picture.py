@@ -1,0 +1,26 @@
+"""Images inside a session, as far as a page shows them."""
+
+from __future__ import annotations
+
+from clew.render.outline import decoded_size
+from clew.render.parts import Picture
+
+MAX_PICTURE = 8 << 20
+_PICTURES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "svg+xml"))
+_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def data(picture: Picture) -> bytes | None:
+    """The base64 of an image that a page can show; None for any other."""
+    if picture.media_type.lower() not in _PICTURES or decoded_size(picture.base64) > MAX_PICTURE:
+        return None
+    text = picture.base64.rstrip()
+    body = text.removesuffix("=").removesuffix("=")
+    digits = _digits(body) or _digits("".join(body.split()))
+    return digits + text[len(body) :].encode() if digits is not None else None
+
+
+def _digits(text: str) -> bytes | None:
+    """The digits of base64; None where there is anything else."""
+    digits = text.encode() if text.isascii() else b"-"
+    return digits if not digits.translate(None, _DIGITS) else None
