@@ -1,7 +1,7 @@
 """The quick way through a session in which each record follows the one before it, for who only looks at it.
 
 Such a session has no forks, and whoever looks for these alone need not know its tree, nor all that was said: what a
-header is made of stands in a few columns. Prompts and the like are not counted on this way, and the tree stays empty.
+header is made of stands in a few columns. Nothing is counted on this way, and the tree stays empty.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ def see_straight(scanner: Scanner, lines: Sequence[Line]) -> bool:
         facts.links.extend_names(uuids)
     spoken = [line for line in linked if line.type != PROGRESS]
     facts.messages += len(spoken)
-    times = [line.timestamp for line in spoken]
-    scanner.context(spoken, times, [line.sessionId for line in spoken], [line.version for line in spoken])
+    if spoken:
+        scanner.settle(spoken)
+        scanner.times += [line.timestamp for line in spoken if line.timestamp]
     _introduce(scanner, spoken)
     return True
 
