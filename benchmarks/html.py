@@ -100,9 +100,11 @@ def _warm(options: Options, room: Path, files: Sequence[Path], peers: Sequence[s
 
 
 def _fresh(room: Path, name: str, command: Callable[[Path], list[str]], written: dict[str, str]) -> Cost:
-    """The cost of a command that writes to a folder which is not there yet; what is kept for later goes elsewhere."""
-    out = room / "out"
-    shutil.rmtree(out, ignore_errors=True)
+    """The cost of a command that writes to a folder which is not there yet; what is kept for later goes elsewhere.
+
+    Nothing is removed before the end: where many files were a minute ago, a file system takes longer to make new ones.
+    """
+    out = Path(tempfile.mkdtemp(prefix="out-", dir=room)) / "pages"
     (room / "home").mkdir(exist_ok=True)
     cost = process(command(out), home=room / "home")
     pages = list(out.rglob("*.html"))

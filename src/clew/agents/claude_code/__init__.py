@@ -47,7 +47,7 @@ class ClaudeCode:
             return named
         from clew.agents.claude_code.scan import first_claim
 
-        return first_claim(source) or locate.stem(source.path)
+        return first_claim(source.path) or locate.stem(source.path)
 
     def scan(self, source: SourceFile) -> Facts:
         return self.skim(source, tree=True, counts=True)

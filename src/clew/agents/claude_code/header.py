@@ -102,6 +102,6 @@ def _read_flat_agents(folder: str, _changed: int) -> dict[str, list[Path]]:
 def _parent_of(path: Path) -> str | None:
     """The session a flat sub-agent file names first; one that cannot be read belongs to nobody."""
     try:
-        return scan.first_claim(locate.source_file(path))
+        return scan.first_claim(path)
     except SourceUnreadable:
         return None

@@ -140,6 +140,6 @@ def copies(path: Path) -> Iterator[Path]:
 
 def flat_agents(folder: Path) -> Iterator[Path]:
     """Transcripts of sub-agents that lie in a project's folder itself."""
-    for path in sorted(folder.iterdir()):
-        if is_agent_file(path) and is_transcript(path.name, folder):
-            yield path
+    for name in sorted(os.listdir(folder)):  # noqa: PTH208 - most are no such files, and need no path
+        if _stem(name).startswith(_AGENT_FILE) and is_transcript(name, folder):
+            yield folder / name

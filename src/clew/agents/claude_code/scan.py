@@ -68,9 +68,9 @@ def scan(source: SourceFile, tree: bool = True, counts: bool = True) -> Facts:
     return scanner.finish()
 
 
-def first_claim(source: SourceFile) -> str | None:
+def first_claim(path: Path) -> str | None:
     """The session id that the first record with one claims; reads no further."""
-    with open_source(source.path) as stream:
+    with open_source(path) as stream:
         for record in read_records(stream):
             claim = record.value.get("sessionId") if record.value else None
             if isinstance(claim, str):
@@ -239,10 +239,13 @@ class Scanner:
 
     def settle(self, lines: Sequence[Line]) -> None:
         """What the first record that says it says for all; whoever says where it was is waited for."""
-        early = lines[: self.unsettled]
+        early, later = lines[: self.unsettled], lines[self.unsettled :]
         is_placed = self.learn(early)
         self.unsettled -= len(early)
-        if not (self.unsettled or is_placed or any(self.learn([line]) for line in lines[len(early) :])):
+        if self.unsettled or is_placed:
+            return
+        last = next((number for number, line in enumerate(later, 1) if line.cwd and not line.isSidechain), len(later))
+        if not (later and self.learn(later[:last])):
             self.unsettled = 1
 
     def learn(self, lines: Sequence[Line]) -> bool:
