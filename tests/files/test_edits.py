@@ -89,6 +89,8 @@ def test_text_that_was_lost_is_no_content() -> None:
         ("file:///a/b%20c", None, "/a/b c"),
         ("file:///C:/a", None, "C:/a"),
         ("file://localhost/a", None, "/a"),
+        ("file://host/share/a%20b", "/w", "//host/share/a b"),
+        ("\\\\host\\share\\a b", "/w", "//host/share/a b"),
         ("b", "file:///a", "/a/b"),
     ],
 )

@@ -126,7 +126,7 @@ class Evidence(Protocol):
 
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
-_URI = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
+_URI = re.compile(r"file://(?:localhost|(?P<host>[^/]+))?(?=/)", re.IGNORECASE)
 
 
 def as_text(text: str) -> Whole | None:
@@ -155,6 +155,9 @@ def absolute(path: str, folder: str | None) -> str:
     uri = _URI.match(path)
     if uri is not None:
         path = unquote(path[uri.end() :])
+        if uri["host"] is not None:
+            # What another machine shares, as Windows spells it.
+            path = f"\\\\{uri['host']}{path}"
         path = path[1:] if _DRIVE.match(path, 1) else path
     if is_windows(path):
         return _windows(path)
