@@ -78,8 +78,7 @@ def _peer(options: Options, room: Path, name: str, written: dict[str, str]) -> C
     program = str(options.peers.parent / _program(name))
 
     def measured() -> Cost:
-        copy = room / "copy"
-        shutil.rmtree(copy, ignore_errors=True)
+        copy = Path(tempfile.mkdtemp(prefix="copy-", dir=room))
         shutil.copytree(options.home / ".claude", copy / ".claude", copy_function=os.link)
         return _fresh(room, name, lambda out: [program, *_PEERS[name](copy, out)], written)
 
@@ -102,7 +101,8 @@ def _warm(options: Options, room: Path, files: Sequence[Path], peers: Sequence[s
 def _fresh(room: Path, name: str, command: Callable[[Path], list[str]], written: dict[str, str]) -> Cost:
     """The cost of a command that writes to a folder which is not there yet; what is kept for later goes elsewhere.
 
-    Nothing is removed before the end: where many files were a minute ago, a file system takes longer to make new ones.
+    Nothing is removed before the end, so that there must be room for all that is written: where many files were a
+    minute ago, a file system takes longer to make new ones.
     """
     out = Path(tempfile.mkdtemp(prefix="out-", dir=room)) / "pages"
     (room / "home").mkdir(exist_ok=True)

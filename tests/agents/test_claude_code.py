@@ -464,9 +464,14 @@ def test_resumed_and_forked_copies_count_once(home: Path) -> None:
 @pytest.mark.seed("S2-21")
 @pytest.mark.parametrize(
     "place",
-    ["agent-8d06219d.jsonl", "{}/subagents/agent-8d06219d.jsonl", "{}/subagents/workflows/wf_1/agent-8d06219d.jsonl"],
+    [
+        "agent-8d06219d.jsonl",
+        "2026-01-01-agent-8d06219d.jsonl",
+        "{}/subagents/agent-8d06219d.jsonl",
+        "{}/subagents/workflows/wf_1/agent-8d06219d.jsonl",
+    ],
 )
-def test_sub_agents_are_linked_both_ways(home: Path, place: str) -> None:
+def test_sub_agents_are_linked_both_ways(home: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = project(home)
     call = {"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {"prompt": "Look"}}
     answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Found it"}
@@ -489,6 +494,10 @@ def test_sub_agents_are_linked_both_ways(home: Path, place: str) -> None:
     parent, other = library(home).get(SESSION), library(home).get(OTHER)
     expected = {"session_id": "agent-8d06219d", "agent_id": "8d06219d", "tool_id": "toolu_1"}
     assert parent.session_object["subagents"] == [expected]
+    # A file may be named as it is called in the folder one stands in.
+    monkeypatch.chdir(folder)
+    (named,) = at_path(Path(f"{SESSION}.jsonl"))
+    assert AGENT.session(named.source, AGENT.scan(named.source))["subagents"] == [expected]
     assert "subagents" not in other.session_object
     session = library(home).get("agent-8d06219d").header
     assert (session.is_agent_session, session.parent_session_id, session.agent_id) == (True, SESSION, "8d06219d")

@@ -112,7 +112,8 @@ def test_they_agree_on_real_sessions() -> None:
         {"message": {"role": "user", "content": [{"type": "image"}]}},
         {"message": {"role": "user", "content": [{"type": "image", "source": "x"}]}},
         {"message": {"role": "user", "content": [{**RESULT, "content": [IMAGE, {"type": "text", "text": "x"}]}]}},
-        {"message": {"role": "user", "content": [{**RESULT, "content": [{**IMAGE, "cache_control": None}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [{**IMAGE, "x": None}]}]}},
+        {"message": {"role": "user", "content": [{**RESULT, "content": [{"type": "text", "text": "a", "x": 1}]}]}},
         {"message": {"role": "user", "content": [{**RESULT, "content": [{"type": "image"}]}]}},
         {"message": {"role": "user", "content": [{**RESULT, "content": [{"source": SOURCE, "type": "document"}]}]}},
         {"message": {"role": "user", "content": [{**RESULT, "content": ["x", None]}]}},
@@ -221,6 +222,10 @@ def test_both_ways_know_the_calls_of_the_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("odd", [b"", b"{", b"\xff", b"null", b"\x00\x00", b'{"type":"user"}{"type":"user"}'])
 def test_they_agree_on_damaged_lines(tmp_path: Path, odd: bytes) -> None:
     line = json.dumps(claude_line("user", "u1", None), separators=(",", ":")).encode()
+    for glued in (line + odd, odd + line, line + line[:40], b"junk" + line):
+        path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000b.jsonl"
+        path.write_bytes(glued + b"\n")
+        agree(path)
     path = tmp_path / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
     path.write_bytes(line + b"\n" + odd + b"\n" + line[:-1] + b',"x":"\xff"}\n' + line[:40])
     agree(path)

@@ -9,6 +9,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from clew.demo import write_demo
@@ -19,7 +20,7 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import by_section, parts
-from clew.render.page.fragments import LIMIT, OPEN_LENGTH
+from clew.render.page.fragments import LIMIT, OPEN_LENGTH, Fragments
 from clew.render.page.index import Entry, index
 from clew.render.page.session import Contents
 from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
@@ -362,6 +363,13 @@ def linked(*entries: Entry) -> list[str | None]:
     return [link.get("href") for link in elements(tree, tag="a") if link.get("href") != "#talk"]
 
 
+def test_an_index_says_where_a_session_was_if_it_is_known() -> None:
+    known, unknown = entry("a", ""), msgspec.structs.replace(entry("b", ""), workspace="")
+    html = b"".join(index([known, unknown])).decode()
+    assert html.count("claude-code · 1 prompt, 1 message · /srv/tide</span>") == 1
+    assert html.count("claude-code · 1 prompt, 1 message</span>") == 1
+
+
 def test_an_index_names_the_sub_agents_of_sub_agents() -> None:
     found = linked(entry("a"), entry("b", "a"), entry("c", "b"), entry("d", "c"), entry("e"))
     assert found == ["a.html", "b.html", "c.html", "d.html", "e.html"]
@@ -386,6 +394,55 @@ def test_H11_where_a_text_is_cut_the_page_says_what_prints_the_rest() -> None:
     assert [where for _, where in told] == [f"the-session#{index}" for index in (1, 1, 1, 2, 3, 4)]
     assert all(int(left.replace(",", "")) in range(1_234, 1_250) for left, _ in told)
     assert faults(html) == []
+
+
+def test_H11_a_text_that_is_cut_is_known_by_its_message_beside_sub_agents_too() -> None:
+    said = [reply(text("short")), reply(text("x" * (LIMIT + 1)), index=7)]
+    html = page(said, {"id": "the-session"}, nested=lambda *_: None)
+    assert re.findall(r"<code>clew show ([^<]*)</code>", html) == ["the-session#7"]
+
+
+def test_pieces_of_a_page_are_short_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [
+        reply(text(f"words {index} \u200b <b>"), result(f"r{index}", "\u202eout"), index=index) for index in range(300)
+    ]
+
+    def written() -> list[bytes]:
+        fragments = Fragments()
+        pieces = [piece for shown in by_section({"id": "s"}, said) for piece in fragments.write(shown)]
+        return [*pieces, fragments.end()]
+
+    whole = written()
+    monkeypatch.setattr("clew.render.page.fragments.BATCH", 1_000)
+    assert len(whole) == 1
+    pieces = written()
+    assert b"".join(pieces) == whole[0]
+    assert len(pieces) > 30 and max(map(len, pieces)) < 3_000
+
+
+def test_colours_of_what_was_printed_are_in_the_page() -> None:
+    html = page([reply(result("a", "\x1b[31mred\x1b[0m\nplain"), role="user")])
+    assert '<span class="f1">red</span>\nplain' in html
+
+
+def test_what_became_of_a_task_is_in_the_page() -> None:
+    todos = [{"content": "Sweep", "status": "completed"}, {"content": "Rest", "status": "w" * 50}]
+    html = page([reply(call("a", "TodoWrite", todos=todos[:1])), reply(call("b", "TodoWrite", todos=todos), index=2)])
+    assert html.count('<span class="k">new</span>') == 2 and "w" * 50 in html
+
+
+def test_a_message_without_a_word_is_no_prompt() -> None:
+    html = page([reply(text(""), role="user"), reply(text("Hello"), role="user", index=2)])
+    assert re.findall(r'<li><a href="#m(\d+)">', html) == ["2"]
+
+
+def test_a_failed_result_shows_with_the_actions_where_a_tool_speaks() -> None:
+    failed = result("a", "broken", is_error=True)
+    assert "broken" in page([reply(failed, role="user")], detail="actions")
+    assert "broken" not in page([reply(result("a", "broken"), role="user")], detail="actions")
+    aside = reply(failed, role="user") | {"metadata": {"is_sidechain": True}}
+    assert "broken" not in page([aside], detail="actions")
+    assert "broken" in page([aside])
 
 
 def test_H01_a_command_that_a_page_names_runs_nothing_else() -> None:

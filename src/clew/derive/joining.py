@@ -75,7 +75,7 @@ class _Joiner:
 
     def take(self, message: dict[str, JSON]) -> Joined:
         entry = Joined(message)
-        place = -1
+        place = -1  # counted by hand: nearly all messages have one block
         for block in message["content"]:
             place += 1
             kind = block["type"]

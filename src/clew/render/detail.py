@@ -28,7 +28,10 @@ LEVELS: dict[Voice, dict[str, int]] = {
     "reply": {**dict.fromkeys(_SAID, CONVERSATION), "tool_use": ACTIONS},
     "boundary": dict.fromkeys(_SAID, CONVERSATION),
 }
-"""The first level that shows a block, by who speaks and its kind; any other is shown in full only."""
+"""The first level that shows a block, by who speaks and its kind; any other is shown in full only.
+
+What a tool gave back has a level of its own (`result_level`).
+"""
 _NOTHING: dict[str, JSON] = {}
 
 
@@ -65,8 +68,7 @@ def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JS
 
 def _is_whole(block: dict[str, JSON]) -> bool:
     """True where nothing in a block need be left out."""
-    text = block.get("text")
-    return text is None or (text != "" and REMINDER not in text)
+    return block["type"] != "text" or (block["text"] != "" and REMINDER not in block["text"])
 
 
 def result_level(block: dict[str, JSON]) -> int:

@@ -176,7 +176,7 @@ class _Outline:
         shown: list[Part] = []
         if speaker == "prompt" and len(content) > 2:
             content = with_files(content)
-        levels, place = LEVELS[speaker], -1
+        levels, place = LEVELS[speaker], -1  # counted by hand: nearly all messages have one block
         for block in content:
             place += 1
             kind = block["type"]

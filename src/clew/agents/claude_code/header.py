@@ -82,9 +82,9 @@ def _inline(link: Subagent) -> dict[str, JSON]:
 
 def _flat_agents(path: Path) -> dict[str, list[Path]]:
     """Sub-agent files that lie beside a session in its project's folder, by the session they belong to."""
-    folder = os.path.dirname(path) or "."  # noqa: PTH120 - there are many sessions
+    folder = locate.folder_of(path)
     try:
-        return _read_flat_agents(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116
+        return _read_flat_agents(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116 - there are many sessions
     except OSError:
         return {}
 

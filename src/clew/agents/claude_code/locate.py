@@ -120,7 +120,7 @@ def folder_for(session: Mapping[str, JSON]) -> str:
 
 def subagent_files(path: Path) -> Iterator[Path]:
     """Transcripts of sub-agents that belong to a session by their place; the flat layout needs a look inside."""
-    folder = f"{os.path.dirname(path)}/{stem(path)}/subagents"  # noqa: PTH120 - there are many
+    folder = f"{folder_of(path)}/{stem(path)}/subagents"
     # Most sessions have none, and asking is cheaper than walking.
     for below, _, files in os.walk(folder) if os.path.isdir(folder) else ():  # noqa: PTH112
         for name in sorted(files):
@@ -136,6 +136,11 @@ def copies(path: Path) -> Iterator[Path]:
         home = Path(*path.parts[:at])
         yield from (home / "file-history" / name, home / "tasks" / name, home / "todos" / f"{name}-agent-{name}.json")
     yield path.parent / name / "tool-results"
+
+
+def folder_of(path: Path) -> str:
+    """The folder that a file lies in; of many files, paths would take too long."""
+    return os.path.dirname(path) or "."  # noqa: PTH120
 
 
 def flat_agents(folder: Path) -> Iterator[Path]:

@@ -244,7 +244,8 @@ class Scanner:
         self.unsettled -= len(early)
         if self.unsettled or is_placed:
             return
-        last = next((number for number, line in enumerate(later, 1) if line.cwd and not line.isSidechain), len(later))
+        # One look at all up to that record: there may be many before it.
+        last = next((number for number, line in enumerate(later, 1) if _is_placed(line)), len(later))
         if not (later and self.learn(later[:last])):
             self.unsettled = 1
 
@@ -252,7 +253,7 @@ class Scanner:
         """Take what is not known yet from the first of some records that says it; True once it is known where."""
         facts, extra = self.facts, self.facts.extra
         if facts.cwd is None:
-            facts.cwd = next((line.cwd for line in lines if line.cwd and not line.isSidechain), None)
+            facts.cwd = next((line.cwd for line in lines if _is_placed(line)), None)
         if "cwd" not in extra and (cwd := next((line.cwd for line in lines if line.cwd), None)):
             extra["cwd"] = cwd
         if not facts.git_branch:
@@ -405,6 +406,11 @@ class Scanner:
             facts.titles["custom"] = line.customTitle
         elif line.type == "last-prompt" and line.leafUuid:
             facts.leaf_uuid, facts.leaf_seen = line.leafUuid, len(facts.links) + linked
+
+
+def _is_placed(line: Line) -> bool:
+    """True for a record that says where the session was; a sub-agent may be elsewhere."""
+    return bool(line.cwd) and not line.isSidechain
 
 
 def _numbers(flags: bytes | bytearray, first: int) -> list[int]:

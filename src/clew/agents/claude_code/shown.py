@@ -31,8 +31,8 @@ MAX_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 _MESSAGES = frozenset({"user", "assistant", "system", "attachment"})
 """All other types of lines are records."""
-_IMAGE = {"type", "source"}
-_SOURCE = {"type", "media_type", "data"}
+_IMAGE, _SOURCE = frozenset({"type", "source"}), frozenset({"type", "media_type", "data"})
+"""What a regular image and its source say."""
 _NO_VALUES: Values = {"session_id": None, "slug": None, "agent_id": None}
 """What most records repeat is known behind the first pass only; it changes nothing but extensions."""
 
@@ -266,7 +266,7 @@ def _items(content: JSON | UnsetType) -> list[JSON] | None:
 
 def _item(item: dict[str, JSON]) -> dict[str, JSON] | None:
     if item.get("type") == "text":
-        return item if type(item.get("text")) is str else None
+        return {"type": "text", "text": item["text"]} if type(item.get("text")) is str else None
     return _image(item["source"]) if item.keys() == _IMAGE and item["type"] == "image" else None
 
 

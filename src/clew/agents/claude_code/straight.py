@@ -1,7 +1,7 @@
 """The quick way through a session in which each record follows the one before it, for who only looks at it.
 
 Such a session has no forks, and whoever looks for these alone need not know its tree, nor all that was said: what a
-header is made of stands in a few columns. Nothing is counted on this way, and the tree stays empty.
+header is made of stands in a few columns. Nobody counts on this way, and the tree stays empty.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ def see_straight(scanner: Scanner, lines: Sequence[Line]) -> bool:
     if not _is_straight(uuids, [line.parentUuid for line in linked]):
         return False
     facts = scanner.facts
-    facts.records += len(lines)
     scanner.claim(line.sessionId for line in lines)
     _see_beside(scanner, lines)
     if facts.summaries:
         facts.links.extend_names(uuids)
     spoken = [line for line in linked if line.type != PROGRESS]
-    facts.messages += len(spoken)
     if spoken:
         scanner.settle(spoken)
         scanner.times += [line.timestamp for line in spoken if line.timestamp]

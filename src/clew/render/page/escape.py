@@ -53,6 +53,7 @@ def content(value: str) -> tuple[bytes, int, bool]:
     What is left of it without all that is ordinary tells each.
     """
     try:
+        # As nearly always, and without another call.
         html = value.encode()
     except UnicodeEncodeError:
         html = encoded(value)

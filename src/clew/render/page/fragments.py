@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from clew.render.outline import decoded_size, subagent_note
 from clew.render.page.ansi import MARK, coloured
-from clew.render.page.escape import attribute, content, escaped, line
-from clew.render.page.picture import data
+from clew.render.page.escape import SHORT, attribute, content, escaped, line
+from clew.render.page.picture import inlined
 from clew.render.page.prose import prose
 from clew.render.parts import (
     Branch,
@@ -133,11 +133,11 @@ class Fragments:
         self._made: set[int] = set()
         """Messages whose id stands with a result."""
         self._out: list[bytes] = []
-        """What the parts of the section came to so far; nothing of it is put together before all of it is there."""
+        """What the parts came to that were written last; nothing of it is put together before there is enough."""
         self._is_visible = True
-        """Whether nothing in it need be spelled out."""
+        """Whether nothing in the section need be spelled out."""
         self._size = 0
-        """Its length, but for what is always the same."""
+        """About how much that is."""
         self._writers: dict[type, Callable[[Any], int | None]] = {
             Section: self._section, Continued: self._continued, Divider: self._divider, Fork: self._fork,
             Prose: self._prose, Thought: self._thought, Injected: self._injected, Call: self._call,
@@ -147,29 +147,21 @@ class Fragments:
         }  # fmt: skip
 
     def write(self, shown: Sequence[Part]) -> Iterable[bytes]:
-        """The HTML of the parts of the next section."""
-        if self._nested is not None:
-            return self._write_around(shown)
-        self._take(shown)
-        return (self._written(),)
+        """The HTML of the parts of the next section, or nothing as long as there is little; `end` gives the rest.
 
-    def gather(self, shown: Sequence[Part]) -> Iterable[bytes]:
-        """The same, or nothing as long as there is little: what is put together once is copied once."""
+        What is put together once is copied once.
+        """
         if self._nested is not None:
             return self._write_around(shown)
-        out = self._out
+        self._begin(shown)
+        out, writers = self._out, self._writers
         begin = len(out)
-        self._take(shown)
+        for part in shown:
+            writers[type(part)](part)
         if not self._is_visible:
             out[begin:] = [visible_bytes(b"".join(out[begin:]))]
             self._is_visible = True
         return (self._written(),) if self._size > BATCH else ()
-
-    def _take(self, shown: Sequence[Part]) -> None:
-        self._begin(shown)
-        writers = self._writers
-        for part in shown:
-            writers[type(part)](part)
 
     def _begin(self, shown: Sequence[Part]) -> None:
         self._section_at = self._at = getattr(shown[0], "index", 0)
@@ -413,7 +405,7 @@ class Fragments:
 
     def _picture(self, part: Picture) -> None:
         about = f"{line(part.media_type)}, {size(decoded_size(part.base64))}"
-        source = data(part)
+        source = inlined(part)
         if source is None:
             words = f"image, {about}, not shown; message {self._at} has it"
             self._put(f'<p class="note{_LEVELS[part.level]}">{words}</p>\n')
@@ -432,6 +424,7 @@ class Fragments:
             shown = value.strip("\n")
             html, lines, is_seen = content(shown)
             self._size += len(html)
+            # Colours are written with what cannot be seen.
             if is_seen or not (printed and MARK in value):
                 self._is_visible &= is_seen
                 # Line ends around the text are not shown.
@@ -481,16 +474,19 @@ def _option(option: Option) -> str:
 
 
 def _task(task: Task) -> str:
-    before, behind = _around(task.status, task.change)
+    before, behind = (_usual if len(task.status) <= SHORT else _around)(task.status, task.change)
     return f"{before}{line(task.text)}{behind}"
 
 
-@lru_cache(256)
 def _around(status: str, change: str | None) -> tuple[str, str]:
-    """What stands before and behind the words of a task; there are few kinds."""
+    """What stands before and behind the words of a task."""
     kind = "gone" if change == "removed" else "done" if status == "completed" else "todo"
     became = f' <span class="k">{_CHANGES[change]}</span>' if change else ""
     return (
         f'<li class="{kind}"><span aria-hidden="true">{_SIGNS.get(status, "☐")}</span> ',
         f'<span class="vh">, {line(status.replace("_", " "))}</span>{became}</li>',
     )
+
+
+_usual = lru_cache(256)(_around)
+"""The same; there are few kinds of tasks."""

@@ -10,7 +10,7 @@ _PICTURES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp",
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
-def data(picture: Picture) -> bytes | None:
+def inlined(picture: Picture) -> bytes | None:
     """The base64 of an image that a page can show; None for any other."""
     if picture.media_type.lower() not in _PICTURES or decoded_size(picture.base64) > MAX_PICTURE:
         return None
@@ -22,5 +22,7 @@ def data(picture: Picture) -> bytes | None:
 
 def _digits(text: str) -> bytes | None:
     """The digits of base64; None where there is anything else."""
-    digits = text.encode() if text.isascii() else b"-"
+    if not text.isascii():
+        return None
+    digits = text.encode()
     return digits if not digits.translate(None, _DIGITS) else None

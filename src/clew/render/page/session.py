@@ -47,7 +47,7 @@ def page(
     fragments = Fragments(links=links, nested=nested, more=elsewhere(session["id"]))
     for shown in by_section(session, table.counted(messages), detail=detail, forks=forks):
         table.see(shown)
-        yield from fragments.gather(shown)
+        yield from fragments.write(shown)
     yield fragments.end()
     if not table.sections:
         yield b'<p class="none">This session has no messages to show.</p>\n'
@@ -63,7 +63,7 @@ def inside(
     """The messages of a session that stands inside another's page."""
     fragments = Fragments(prefix, nested=nested, more=elsewhere(session["id"]))
     for shown in by_section(session, messages, detail=detail):
-        yield from fragments.gather(shown)
+        yield from fragments.write(shown)
     yield fragments.end()
 
 

@@ -134,7 +134,8 @@ def _diff(before: str, after: str, reference: str) -> Markup:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
     body = "\n".join(list(lines)[2:])
     fragments = Fragments(more=lambda cut: _more(cut, reference))
-    return Markup(b"".join(fragments.write([Diff(body)])).decode()) if body else Markup()  # type: ignore[list-item]
+    shown = [*fragments.write([Diff(body)]), fragments.end()] if body else []  # type: ignore[list-item]
+    return Markup(b"".join(shown).decode())
 
 
 def _more(cut: Cut, reference: str) -> str:
