@@ -90,7 +90,8 @@ def opener(browser: Browser) -> Iterator[Opener]:
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
             java_script_enabled=scripts,
-            reduced_motion="reduce",
+            # As most people have it: what moves on its own must not get in anybody's way.
+            reduced_motion="no-preference",
             # A program that checks the page must get into it, which its own rules forbid.
             bypass_csp=checked,
         )

@@ -175,10 +175,10 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     page.keyboard.press("[")
     page.wait_for_url(f"**{MEAN}")
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "quick"
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Search this session"
     page.keyboard.type("amplitudes")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/search?q=amplitudes")
+    page.wait_for_url("**/search?session=*&q=amplitudes")
 
 
 def test_rows_of_a_list_are_gone_through(visit: Visit) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.export.html import write_html
 from clew.render.branching import Forks
 from tests.browser.conftest import AXE, Opener
 from tests.cli.running import FORKED
@@ -73,6 +74,24 @@ def test_a_deep_link_leads_to_its_message_and_opens_what_hides_it(opener: Opener
     page.evaluate("document.querySelector('#d0').click()")
     page.evaluate("location.hash = '#m4'")
     page.locator("#m4").wait_for(state="visible")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_deep_link_arrives_in_a_long_page(opener: Opener, tmp_path: Path, scripts: bool) -> None:
+    long = "\n".join(f"line {number}" for number in range(60))
+    said = [
+        {"index": index, "role": "user", "content": [{"type": "text", "text": f"Prompt {index}\n\n```\n{long}\n```"}]}
+        for index in range(1, 401)
+    ]
+    with (tmp_path / "long.html").open("wb") as out:
+        write_html({"id": "s"}, said, out)
+    watched = opener(scripts=scripts)
+    for index in (390, 200, 7):
+        page = watched.open(tmp_path / "long.html", f"#m{index}")
+        page.wait_for_timeout(500)
+        box = page.locator(f"#m{index}").bounding_box()
+        assert box is not None and -10 < box["y"] < 600, index
+        page.goto("about:blank")
 
 
 def test_branches_are_switched(opener: Opener, site: Path) -> None:

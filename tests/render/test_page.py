@@ -16,6 +16,7 @@ from clew.demo import write_demo
 from clew.derive.actions import exit_code
 from clew.derive.joining import WINDOW, joined
 from clew.library import StoredSession
+from clew.model import ForkBranch, ForkPoint
 from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.markdown import markdown
@@ -429,6 +430,20 @@ def test_what_became_of_a_task_is_in_the_page() -> None:
     todos = [{"content": "Sweep", "status": "completed"}, {"content": "Rest", "status": "w" * 50}]
     html = page([reply(call("a", "TodoWrite", todos=todos[:1])), reply(call("b", "TodoWrite", todos=todos), index=2)])
     assert html.count('<span class="k">new</span>') == 2 and "w" * 50 in html
+
+
+@pytest.mark.parametrize("parent", [None, "torn"])
+def test_what_a_conversation_goes_back_to_is_on_no_branch_that_was_left(parent: str | None) -> None:
+    links = [("a", None), ("b", "a"), ("c", "b"), ("d", "b"), ("e", parent), ("f", "e")]
+    said = [
+        reply(text(uuid), index=index, role="user") | {"uuid": uuid, "parent_uuid": above}
+        for index, (uuid, above) in enumerate(links, 1)
+    ]
+    ways = [ForkBranch(uuid="c", index=3), ForkBranch(uuid="d", index=4)]
+    forks = Forks([ForkPoint(uuid="b", index=2, branches=ways)], ["e", "f"])
+    sections = [part for part in parts({"id": "s"}, said, forks=forks) if isinstance(part, Section)]
+    assert [part.index for part in sections if part.is_left] == [3, 4]
+    assert [part.branch for part in sections] == [None, None, 3, 4, None, None]
 
 
 def test_a_message_without_a_word_is_no_prompt() -> None:

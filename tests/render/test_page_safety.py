@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.demo import write_demo
+from clew.render.outline import decoded_size
 from clew.render.page import escape
 from clew.render.page import prose as making
 from clew.render.page.ansi import coloured
@@ -254,6 +255,18 @@ def test_H11_one_line_without_an_end_is_no_slower() -> None:
         html = page([reply({"type": "text", "text": text}, {"type": "tool_result", "tool_id": "x", "output": text})])
         assert time.process_time() - began < 5, text[:10]
         assert faults(html[:0] or html) == [] if len(html) < 300_000 else True
+
+
+@pytest.mark.parametrize("base64", ["", "\n", "=", "==", "QUJDR", "QUJDR=="])
+def test_a_picture_that_no_browser_shows_is_words(base64: str) -> None:
+    html = page([reply({"type": "image", "encoding": "base64", "media_type": "image/png", "image": base64})])
+    assert "<img" not in html and "not shown" in html and "-1 B" not in html
+
+
+def test_lines_of_base64_do_not_count() -> None:
+    whole, lines = "QUJDREVG", "QUJD\r\nREVG\r\n"
+    assert decoded_size(whole) == decoded_size(lines) == 6
+    assert decoded_size("QUI=") == 2 and decoded_size("=") == decoded_size("") == 0
 
 
 def test_colours_are_classes_and_all_else_is_spelled_out() -> None:

@@ -15,7 +15,10 @@ class Forks:
     """The forks of a session by the message they follow, and the branches it went on with."""
 
     def __init__(self, points: Iterable[ForkPoint], active: Iterable[str]) -> None:
+        active = list(active)
         path = set(active)
+        self.start = active[0] if active else None
+        """The message that the conversation goes back to: not the first of the session where a link is missing."""
         self._forks: dict[int, list[Branch]] = {}
         self.roots: dict[int, bool] = {}
         for point in points:
@@ -62,12 +65,18 @@ class Branching:
         """Of the message seen last: the first message of its branch, and whether that branch was left."""
 
     def see(self, message: dict[str, JSON]) -> None:
-        """Find the place of the next message. One whose parent is no message goes on where the one before it is."""
+        """Find the place of the next message. One whose parent is no message goes on where the one before it is.
+
+        But what the conversation goes back to is on no branch, whatever was left before it.
+        """
+        uuid = message.get("uuid")
         above = self._places.get(message.get("parent_uuid") or "", self.place)
+        if uuid is not None and uuid == self.forks.start:
+            above = None, False
         is_active = self.forks.roots.get(message["index"])
         if is_active is None:
             self.place = above
         else:
             self.place = message["index"], above[1] or not is_active
-        if message.get("uuid") is not None:
-            self._places[message["uuid"]] = self.place
+        if uuid is not None:
+            self._places[uuid] = self.place

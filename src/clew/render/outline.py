@@ -356,8 +356,8 @@ def _attachment(block: dict[str, JSON], level: int) -> Iterator[Code | Picture |
 
 
 def decoded_size(base64: str) -> int:
-    """How many bytes a base64 text stands for."""
-    return len(base64) * 3 // 4 - base64[-2:].count("=")
+    """How many bytes a base64 text stands for; some is written in lines."""
+    return len("".join(base64.split()).rstrip("=")) * 3 // 4
 
 
 def _subagent(link: dict[str, JSON]) -> Subagent:

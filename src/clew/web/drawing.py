@@ -90,7 +90,7 @@ def cost_of(used: Used) -> str:
     if not used.calls:
         return ""
     if not used.priced_calls:
-        return "cost unknown"
+        return "unknown"
     return ("≥ " if used.priced_calls < used.calls else "") + money(used.cost_nano)
 
 

@@ -21,8 +21,8 @@ def inlined(picture: Picture) -> bytes | None:
 
 
 def _digits(text: str) -> bytes | None:
-    """The digits of base64; None where there is anything else."""
-    if not text.isascii():
+    """The digits of base64; None where there is anything else, nothing, or one that is left over."""
+    if not text.isascii() or len(text) % 4 == 1:
         return None
     digits = text.encode()
-    return digits if not digits.translate(None, _DIGITS) else None
+    return digits if digits and not digits.translate(None, _DIGITS) else None

@@ -97,6 +97,7 @@ def _days(cells: Cells, begun: dict[str, tuple[object, ...]]) -> dict[date, Day]
     days = {}
     for name in {*calls, *begun}:
         sessions = begun[name][1] if name in begun else 0
-        words = f"{calls.get(name, 0):,} model calls, {tokens.get(name, 0):,} tokens, {sessions} sessions begun"
+        began = f"{sessions} session{'s' * (sessions != 1)} begun"
+        words = f"{calls.get(name, 0):,} model calls, {tokens.get(name, 0):,} tokens, {began}"
         days[date.fromisoformat(name)] = Day(calls.get(name, 0), words)
     return days

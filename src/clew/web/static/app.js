@@ -355,7 +355,7 @@
 
   // Keys.
   const click = (id) => { const el = document.getElementById(id); if (el) el.click(); };
-  const focusSearch = () => { const el = one("#query") || one("#quick"); if (el) { el.focus(); el.select(); } };
+  const focusSearch = () => { const el = one("#query") || one(".in-session input[type=search]") || one("#quick"); if (el) { el.focus(); el.select(); } };
   addEventListener("keydown", (e) => {
     const inField = clewView.inField(e.target);
     if (inField && e.key === "Escape") e.target.blur();
