@@ -257,10 +257,16 @@ def test_H11_one_line_without_an_end_is_no_slower() -> None:
         assert faults(html[:0] or html) == [] if len(html) < 300_000 else True
 
 
-@pytest.mark.parametrize("base64", ["", "\n", "=", "==", "QUJDR", "QUJDR=="])
+@pytest.mark.parametrize("base64", ["", "\n", "=", "==", "QUJDR", "QUJDR==", "QUJD=", "QUI==", "QQ="])
 def test_a_picture_that_no_browser_shows_is_words(base64: str) -> None:
     html = page([reply({"type": "image", "encoding": "base64", "media_type": "image/png", "image": base64})])
     assert "<img" not in html and "not shown" in html and "-1 B" not in html
+
+
+@pytest.mark.parametrize("base64", ["QQ==", "QUI=", "QUJD", "QQ", "QUI", "QU\nJD", "QUI=\n"])
+def test_a_picture_is_shown_with_its_padding_or_without(base64: str) -> None:
+    html = page([reply({"type": "image", "encoding": "base64", "media_type": "image/png", "image": base64})])
+    assert f'src="data:image/png;base64,{"".join(base64.split())}"' in html
 
 
 def test_lines_of_base64_do_not_count() -> None:

@@ -16,7 +16,9 @@ from urllib.parse import quote
 import pytest
 
 from clew.catalog import place
+from clew.catalog.browsing import Used
 from clew.demo import write_demo
+from clew.web.drawing import cost_of
 from clew.web.scanning import Scan
 from clew.web.transcript import WINDOW
 from tests.web.live_session import ADDRESS, line, session_file
@@ -114,6 +116,17 @@ def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connecti
     (used,) = rows.execute("SELECT sum(calls) FROM usage_days WHERE day_utc = ?", (day,)).fetchone()
     assert f"{day}: {used} model calls" in words(named(tree, "svg", "heat"))
     assert f"{day}{used} model calls" in words(named(tree, "tr"))
+
+
+def test_one_session_is_no_more_than_one(demo: Shown) -> None:
+    said = words(demo.page("/"))
+    assert re.search(r"\b1 session begun", said) and not re.search(r"\b1 sessions begun", said)
+
+
+def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
+    assert [cost_of(used) for used in (Used(), Used(calls=2))] == ["", "unknown"]
+    assert cost_of(Used(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
+    assert "cost cost" not in words(demo.page("/sessions")).lower()
 
 
 def test_only_what_is_going_on_is_said_to_run(tmp_path: Path) -> None:

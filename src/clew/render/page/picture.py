@@ -16,8 +16,11 @@ def inlined(picture: Picture) -> bytes | None:
         return None
     text = picture.base64.rstrip()
     body = text.removesuffix("=").removesuffix("=")
-    digits = _digits(body) or _digits("".join(body.split()))
-    return digits + text[len(body) :].encode() if digits is not None else None
+    digits, padding = _digits(body) or _digits("".join(body.split())), text[len(body) :].encode()
+    # Browsers take base64 without its padding, but none with too much or too little of it.
+    if digits is None or (padding and (len(digits) + len(padding)) % 4):
+        return None
+    return digits + padding
 
 
 def _digits(text: str) -> bytes | None:
