@@ -11,6 +11,7 @@ from clew.errors import SourceUnreadable, UnknownReference
 from clew.store import Session, Store
 from clew.store.doctor import examine
 from clew.store.erase import erase_record
+from clew.store.pending import journal_folder
 from clew.store.steps import Refused
 from tests.store.support import Quick
 
@@ -204,8 +205,9 @@ def test_doctor_names_settings_that_stop_every_append(session: Session, tmp_path
 
 
 def test_an_announcement_that_cannot_be_read_is_put_aside(session: Session, work: Path, tmp_path: Path) -> None:
-    (session.folder / "undo-x.pending").write_bytes(b"junk")
-    (session.folder / "undo-x.pending").chmod(0o600)
+    journals = journal_folder(session.folder)
+    journals.mkdir(parents=True)
+    (journals / "undo-x.pending").write_bytes(b"junk")
     with pytest.raises(SourceUnreadable, match="doctor --fix"):
         session.undo()
     (one,) = examine(tmp_path, Quick())

@@ -22,7 +22,7 @@ from clew.io.within import Within
 from clew.store import Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
 from clew.store.steps import Refused, Undone
-from clew.store.undo import PENDING
+from clew.store.undo import pending_undos
 from clew.store.wire import FileBackup
 from tests import children
 from tests.files.test_within import SPELLINGS
@@ -489,7 +489,7 @@ def test_R10_a_fault_at_every_call_takes_everything_back(
         again.redo()
         assert tree(work) == behind
     assert failures >= 1
-    assert tree(work) == before and not list(session.folder.glob(PENDING))
+    assert tree(work) == before and not pending_undos(session.folder)
     leftovers = [path.name for path in work.rglob(".clew-*")]
     assert leftovers == [] or call == "unlink"
 
@@ -574,7 +574,7 @@ def test_R10_a_crash_half_way_is_taken_back_by_the_next(
     again = Store(tmp_path, system=Quick()).session("s")
     if again.head == "q":
         again.redo()
-    elif list(session.folder.glob(PENDING)):
+    elif pending_undos(session.folder):
         [finding] = [one for one in examine(tmp_path) if one.problem.code == "undo-unfinished"]
         assert finding.mend is not None
         if at % 2:
@@ -691,7 +691,7 @@ def test_R10_more_folders_than_can_be_open(session: Session, work: Path, monkeyp
             patch.setattr(os, "unlink", failing)
             with pytest.raises(OSError, match="Permission"):
                 session.undo()
-        assert tree(work) == behind and not list(session.folder.glob(PENDING))
+        assert tree(work) == behind and not pending_undos(session.folder)
         session.undo()
         assert len(tree(work)) == 3 and not (work / "d5").exists()
         session.redo()

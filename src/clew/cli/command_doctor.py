@@ -16,7 +16,7 @@ from clew.host import data_dir
 from clew.model import Problem
 from clew.store.doctor import examine
 from clew.store.finding import Finding, found
-from clew.store.layout import root_of
+from clew.store.layout import refuse_copy, root_of
 
 
 @click.command("doctor")
@@ -40,6 +40,8 @@ def command(
     for place in named:
         if not root_of(place).is_dir() and not noted:
             raise SourceUnreadable(f"{root_of(place)}: no such folder")
+    for place in named if fix else ():
+        refuse_copy(root_of(place))
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
     rows += [_treat(finding, fix) for finding in _restores()]
     rows += [(Finding(problem), False) for problem in noted]

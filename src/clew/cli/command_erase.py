@@ -17,7 +17,7 @@ from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.branches import node_of
 from clew.store.erase import Erased, erase_record, erase_session
-from clew.store.layout import MESSAGES
+from clew.store.layout import MESSAGES, refuse_copy
 from clew.store.session import Session
 from clew.store.wire import ERASED
 
@@ -48,6 +48,7 @@ def command(
     known and could not be reached are named: remove them yourself.
     """
     session = own_session(context, homes, reference)
+    refuse_copy(session.folder)
     uuids = list(dict.fromkeys(_uuid(session, message, write) for message in messages))
     said = _said(session, uuids)
     shelf = library(context, homes)

@@ -15,6 +15,7 @@ from clew.files.differing import unified
 from clew.files.unfinished import settle
 from clew.host import data_dir
 from clew.model.json import JSON
+from clew.store.layout import refuse_copy
 from clew.store.session import Session
 from clew.store.snapshots import spelled
 from clew.store.steps import Refused, Step, Undone
@@ -47,6 +48,7 @@ Go = Callable[[bool], Undone]
 
 def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool) -> None:
     """Look, do it unless it is only to be looked at, and print what came of it."""
+    refuse_copy(session.folder)
     if not dry_run:
         settle_all(session)
     plan = go(True)

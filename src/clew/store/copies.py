@@ -12,12 +12,12 @@ from clew.store.finding import Finding, found
 from clew.store.gaps import are_gone, refuse_unsure, unreadable_snapshots
 from clew.store.layout import MESSAGES, SNAPSHOTS
 from clew.store.lock import locked
-from clew.store.pending import ASIDE, announced
+from clew.store.pending import ASIDE, announced, journal_folder
 from clew.store.session import Session
 from clew.store.snapshots import Snapshots
 from clew.store.system import System
 from clew.store.tree import Tree
-from clew.store.undo import PENDING, settle
+from clew.store.undo import pending_undos, settle
 from clew.store.writer import World
 
 
@@ -25,7 +25,7 @@ def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
     """Copies that are damaged, unused or half-written, and an undo that was cut off; nothing is changed."""
     world = World(system=system)
     snapshots = Snapshots(folder, world, str)
-    unfinished = sorted(folder.glob(PENDING))
+    unfinished = pending_undos(folder)
     for path in unfinished:
         yield _unfinished(snapshots, path, system)
     yield from _lost(snapshots)
@@ -52,13 +52,13 @@ def _unfinished(snapshots: Snapshots, path: Path, system: System) -> Finding:
             "undo-unfinished",
             path,
             f"cannot be read: {str(error).removeprefix(f'{path}: ')}",
-            lambda: _put_aside(system, path),
+            lambda: _put_aside(system, path, snapshots.folder),
         )
     return found("undo-unfinished", path, "", lambda: _take_back(snapshots, system))
 
 
-def _put_aside(system: System, path: Path) -> None:
-    with locked(system, path.with_name(MESSAGES)):
+def _put_aside(system: System, path: Path, session: Path) -> None:
+    with locked(system, session / MESSAGES):
         system.replace(path, path.with_name(ASIDE.replace("*", path.name.removesuffix(".pending"))))
 
 
@@ -69,7 +69,7 @@ def _lost(snapshots: Snapshots) -> Iterator[Finding]:
         yield Finding(problem("bad-snapshot", "The line cannot be read as a snapshot.", file=str(log), line=number))
     if are_gone(snapshots):
         yield found("snapshots-missing", log)
-    for path in sorted(snapshots.folder.glob(ASIDE)):
+    for path in sorted(journal_folder(snapshots.folder).glob(ASIDE)):
         yield found("quarantined", path, "What an undo that was cut off was about cannot be read.")
 
 
@@ -86,7 +86,7 @@ def _take_back(snapshots: Snapshots, system: System) -> None:
         tree = Tree()
         tree.read(snapshots.folder / MESSAGES)
         settle(snapshots, tree, system)
-        for _, waiting in announced(snapshots.folder.glob(PENDING)):
+        for _, waiting in announced(pending_undos(snapshots.folder)):
             raise SourceUnreadable(f"{waiting.root} is not there")
 
 

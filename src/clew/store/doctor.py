@@ -11,10 +11,10 @@ from pathlib import Path
 
 from clew.agents.sage_agent.metadata import disagreements
 from clew.agents.sage_emacs import SageEmacs
-from clew.agents.sage_emacs.locate import CONVERSATION
+from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
-from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
 from clew.model.codes import problem
 from clew.store import metadata
 from clew.store.copies import examine_copies
@@ -22,17 +22,20 @@ from clew.store.finding import Finding
 from clew.store.finding import found as _found
 from clew.store.gaps import unreadable_messages
 from clew.store.layout import (
+    BACKUPS,
     CONFIG,
     FORMAT,
     MESSAGES,
     METADATA,
     OWN,
     PROJECTS,
+    RESCUE,
     SESSIONS,
     SNAPSHOTS,
     folders,
     read_object,
     read_settings,
+    refuse_links,
     root_of,
 )
 from clew.store.lock import going_alone, holder_of, locked
@@ -59,6 +62,9 @@ def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
     yield from _modes(system, [root / CONFIG])
     yield from _leftovers(system, root)
     yield from _version(root)
+    for folder in (root / SESSIONS, root / PROJECTS):
+        if folder.is_symlink():
+            yield _found("unreadable", folder, "is a symbolic link, and a store does not follow links inside it")
     for folder in folders(root / SESSIONS):
         yield from _or_unreadable(folder, _examine_folder(system, folder, MESSAGES, (SNAPSHOTS,), _session_metadata))
     for folder in folders(root / PROJECTS):
@@ -69,7 +75,7 @@ def _or_unreadable(folder: Path, findings: Iterator[Finding]) -> Iterator[Findin
     """One session that cannot be looked at stops no other."""
     try:
         yield from findings
-    except (OSError, SourceUnreadable) as error:
+    except (OSError, SourceUnreadable, PathRefused) as error:
         yield _found("unreadable", folder, str(error))
 
 
@@ -82,6 +88,7 @@ def _examine_folder(
 ) -> Iterator[Finding]:
     if not (folder / log).is_file():
         return
+    refuse_links(folder, BACKUPS, RESCUE, HISTORY)
     yield from _modes(system, [folder, *(path for path in sorted(folder.rglob("*")) if not path.is_symlink())])
     try:
         with locked(system, folder / log, _PATIENCE):
@@ -105,7 +112,7 @@ def _modes(system: System, paths: list[Path]) -> Iterator[Finding]:
             mode = path.lstat().st_mode
         except OSError:
             continue
-        if stat.S_IMODE(mode) & _OTHERS:
+        if stat.S_IMODE(mode) & _OTHERS and not stat.S_ISLNK(mode):
             right = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
             detail = f"mode {stat.S_IMODE(mode):04o} lets others look into it"
             yield _found("open-to-others", path, detail, lambda at=path, to=right: system.chmod(at, to))  # type: ignore[misc]

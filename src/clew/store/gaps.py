@@ -12,7 +12,7 @@ from pathlib import Path
 from clew.errors import SourceUnreadable
 from clew.store.layout import MESSAGES, SNAPSHOTS
 from clew.store.log import record_in
-from clew.store.pending import ASIDE
+from clew.store.pending import ASIDE, journal_folder
 from clew.store.routes import Route, anchor
 from clew.store.snapshots import Snapshots
 from clew.store.tree import Tree, peek, peek_all, whole_lines
@@ -48,7 +48,8 @@ def are_gone(snapshots: Snapshots) -> bool:
 
 def refuse_unsure(snapshots: Snapshots) -> None:
     """Stop before a copy is removed that something may name which cannot be read."""
-    unsure = [*all_gaps(snapshots), *(f"{path} cannot be read" for path in sorted(snapshots.folder.glob(ASIDE)))]
+    journals = sorted(journal_folder(snapshots.folder).glob(ASIDE))
+    unsure = [*all_gaps(snapshots), *(f"{path} cannot be read" for path in journals)]
     if unsure:
         raise SourceUnreadable(f"no copy was removed: what names them is not known for sure: {unsure[0]}")
 

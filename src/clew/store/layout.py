@@ -10,7 +10,8 @@ from typing import Literal, get_args
 import msgspec
 
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
-from clew.errors import UsageError
+from clew.errors import PathRefused, TargetRefused, UsageError
+from clew.host import data_dir
 from clew.io.codec import NOT_JSON, loads
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
@@ -48,9 +49,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def root_of(place: Path) -> Path:
-    """The folder `.sage` of a place, which may be that folder itself."""
+    """The folder `.sage` of a place, which may be that folder itself.
+
+    A link `.sage` inside the place is refused, since a repository can bring one; a link that is named itself is meant.
+    """
     place = place.expanduser()
-    return place if place.name == ROOT else place / ROOT
+    if place.name == ROOT:
+        return place
+    if (place / ROOT).is_symlink():
+        raise PathRefused(f"{place / ROOT}: is a symbolic link; name that folder itself to use the store it leads to")
+    return place / ROOT
 
 
 def session_folder(root: Path, session: str) -> Path:
@@ -58,6 +66,19 @@ def session_folder(root: Path, session: str) -> Path:
     if session.startswith(".") or not session.isprintable():
         raise UsageError(f"not a session id: {session!r}")
     return root / SESSIONS / safe_relative(session)
+
+
+def refuse_links(folder: Path, *inner: str) -> None:
+    """Refuse a session or project whose folders are symbolic links: a repository can bring links that lead anywhere."""
+    for place in (folder.parent, folder, *(folder / name for name in inner)):
+        if place.is_symlink():
+            raise PathRefused(f"{place}: is a symbolic link, and a store does not follow links inside it")
+
+
+def refuse_copy(folder: Path) -> None:
+    """Refuse to write below clew's data folder: what lies there is copied from other machines and archives."""
+    if folder.resolve().is_relative_to(data_dir().resolve()):
+        raise TargetRefused(f"{folder}: a copy of another machine's or of an archived session, which clew only reads")
 
 
 def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
@@ -93,6 +114,8 @@ def read_object(path: Path) -> dict[str, JSON] | None:
 
 def folders(place: Path) -> list[Path]:
     """The folders in a folder, by name; links are not followed."""
+    if place.is_symlink():
+        return []
     try:
         return sorted(Path(entry.path) for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False))
     except OSError:

@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable
+from clew.host import data_dir
+from clew.io.blobs import digest_of
 from clew.io.within import Change, Within
 from clew.store.groups import grouped
 from clew.store.placing import obstacle, place, remove_empty, state_among
@@ -17,6 +19,17 @@ from clew.store.system import System, replace_file
 
 ASIDE = "*.pending.unreadable"
 """Such files that cannot be read, put aside so that the session can be used again."""
+UNDO_JOURNALS = "undo"
+"""In clew's data folder: one folder per session with the journals of its unfinished undos."""
+
+
+def journal_folder(session: Path) -> Path:
+    """The folder for the undo journals of the session in a folder.
+
+    It lies in clew's data folder, not in the session's: a session may come from a repository or from another machine,
+    and a journal says which files to write and delete.
+    """
+    return data_dir() / UNDO_JOURNALS / digest_of(os.fsencode(session.resolve()))[:32]
 
 
 class Pending(msgspec.Struct, array_like=True):

@@ -22,7 +22,7 @@ from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store.drafts import Receipt
-from clew.store.layout import folders, read_object
+from clew.store.layout import folders, read_object, refuse_copy, refuse_links
 from clew.store.log import Log, record_in
 from clew.store.stamps import Times, new_uuid
 from clew.store.system import make_folder, replace_file, sync_folder, telling_forbidden
@@ -64,6 +64,7 @@ class Project:
     """The current conversation of a project, and its archives."""
 
     def __init__(self, folder: Path, workspace: str, world: World) -> None:
+        refuse_links(folder, HISTORY)
         self.folder, self.workspace = folder, workspace
         self._world, self._times = world, Times(world.clock)
         settings = world.settings
@@ -100,6 +101,7 @@ class Project:
         timestamp: str | None = None,
     ) -> Receipt:
         """Append a message; it is safe and the metadata are true on return."""
+        refuse_copy(self.folder)
         _check(role, content, bool(tool_calls), timestamp)
         _check_numbers(estimated_tokens, usage, tool_calls)
         record = ConversationRecord(
@@ -170,6 +172,7 @@ class Project:
         """Put the current conversation among the archives; the next message begins a new one. None: there is none."""
         if not self._log.path.exists():
             return None
+        refuse_copy(self.folder)
         with self._held():
             make_folder(self._world.system, self.folder / HISTORY)
             target = _free(self.folder / HISTORY, name or _stamp(self._world.clock()))

@@ -20,7 +20,7 @@ from clew.store.context import Surroundings
 from clew.store.drafts import Draft, Receipt, State
 from clew.store.follow import follow
 from clew.store.gaps import refuse_unsure
-from clew.store.layout import BACKUPS, MESSAGES, RESCUE
+from clew.store.layout import BACKUPS, MESSAGES, RESCUE, refuse_links
 from clew.store.log import record_in
 from clew.store.snapshots import FileState, Snapshots, name_below, root_for
 from clew.store.steps import Undone
@@ -79,6 +79,7 @@ class Session:
     """
 
     def __init__(self, folder: Path, world: World | None = None) -> None:
+        refuse_links(folder, BACKUPS, RESCUE)
         self.folder, self.id = folder, folder.name
         self._world = world or World()
         self._writer = Writer(folder, self._world)

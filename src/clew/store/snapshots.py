@@ -20,7 +20,7 @@ from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
 from clew.io.within import WIDEST, Within
 from clew.store.blobs import Blobs, Fresh
-from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS
+from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in
 from clew.store.scan import IGNORED, Workspace, read_body
 from clew.store.sightings import ALL, Sightings, place_of, read_look
@@ -142,6 +142,7 @@ class Snapshots:
     def writing(self) -> Iterator[Log]:
         """The log of the snapshots, its lock held."""
         settings = self._world.settings
+        refuse_copy(self.folder)
         with telling_forbidden(self.folder):
             self._world.begin()
             make_folder(self._world.system, self.folder)

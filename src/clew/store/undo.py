@@ -1,7 +1,7 @@
 """Going back and on again: files as the snapshots have them, the conversation, and its task list.
 
-First a plan, then copies of what is there, then all files or none, and last the record that makes it so. A file that
-tells what is being done lies in the session's folder meanwhile; whoever finds it there behind a crash takes it back.
+First a plan, then copies of what is there, then all files or none, and last the record that makes it so. Meanwhile a
+journal in clew's data folder says what is being done; after a crash the next command on the session rolls it back.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from clew.store.gaps import all_gaps, gaps
 from clew.store.groups import folders_of, grouped
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.lock import locked
-from clew.store.pending import Pending, announce, announced, put_as_it_was
+from clew.store.pending import Pending, announce, announced, journal_folder, put_as_it_was
 from clew.store.placing import has_folder, is_there, obstacle, place, remove_empty, state_among
 from clew.store.rescue import rescue
 from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken
 from clew.store.steps import Between, Step, Undone, refuse, refuse_blind
-from clew.store.system import SYSTEM, System
+from clew.store.system import SYSTEM, System, make_folder
 from clew.store.tree import MAIN, NONE, Tree
 from clew.store.watching import close, outcome, unclosed
 from clew.store.wire import BranchRecord, Wire
@@ -70,7 +70,7 @@ class Undoing:
 
     def settle(self) -> list[str]:
         """Take back an undo that was cut off, if there is one; returns the files that were put back."""
-        if not _places(self._folder):
+        if not pending_undos(self._folder):
             return []
         with locked(self._system, self._folder / MESSAGES):
             tree = Tree()
@@ -256,10 +256,11 @@ class Undoing:
         above = folders_of(os.fsdecode(name) for name, (_, wanted) in files.items() if not wanted.is_nothing)
         made = [os.fsencode(folder) for folder in above if not is_there(root / folder)]
         self._announced = mark
+        make_folder(self._system, journal_folder(self._folder))
         announce(self._system, self._place(mark), Pending(mark, str(root), files, made))
 
     def _place(self, mark: str) -> Path:
-        return self._folder / PENDING.replace("*", mark)
+        return journal_folder(self._folder) / PENDING.replace("*", mark)
 
     def _take_back(self, error: BaseException) -> None:
         """Something failed: what was done to files is undone, unless it is recorded after all."""
@@ -335,10 +336,18 @@ def _unless_blocked(step: Step, root: Path, written: set[str], removed: set[str]
 
 
 def _cut_off(taken: Sequence[Taken], wish: Wish) -> list[tuple[Taken, Path]]:
-    """The looks at whole workspaces that were the last word, each with where the workspace is now."""
+    """The looks at whole workspaces that were the last word, each with where the workspace is now.
+
+    Only those in the workspace that the user named: a record may name any folder, and looking copies its files.
+    """
     cut = unclosed(taken)
     pairs = zip(cut, moved(cut, wish.was, wish.root), strict=True)
-    return [(one, Path(str(there.root))) for one, there in pairs if has_folder(Path(str(there.root)))]
+    places = [(one, Path(str(there.root))) for one, there in pairs]
+    return [(one, there) for one, there in places if has_folder(there) and _is_inside(there, wish.root)]
+
+
+def _is_inside(folder: Path, root: Path) -> bool:
+    return folder.resolve().is_relative_to(root.resolve())
 
 
 def _wanted(step: Step) -> FileState:
@@ -347,13 +356,14 @@ def _wanted(step: Step) -> FileState:
     return FileState(digest_of(step.content), None if step.target.mode is None else step.target.mode & WIDEST)
 
 
-def _places(folder: Path) -> list[Path]:
-    return sorted(folder.glob(PENDING))
+def pending_undos(folder: Path) -> list[Path]:
+    """The journals of undos of a session that are going on, or were cut off."""
+    return sorted(journal_folder(folder).glob(PENDING))
 
 
 def named_by_pending(folder: Path) -> set[str]:
     """The digests of what is needed to take such undos back."""
-    pairs = [pair for _, found in announced(_places(folder)) for pair in found.files.values()]
+    pairs = [pair for _, found in announced(pending_undos(folder)) for pair in found.files.values()]
     return {state.digest for pair in pairs for state in pair if state.digest}
 
 
@@ -363,7 +373,7 @@ def settle(snapshots: Snapshots, tree: Tree, system: System = SYSTEM) -> list[st
     Where the workspace is not there just now, what is to be put back waits for it.
     """
     restored: list[str] = []
-    for path, found in announced(_places(snapshots.folder)):
+    for path, found in announced(pending_undos(snapshots.folder)):
         if all(mark.uuid != found.mark for _, mark in tree.moves):
             if not has_folder(Path(found.root)):
                 continue

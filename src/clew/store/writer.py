@@ -22,7 +22,7 @@ from clew.store import metadata
 from clew.store.burst import Burst
 from clew.store.context import Surroundings
 from clew.store.drafts import Draft, Receipt, State
-from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings
+from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings, refuse_copy
 from clew.store.log import Log
 from clew.store.news import News
 from clew.store.stamps import FIRST, Clock, Times, beginning, new_uuid
@@ -94,6 +94,7 @@ class Writer:
         written = max(self._world.settings.store, metadata.format_of(self.folder))
         if written > FORMAT:
             raise WouldLose(f"{self.folder}: a newer version of clew wrote this store ({written}); it is only read")
+        refuse_copy(self.folder)
         with telling_forbidden(self.folder):
             self._world.begin()
             make_folder(self._world.system, self.folder)
