@@ -10,6 +10,7 @@ import pytest
 
 from clew.store import Store
 from tests.cli.running import Ran, clew, run
+from tests.redact.planted import Planter
 from tests.store.support import assert_whole, lines, log_of
 
 
@@ -124,3 +125,17 @@ def test_nothing_in_nothing_out(tmp_path: Path) -> None:
     done = record(tmp_path)
     assert (done.code, done.raw, done.err) == (0, b"", "")
     assert not log_of(tmp_path).exists()
+
+
+@pytest.mark.parametrize("asked", [("--redact", "secrets"), ()], ids=["option", "settings"])
+def test_every_call_with_redaction_records_and_masks(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    secret = Planter("record").github()
+    if not asked:
+        (tmp_path / ".sage").mkdir()
+        (tmp_path / ".sage" / "config.json").write_text('{"clew": {"redact": "secrets"}}')
+    todos = [{"content": f"use {secret}", "status": "pending"}]
+    for more in ({"todos": todos}, {}, {"todos": []}, {}):
+        done = record(tmp_path, {"role": "user", "content": f"the key is {secret}", **more}, more=asked)
+        assert done.code == 0, done.err
+    assert [len(line["todos"]) for line in lines(log_of(tmp_path))] == [1, 1, 0, 0]
+    assert not any(secret.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

@@ -20,6 +20,7 @@ from clew.store import (
     FileBackup,
     MessageRecord,
     Said,
+    Session,
     Store,
     Thinking,
     TodoItem,
@@ -28,7 +29,8 @@ from clew.store import (
     TrackedFile,
     Usage,
 )
-from tests.store.support import Quick, assert_whole, lines, log_of
+from tests.redact.planted import Planter
+from tests.store.support import Quick, assert_whole, lines, log_of, said
 
 SEED_TODOS = [
     TodoItem(content="Create weather app directory", status="completed", active_form="Creating weather app directory"),
@@ -335,6 +337,87 @@ def test_redaction_happens_before_bytes_reach_the_disk(tmp_path: Path) -> None:
         session.assistant("the word is hunter2", calls=[ToolCall(id="a", name="b", arguments=["hunter2"])])
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"hunter2" not in path.read_bytes()
+
+
+SECRET = Planter("todos").github()
+
+
+def redacting(place: Path) -> Session:
+    """A new handle, as a second process has it."""
+    return Store(place, redact="secrets", system=Quick()).session("s")
+
+
+def holding_secret(place: Path) -> list[str]:
+    return [path.name for path in place.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("todos", [None, [], [TodoItem(content=f"use {SECRET}")]], ids=["none", "empty", "secret"])
+def test_a_redacted_session_is_continued_by_other_handles(tmp_path: Path, todos: list[TodoItem] | None) -> None:
+    with redacting(tmp_path) as session:
+        session.user("one", todos=todos)
+    with redacting(tmp_path) as session:
+        session.assistant(f"two {SECRET}")
+        with redacting(tmp_path) as other:
+            other.user("three")
+        session.extend([Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content="four")))])
+        session.title(f"about {SECRET}")
+    assert len(lines(log_of(tmp_path))) == 5
+    assert holding_secret(tmp_path) == []
+    assert {"one", "three", "four"} <= set(said(log_of(tmp_path)))
+    assert_whole(tmp_path)
+
+
+def test_the_todo_list_of_a_resumed_session_is_masked(tmp_path: Path) -> None:
+    with Store(tmp_path, system=Quick()).session("s") as session:
+        session.user("one", todos=[TodoItem(content=f"use {SECRET}", active_form=f"using {SECRET}")])
+    with redacting(tmp_path) as session:
+        session.user("two")
+        session.assistant("three")
+    first, *others = lines(log_of(tmp_path))
+    assert SECRET in first["todos"][0]["content"]
+    for record in others:
+        (todo,) = record["todos"]
+        assert SECRET not in json.dumps(todo)
+        assert "REDACTED" in todo["content"] and "REDACTED" in todo["activeForm"]
+        assert todo["status"] == "pending"
+
+
+def test_a_todo_list_of_another_program_is_masked(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.parent.mkdir(parents=True)
+    todos = {"later": [1, None, 2.5, {"text": SECRET}], "open": True}
+    record = {"type": "user", "uuid": "a", "parentUuid": None, "message": {"role": "user", "content": "x"}}
+    log.write_text(json.dumps({**record, "todos": todos}) + "\n")
+    with redacting(tmp_path) as session:
+        session.user("two")
+    stated = lines(log)[1]["todos"]
+    assert SECRET not in json.dumps(stated)
+    assert stated["later"][:3] == [1, None, 2.5] and stated["open"] is True
+
+
+def test_undo_and_redo_work_under_redaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "a").write_text("before\n")
+    with Store(tmp_path, system=Quick()).session("s") as session:
+        session.user("one", todos=[TodoItem(content=f"use {SECRET}")])
+    with redacting(tmp_path) as session, session.watch(session.assistant("two"), ["a"]):
+        (work / "a").write_text("after\n")
+    with redacting(tmp_path) as session:
+        session.undo()
+        assert (work / "a").read_text() == "before\n"
+    with redacting(tmp_path) as session:
+        session.redo()
+        assert (work / "a").read_text() == "after\n"
+    with redacting(tmp_path) as session:
+        session.user("three")
+    with redacting(tmp_path) as session:
+        session.switch(session.path()[0])
+        session.user("four")
+    _, *others = log_of(tmp_path).read_text().splitlines()
+    assert [number for number, line in enumerate(others) if SECRET in line] == []
+    assert_whole(tmp_path)
 
 
 def test_records_are_followed_as_they_come(tmp_path: Path) -> None:

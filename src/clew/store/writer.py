@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.errors import SourceUnreadable, UsageError, WouldLose
+from clew.io.codec import decode
 from clew.io.records import MAX_LINE
 from clew.model.json import JSON
 from clew.store import metadata
@@ -269,7 +270,7 @@ class Writer:
         """The lines of records."""
         redact = self._world.redact
         try:
-            lines = encode_lines(records if redact is None else [redact(msgspec.to_builtins(one)) for one in records])
+            lines = encode_lines(records if redact is None else [redact(_as_json(one)) for one in records])
         except _CANNOT_SPELL as error:
             raise UsageError(f"the record cannot be written as JSON: {error}") from error
         if len(lines) >= MAX_LINE and max(map(len, lines.split(b"\n"))) >= MAX_LINE:
@@ -354,6 +355,19 @@ class Writer:
                 self.burst.close()
                 self.log.close()
             self._ready = False
+
+
+def _as_json(record: Wire) -> dict[str, JSON]:
+    """A record as plain JSON values, so that all of it can be masked: also a todo list copied from the log."""
+    value: dict[str, JSON] = msgspec.to_builtins(record, enc_hook=_decoded)
+    return value
+
+
+def _decoded(value: JSON) -> JSON:
+    if isinstance(value, msgspec.Raw):
+        # Another program may have written it, so it need not be text that a strict decoder accepts.
+        return decode(bytes(value)).value
+    raise TypeError(f"JSON has no {type(value).__name__}")
 
 
 class _Last(Peek, rename="camel"):
