@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,3 +125,16 @@ def test_only_messages_of_the_own_store_are_erased(place: Path, tmp_path: Path) 
     done = clew("erase", "claude-code:@last", "--home", tmp_path / "demo", "--write")
     assert done.code == 2 and "not of clew's own store" in done.err
     assert len(lines(log_of(place))) == 3 and len(holding(KEPT, place)) >= 2
+
+
+def test_a_snapshot_that_names_the_log_as_its_backup_erases_one_message(place: Path) -> None:
+    folder = log_of(place).parent
+    record = {"type": "file_history_snapshot", "messageId": "secret-1", "timestamp": "2026-01-01T00:00:00Z"}
+    backups = {name: {"backupPath": name} for name in ("messages.jsonl", "./metadata.json", "../other/messages.jsonl")}
+    with (folder / "snapshots.jsonl").open("a") as log:
+        log.write(json.dumps({**record, "snapshot": {"trackedFiles": {}, "fileBackups": backups}}) + "\n")
+    done = clew("erase", "s", "secret-1", "--home", place, "--write")
+    assert done.code == 0
+    assert f"not erased: {folder / 'messages.jsonl'}, named by a snapshot" in done.err
+    assert [record["type"] for record in lines(log_of(place))] == ["erased", "assistant", "user"]
+    assert (folder / "metadata.json").exists() and len(lines(log_of(place, "other"))) == 1

@@ -134,12 +134,17 @@ def test_S05_short_writes_are_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_S05_a_full_device_is_seen() -> None:
-    log = Log(Path("/dev/full"))
-    log.begin()
-    with pytest.raises(OSError) as caught:
-        log.append(b"{}\n")
-    log.finish()
+def test_S05_a_full_device_is_seen(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb", buffering=0) as device:
+
+        class Full(System):
+            write = staticmethod(lambda _, content: os.write(device.fileno(), content))
+
+        log = Log(tmp_path / "log.jsonl", system=Full())
+        log.begin()
+        with pytest.raises(OSError) as caught:
+            log.append(b"{}\n")
+        log.finish()
     assert caught.value.errno == errno.ENOSPC
 
 

@@ -43,13 +43,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every source that is opened, as often as it is."""
     paths: list[Path] = []
-    real = compress._open_regular
+    real = compress.open_regular
 
     def noted(path: Path) -> object:
         paths.append(path)
         return real(path)
 
-    monkeypatch.setattr(compress, "_open_regular", noted)
+    monkeypatch.setattr(compress, "open_regular", noted)
     return paths
 
 

@@ -61,6 +61,11 @@ def base_of(head: bytes) -> str | None:
     return head[len(_SKIPPABLE) : HEADER].hex() if head.startswith(_SKIPPABLE) else None
 
 
+def read_base(folder: Path, digest: str) -> str | None:
+    """The digest of the copy that is needed to read this one; raises SourceUnreadable where it cannot be read."""
+    return base_of(_read(folder / name_of(digest), HEADER))
+
+
 def read_blob(folder: Path, digest: str, deepest: int = DEEPEST) -> bytes:
     """The content of this digest; raises SourceUnreadable with the reason where it is gone or damaged."""
     raw = _read(folder / name_of(digest))
@@ -87,15 +92,15 @@ def _unpacked(raw: bytes, base: bytes | None, digest: str) -> bytes:
         raise SourceUnreadable(f"the copy {digest[:12]} is damaged: {error}") from None
 
 
-def _read(path: Path) -> bytes:
-    """A regular file, links not followed."""
+def _read(path: Path, size: int = -1) -> bytes:
+    """A regular file or its first bytes, links not followed."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as handle:
             found = os.fstat(handle.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size > 2 * LIMIT:
                 raise SourceUnreadable(f"the copy {path.name[:12]} is no file of ours")
-            return handle.read()
+            return handle.read(size)
     except FileNotFoundError:
         raise SourceUnreadable(f"the copy {path.name[:12]} is gone") from None
     except OSError as error:

@@ -37,7 +37,7 @@ def open_source(path: Path, limit: int | None = None, *, is_read_whole: bool = F
     A small one is read at once where all of it is wanted.
     """
     try:
-        raw, size = _open_regular(path)
+        raw, size = open_regular(path)
         if is_read_whole and size <= _SMALL:
             text = raw.read(-1 if limit is None else limit)
             magic = text[:4]
@@ -83,8 +83,8 @@ class _Head(io.RawIOBase):
         super().close()
 
 
-def _open_regular(path: Path) -> tuple[io.FileIO, int]:
-    """The file and its size."""
+def open_regular(path: Path) -> tuple[io.FileIO, int]:
+    """The file and its size; raises SourceUnreadable where it is not a regular file."""
     # O_NONBLOCK keeps a FIFO named like a session from hanging us.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     status = os.fstat(descriptor)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.errors import SourceUnreadable
-from clew.io.blobs import DEEPEST, HEADER, LIMIT, base_of, digest_in, digest_of, name_of, pack, read_blob
+from clew.io.blobs import DEEPEST, LIMIT, digest_in, digest_of, name_of, pack, read_base, read_blob
 from clew.store.system import SYSTEM, System, make_folder, name_place, open_new, sync_folder, write_all
 
 _SMALL = 512
@@ -126,14 +126,7 @@ class Blobs:
             if at is None:
                 return
             yield at
-            at = self._told_by(at)
-
-    def _told_by(self, digest: str) -> str | None:
-        try:
-            with (self.folder / name_of(digest)).open("rb") as handle:
-                return base_of(handle.read(HEADER))
-        except OSError:
-            raise SourceUnreadable(f"the copy {digest[:12]} is gone") from None
+            at = read_base(self.folder, at)
 
     def all(self) -> set[str]:
         """The digests of all copies."""
@@ -153,7 +146,7 @@ class Blobs:
         """Have nothing depend on these: what is told by its differences to one of them is written whole."""
         for digest in sorted(self.all() - gone):
             with suppress(SourceUnreadable):
-                if self._told_by(digest) in gone:
+                if read_base(self.folder, digest) in gone:
                     whole = pack(self.get(digest))
                     _write(self._system, self.folder, [(self.folder / name_of(digest), whole)])
 

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from clew.agents.sage_agent.locate import find_backup
-from clew.errors import UnknownReference
+from clew.errors import PathRefused, UnknownReference
 from clew.io.blobs import digest_in, name_of
 from clew.io.codec import dumps, loads
 from clew.model.json import JSON
 from clew.store import metadata
 from clew.store.blobs import Blobs
-from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SNAPSHOTS
+from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SNAPSHOTS
 from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE, record_in
 from clew.store.sightings import ALL, places_of, read_look, spelled_look
 from clew.store.snapshots import spelled
-from clew.store.system import SYSTEM, System, replace_file, sync_folder, write_all
+from clew.store.system import SYSTEM, System, open_regular, replace_file, sync_folder, write_all
 from clew.store.traces import (
     GONE,
     Private,
@@ -47,6 +49,8 @@ _BLOCK = 1 << 20
 
 Span = tuple[int, bytes]
 """Where a line begins, and the line."""
+Copies = dict[tuple[int, int], Path]
+"""Regular files in a session's backup folder, by device and inode."""
 
 
 class Erased(NamedTuple):
@@ -59,11 +63,13 @@ class Erased(NamedTuple):
 
 def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float = WAIT) -> Erased:
     """Erase a message of a session: its words, its snapshots and the backups that only they name."""
+    _refuse_links(folder, (MESSAGES, SNAPSHOTS))
     with locked(system, folder / MESSAGES, wait) as log:
         spans = [(start, line) for start, line in _lines(folder / MESSAGES) if _is(line, uuid)]
         if not spans:
             raise UnknownReference(f"session {folder.name}: no record has the uuid {uuid!r}")
         # Out of the metadata first: what is no more in the log is not found there again, were this cut off.
+        elsewhere = list(_other_names(folder / METADATA))
         was_known = _forget(folder, [loads(line) for _, line in spans], system)
         for start, line in spans:
             _overwrite(system, log, start, tombstone(line))
@@ -72,11 +78,12 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
         if was_known:
             metadata.write(system, folder, metadata.from_log(folder))
         copies = [str(folder / name) for name in (QUARANTINE, RESCUE) if (folder / name).exists()]
-        return Erased(len(spans) + snapshots, files, [*repeated, *named, *copies])
+        return Erased(len(spans) + snapshots, files, [*repeated, *named, *copies, *(elsewhere if was_known else ())])
 
 
 def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> Erased:
     """Erase a whole session with every file in its folder."""
+    _refuse_links(folder, (MESSAGES,))
     records = erased = 0
     copies: list[str] = []
     with locked(system, folder / MESSAGES, wait):
@@ -96,6 +103,30 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> 
     return Erased(records, erased, copies)
 
 
+def _refuse_links(folder: Path, names: tuple[str, ...]) -> None:
+    """Before anything is changed: refuse a session whose folder or log is a link or something else than a file."""
+    if folder.is_symlink():
+        raise PathRefused(f"{folder}: is a link to {folder.readlink()}; nothing was erased, name that folder itself")
+    for path in (folder / name for name in names):
+        found = _status(path)
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            raise PathRefused(f"{path}: is {_kind(found)}, not a regular file; nothing was erased")
+
+
+def _kind(found: os.stat_result) -> str:
+    return (
+        "a link" if stat.S_ISLNK(found.st_mode) else "a folder" if stat.S_ISDIR(found.st_mode) else "a device or pipe"
+    )
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What lies at a path, links not followed; None where there is nothing, or where there can be no such path."""
+    try:
+        return path.lstat()
+    except (OSError, ValueError):
+        return None
+
+
 def _erase_file(system: System, path: Path) -> Iterator[str]:
     yield from _blanked(system, path)
     system.unlink(path)
@@ -104,19 +135,28 @@ def _erase_file(system: System, path: Path) -> Iterator[str]:
 def _blanked(system: System, path: Path) -> Iterator[str]:
     """Overwrite a file and empty it; gives what cannot be reached so."""
     if path.is_symlink():
-        yield f"{path} led to {path.readlink()}, which was left alone"
+        yield from _other_names(path)
     elif path.is_file():
-        descriptor = system.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        descriptor = open_regular(system, path, os.O_RDWR)
         try:
             found = system.fstat(descriptor)
             if found.st_nlink > 1:
-                yield f"{path} has {found.st_nlink - 1} more names (hard links), which hold its bytes"
+                yield from _other_names(path)
             else:
                 _blank(system, descriptor, found.st_size)
                 # A process that has it open sees by its length that it is gone.
                 system.truncate(descriptor, 0)
         finally:
             system.close(descriptor)
+
+
+def _other_names(path: Path) -> Iterator[str]:
+    """Where the bytes of a file stay when its own name is removed or given to another file."""
+    found = _status(path)
+    if found is not None and stat.S_ISLNK(found.st_mode):
+        yield f"{path} led to {path.readlink()}, which was left alone"
+    elif found is not None and stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+        yield f"{path} has {found.st_nlink - 1} more names (hard links), which hold its bytes"
 
 
 def tombstone(line: bytes) -> bytes:
@@ -213,28 +253,37 @@ def _erase_snapshots(
         return 0, 0, []
     with locked(system, folder / SNAPSHOTS, wait) as log:
         records = [(start, line, record_in(line) or {}) for start, line in _lines(folder / SNAPSHOTS)]
-        mine = [record for _, _, record in records if record.get("messageId") == uuid]
-        others = [record for _, _, record in records if record.get("messageId") not in {uuid, *marks}]
+        mine = [record for _, _, record in records if _message(record) == uuid]
+        others = [record for _, _, record in records if _message(record) not in {uuid, *marks}]
         private = private_to(mine, others)
+        copies = _copies(folder)
+        stays = list(dict.fromkeys(place for record in mine for place in _out_of_reach(folder, record, copies)))
+        stays += [f"line {number} of {folder / SNAPSHOTS}, which cannot be read" for number in _unreadable(records)]
         gone: set[Path] = set()
         kept: set[Path] = set()
         for start, line, record in records:
-            full = tombstone(line) if record.get("messageId") == uuid else _without(record, private, marks, len(line))
-            (gone if full is not None else kept).update(_backups(folder, record))
+            full = tombstone(line) if _message(record) == uuid else _without(record, private, marks, len(line))
+            (gone if full is not None else kept).update(_backups(folder, record, copies))
             if full is not None:
                 _overwrite(system, log, start, full)
-                kept.update(_backups(folder, record_in(full) or {}))
+                kept.update(_backups(folder, record_in(full) or {}, copies))
         digests = {digest for path in gone - kept if (digest := digest_in(path.name)) is not None}
         Blobs(folder / BACKUPS, system).free(digests)
         for path in sorted(gone - kept):
-            list(_erase_file(system, path))
-        stays = list(_forget_seen(folder, mine, private._replace(digests=digests), system))
+            stays += _erase_file(system, path)
+        stays += _forget_seen(folder, mine, private._replace(digests=digests), system)
         return len(mine), len(gone - kept), stays
+
+
+def _message(record: dict[str, JSON]) -> str | None:
+    """The message that a snapshot belongs to; None where it names none."""
+    message = record.get("messageId")
+    return message if isinstance(message, str) else None
 
 
 def _without(record: dict[str, JSON], private: Private, marks: set[str], length: int) -> bytes | None:
     """A record of another without what is private, in the same length; None where there is nothing of it."""
-    if record.get("messageId") in marks:
+    if _message(record) in marks:
         left = without_files(record, private)
         if left is None:
             return None
@@ -258,26 +307,78 @@ def _forget_seen(folder: Path, mine: list[dict[str, JSON]], private: Private, sy
             if path not in named - there
         }
         if look is not None and left != files:
-            list(_blanked(system, place))
+            yield from _blanked(system, place)
             replace_file(system, place, spelled_look(replace(look, named=left)))
         if not created(mine).isdisjoint(spelled(path) for path in there):
             yield f"{place} names files that are still in {root}"
 
 
-def _backups(folder: Path, record: dict[str, JSON]) -> Iterator[Path]:
-    """The copies in the session's own folder that a snapshot names; others are not ours to remove."""
+def _copies(folder: Path) -> Copies:
+    """The regular files in the session's backup folder; links are left out, and so is a folder that is one itself.
+
+    Only these may be removed: what a snapshot names is input, and can be any path. They are compared by identity, as
+    names that differ in case or spelling may be the same file.
+    """
+    backups, found = folder / BACKUPS, Copies()
+    if backups.is_symlink():
+        return found
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for path in sorted(backups.iterdir()):
+            status = _status(path)
+            if status is not None and stat.S_ISREG(status.st_mode):
+                found[status.st_dev, status.st_ino] = path
+    return found
+
+
+def _copy_at(path: Path, copies: Copies) -> Path | None:
+    found = _status(path)
+    return copies.get((found.st_dev, found.st_ino)) if found is not None else None
+
+
+def _backups(folder: Path, record: dict[str, JSON], copies: Copies) -> Iterator[Path]:
+    """The copies in the session's backup folder that a snapshot names."""
+    for name in _names(record):
+        found = _copy_at(folder / BACKUPS / name, copies)
+        if found is not None:
+            yield found
+
+
+def _out_of_reach(folder: Path, record: dict[str, JSON], copies: Copies) -> Iterator[str]:
+    """What a snapshot names as a copy, and is none in the session's backup folder."""
+    places = [folder / BACKUPS / name for name in _names(record)]
+    places += [found for path in _paths(record) if (found := find_backup(folder, path, None)) is not None]
+    for place in places:
+        found = _status(place)
+        if found is not None and not stat.S_ISDIR(found.st_mode) and _copy_at(place, copies) is None:
+            yield f"{place}, named by a snapshot, which is not a regular file in {folder / BACKUPS}"
+
+
+def _names(record: dict[str, JSON]) -> Iterator[str]:
+    """The file names that a snapshot's copies have in the backup folder."""
     snapshot = record.get("snapshot")
     tracked = snapshot.get("trackedFiles") if isinstance(snapshot, dict) else None
     hashes = [file.get("contentHash") for file in _objects(tracked)]
     for digest in (*hashes, *found_digests(record)):
-        if isinstance(digest, str) and digest_in(name_of(digest)) and (folder / BACKUPS / name_of(digest)).is_file():
-            yield folder / BACKUPS / name_of(digest)
+        if isinstance(digest, str) and digest_in(name_of(digest)):
+            yield name_of(digest)
+    yield from (re.split(r"[\\/]", path)[-1] for path in _paths(record))
+
+
+def _paths(record: dict[str, JSON]) -> Iterator[str]:
+    """The paths that a snapshot gives for its copies."""
+    snapshot = record.get("snapshot")
     files = snapshot.get("fileBackups") if isinstance(snapshot, dict) else None
     for file in _objects(files):
         named = file.get("backupPath")
-        found = find_backup(folder, named, None) if isinstance(named, str) else None
-        if found is not None and found.resolve().is_relative_to(folder.resolve()):
-            yield found
+        if isinstance(named, str):
+            yield named
+
+
+def _unreadable(records: list[tuple[int, bytes, dict[str, JSON]]]) -> Iterator[int]:
+    """The numbers of lines that are no record, and so may be about any message."""
+    for number, (_, line, record) in enumerate(records, 1):
+        if line.strip() and not record and record_in(line) is None:
+            yield number
 
 
 def _objects(value: JSON) -> list[dict[str, JSON]]:

@@ -10,9 +10,10 @@ from typing import Literal, get_args
 import msgspec
 
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
-from clew.errors import PathRefused, TargetRefused, UsageError
+from clew.errors import PathRefused, SourceUnreadable, TargetRefused, UsageError
 from clew.host import data_dir
 from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import open_regular
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
 from clew.store.lock import WAIT
@@ -104,10 +105,11 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
 def read_object(path: Path) -> dict[str, JSON] | None:
     """A small JSON object; empty where there is no file, None where it cannot be read as one."""
     try:
-        value = loads(path.read_bytes())
+        with open_regular(path)[0] as stream:
+            value = loads(stream.readall())
     except FileNotFoundError:
         return {}
-    except (OSError, *NOT_JSON):
+    except (OSError, SourceUnreadable, *NOT_JSON):
         return None
     return value if isinstance(value, dict) else None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clew.errors import Busy, SourceUnreadable
 from clew.store.keeping import Sign
-from clew.store.system import LOCK, UNLOCK, System
+from clew.store.system import LOCK, UNLOCK, System, open_regular
 
 WAIT = 10.0
 """Seconds that a lock is waited for."""
@@ -90,7 +90,7 @@ def going_alone(system: System) -> System:
 @contextmanager
 def locked(system: System, path: Path, wait: float = WAIT) -> Iterator[int]:
     """The file opened for reading and writing, and locked."""
-    descriptor = system.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = open_regular(system, path, os.O_RDWR)
     try:
         Lock(system, path, wait).take(descriptor)
         try:

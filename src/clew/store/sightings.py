@@ -16,7 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_of
+from clew.io.compress import open_regular
 from clew.store.system import System, replace_file
 
 ALL = "workspace-*.seen"
@@ -168,8 +170,9 @@ def _stamp(place: Path) -> tuple[int, ...] | None:
 def read_look(path: Path) -> Look | None:
     """The file itself, all names in one; None where it cannot be read."""
     try:
-        found = _decoder.decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError):
+        with open_regular(path)[0] as stream:
+            found = _decoder.decode(stream.readall())
+    except (OSError, SourceUnreadable, msgspec.MsgspecError):
         return None
     found.named.update({os.fsdecode(name): seen for name, seen in found.odd.items()})
     return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clew.errors import TargetRefused
+from clew.errors import SourceUnreadable, TargetRefused
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 """What the store creates is its owner's alone."""
@@ -113,19 +114,36 @@ def make_folder(system: System, folder: Path) -> None:
         sync_folder(system, made.parent)
 
 
+def open_regular(system: System, path: Path, flags: int, mode: int = FILE_MODE) -> int:
+    """Open a regular file without following a link; raises SourceUnreadable where something else lies there."""
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = system.open(path, flags, mode)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise SourceUnreadable(f"{path}: it is a link, and is not followed") from error
+        raise
+    try:
+        if not stat.S_ISREG(system.fstat(descriptor).st_mode):
+            raise SourceUnreadable(f"{path}: not a regular file")
+    except BaseException:
+        system.close(descriptor)
+        raise
+    return descriptor
+
+
 def open_log(system: System, path: Path, *, create: bool = True, also: int = 0) -> int:
     """Open a file for appending and reading, without following a link; created for its owner alone."""
-    flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    flags |= getattr(os, "O_BINARY", 0) | also
+    flags = os.O_RDWR | os.O_APPEND | also
     try:
-        return system.open(path, flags)
+        return open_regular(system, path, flags)
     except FileNotFoundError:
         if not create:
             raise
     try:
-        descriptor = system.open(path, flags | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        descriptor = open_regular(system, path, flags | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
-        return system.open(path, flags)
+        return open_regular(system, path, flags)
     try:
         if system.fstat(descriptor).st_mode & 0o777 != FILE_MODE:
             system.chmod(path, FILE_MODE)

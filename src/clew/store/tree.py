@@ -16,6 +16,7 @@ from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
 from clew.agents.sage_agent.tables import OLD_ROLES
 from clew.io.codec import NOT_JSON
+from clew.io.compress import open_regular
 from clew.model.json import JSON
 from clew.store.wire import BRANCH, ERASED, MESSAGES
 
@@ -292,7 +293,7 @@ class _Lines:
 
 def whole_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """The bytes of the log in large pieces, each of whole lines; what has no line end yet is left out."""
-    with path.open("rb", buffering=0) as stream:
+    with open_regular(path)[0] as stream:
         limit = os.fstat(stream.fileno()).st_size if end is None else end
         stream.seek(start)
         kept = b""

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import SourceFile
+from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import open_regular
 from clew.model.json import JSON
 
 AGENT = "sage-agent"
@@ -68,11 +70,11 @@ def session_id(source: SourceFile) -> str:
 def metadata(path: Path) -> dict[str, JSON] | None:
     """The session's metadata; empty where there are none, None where they cannot be read."""
     try:
-        with (path.parent / METADATA).open("rb") as handle:
-            value = loads(handle.read(_METADATA_LIMIT))
+        with open_regular(path.parent / METADATA)[0] as handle:
+            value = loads(handle.read(_METADATA_LIMIT) or b"")
     except FileNotFoundError:
         return {}
-    except (OSError, *NOT_JSON):
+    except (OSError, SourceUnreadable, *NOT_JSON):
         return None
     return value if isinstance(value, dict) else None
 
@@ -86,4 +88,5 @@ def find_backup(folder: Path, backup: str, cwd: str | None) -> Path | None:
         places = [Path(cwd) / backup] if cwd else []
         places.append(folder / backup)
     places.append(folder / BACKUPS / name)
-    return next((place for place in places if name and place.is_file()), None)
+    # Not Path.is_file, which raises where a name is too long.
+    return next((place for place in places if name and os.path.isfile(place)), None)  # noqa: PTH113
