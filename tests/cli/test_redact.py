@@ -573,6 +573,176 @@ def test_a_session_that_is_written_to_meanwhile_is_left(world: Path, monkeypatch
     assert PLANTED["prompt"].encode() in path.read_bytes()
 
 
+def session_file(home: Path) -> Path:
+    (path,) = home.rglob(f"{SESSION}.jsonl")
+    return path
+
+
+def with_another_session(home: Path) -> Path:
+    """A second session that holds something too."""
+    other = home / ".claude" / "projects" / "-srv-other" / "5d1f4c9e-0000-4000-8000-000000000000.jsonl"
+    other.parent.mkdir(parents=True)
+    other.write_text(session_file(home).read_text().replace(SESSION, other.stem))
+    return other
+
+
+LINKS = ["symbolic", "hard"]
+WRITES: list[tuple[str, ...]] = [("--write",), ()]
+
+
+def linked(home: Path, tmp_path: Path, kind: str) -> Path:
+    """Give a session's file another name outside; returns that."""
+    path, outside = session_file(home), tmp_path / "outside" / f"{SESSION}.jsonl"
+    outside.parent.mkdir()
+    if kind == "symbolic":
+        path.rename(outside)
+        path.symlink_to(outside)
+    else:
+        os.link(path, outside)
+        os.link(path, outside.with_name("third"))
+    return outside
+
+
+@pytest.mark.parametrize("write", WRITES, ids=["write", "dry"])
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_linked_session_is_not_scrubbed_and_that_is_said(
+    world: Path, tmp_path: Path, kind: str, write: tuple[str, ...]
+) -> None:
+    other = with_another_session(world)
+    outside = linked(world, tmp_path, kind)
+    path, before = session_file(world), outside.read_bytes()
+    done = nothing_said(clew("--home", world, "redact", "scrub", "--agent", "claude-code", *write), "scrub", (1,))
+    (said,) = [line for line in done.err.splitlines() if line.startswith("clew: not scrubbed: ")]
+    assert str(path) in said
+    assert (str(outside) if kind == "symbolic" else "2 other hard links") in said
+    assert (path.read_bytes(), outside.read_bytes()) == (before, before)
+    assert path.is_symlink() == (kind == "symbolic")
+    assert str(path) not in done.out and str(other) in done.out
+    if write:
+        nothing_in(other.read_bytes(), "the other session")
+
+
+@pytest.mark.parametrize("write", WRITES, ids=["write", "dry"])
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_linked_session_stands_in_the_json_of_a_scrub(
+    world: Path, tmp_path: Path, kind: str, write: tuple[str, ...]
+) -> None:
+    other = with_another_session(world)
+    linked(world, tmp_path, kind)
+    done = nothing_said(clew("--home", world, "redact", "scrub", "--agent", "claude-code", "--json", *write), "", (1,))
+    (refused,) = done.json["refused"]
+    assert (refused["session"], refused["agent"]) == (SESSION, "claude-code")
+    assert [file["path"] for file in refused["files"]] == [str(session_file(world))]
+    assert "link" in refused["files"][0]["reason"]
+    assert [row["session"] for row in done.json["sessions"]] == [other.stem]
+    assert str(session_file(world)) in done.json["left"]
+
+
+def test_only_a_linked_session_is_not_called_clean(world: Path, tmp_path: Path) -> None:
+    linked(world, tmp_path, "hard")
+    done = clew("--home", world, "redact", "scrub", SESSION, "--write")
+    assert done.code == 1
+    assert "nothing found" not in done.err
+    assert not (data_dir() / "rescue").exists()
+
+
+def test_the_file_that_a_session_links_to_is_scrubbed_by_its_own_name(world: Path, tmp_path: Path) -> None:
+    outside = linked(world, tmp_path, "symbolic")
+    assert clew("--home", world, "redact", "scrub", outside, "--write").code == 0
+    nothing_in(outside.read_bytes(), "the file")
+    assert session_file(world).is_symlink()
+    assert clew("--home", world, "redact", "scrub", SESSION, "--write").code == 1
+    assert "nothing found" in clew("--home", world, "redact", "scrub", SESSION).err
+
+
+@pytest.mark.parametrize("name", ["messages.jsonl", "metadata.json"])
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_session_of_the_store_with_a_linked_file_is_not_scrubbed(tmp_path: Path, kind: str, name: str) -> None:
+    from clew.store import Store
+
+    secret = Planter("linked").github()
+    with Store(tmp_path).session("s") as session:
+        session.user(f"use {secret}")
+    path, outside = session.folder / name, tmp_path / "outside"
+    if kind == "symbolic":
+        path.rename(outside)
+        path.symlink_to(outside)
+    else:
+        os.link(path, outside)
+    before = {file: file.read_bytes() for file in (outside, *session.folder.iterdir())}
+    done = clew("--home", tmp_path, "redact", "scrub", "s", "--write")
+    assert done.code == 1 and f"not scrubbed: sage-agent:s: {path}" in done.err
+    assert {file: file.read_bytes() for file in (outside, *session.folder.iterdir())} == before
+
+
+def test_a_hard_link_to_a_clean_file_stops_no_scrub(world: Path, tmp_path: Path) -> None:
+    side = session_file(world).with_suffix("")
+    side.mkdir()
+    (side / "note.txt").write_text("nothing\n")
+    os.link(side / "note.txt", tmp_path / "outside")
+    assert clew("--home", world, "redact", "scrub", SESSION, "--write").code == 0
+
+
+def test_a_link_made_while_a_session_is_scrubbed_is_seen(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clew.migrate import scrub
+
+    path, real = session_file(world), scrub._keep
+
+    def keep(file: Path, kept: Path) -> Path:
+        os.link(path, path.with_name("new"))
+        return real(file, kept)
+
+    monkeypatch.setattr(scrub, "_keep", keep)
+    done = clew("--home", world, "redact", "scrub", SESSION, "--write")
+    assert done.code != 0 and "1 other hard link" in done.err
+    assert PLANTED["prompt"].encode() in path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["../../../../escape", "/escape", "..", "a/b", "x" * 300, "\x1b]0;x\x07", "nul\0"])
+def test_copies_of_scrubbed_files_stay_below_the_data_folder(tmp_path: Path, name: str) -> None:
+    """A session's id is what its records say."""
+    lines = [{**json.loads(line), "sessionId": name} for line in histories.lines(PLANTED)[:2]]
+    path = tmp_path / "home" / ".claude" / "projects" / "-srv-x" / "x.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    before = {file for file in tmp_path.rglob("*") if file.is_file()}
+    done = clew("--home", tmp_path / "home", "redact", "scrub", path, "--write", "--json")
+    assert done.code == 0, done.err
+    (copy,) = done.json["sessions"][0]["backups"]
+    assert Path(copy).resolve().is_relative_to((data_dir() / "rescue").resolve())
+    assert ".." not in Path(copy).parts
+    new = {file for file in tmp_path.rglob("*") if file.is_file()} - before
+    assert all(file.is_relative_to(data_dir()) for file in new)
+
+
+def test_a_session_whose_file_has_the_longest_name_is_scrubbed(tmp_path: Path) -> None:
+    path = tmp_path / "home" / ".claude" / "projects" / "-srv-x" / f"{'n' * 249}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{line}\n" for line in histories.lines(PLANTED)[:2]))
+    done = nothing_said(clew("--home", tmp_path / "home", "redact", "scrub", path, "--write"), "scrub")
+    assert "File name too long" not in done.err
+    nothing_in(path.read_bytes(), "the file")
+
+
+def test_what_was_scrubbed_before_an_error_is_said(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clew.migrate import scrub
+
+    other, real = with_another_session(world), scrub._keep
+    done_before: list[Path] = []
+
+    def keep(file: Path, kept: Path) -> Path:
+        if done_before:
+            raise OSError(28, "No space left on device")
+        done_before.append(file)
+        return real(file, kept)
+
+    monkeypatch.setattr(scrub, "_keep", keep)
+    done = nothing_said(clew("--home", world, "redact", "scrub", "--agent", "claude-code", "--write"), "scrub", (3,))
+    assert str(done_before[0]) in done.out
+    assert "No space left" in done.err and "are kept below" in done.err
+    assert {other, session_file(world)} > {*done_before}
+
+
 def test_who_has_a_log_open_is_told_that_it_was_scrubbed(tmp_path: Path) -> None:
     """Nothing is appended to a file that is gone."""
     from clew.errors import SourceUnreadable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import opened, refuse_stores
 from clew.cli.redacting import STANDARD, TEXT, redacting, redaction
-from clew.errors import UsageError
+from clew.errors import ClewError, UsageError
 
 _JSON = "--json"
 
@@ -128,7 +129,9 @@ def scrub_command(
 
     Each file is copied first, below clew's data folder, then replaced as a whole; records keep their shape and ids, so
     that the agent goes on with the session. Close the agent before. Where else the same values lie is said, and left
-    alone. Name sessions, or choose them with filters. Exit code 1 where nothing was found.
+    alone. A session is not changed where one of the files to replace is a symbolic link or has other hard links, as
+    those would keep the values; it is named. Name sessions, or choose them with filters. Exit code 1 where nothing was
+    found, or where a session was left for its links.
     """
     from clew.cli.scrubbing import Scrub
 
@@ -137,6 +140,16 @@ def scrub_command(
         raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
     shelf = library(context, homes)
     scrub = Scrub(shelf, redaction(context, TEXT), write=write)
-    unreadable = each(chosen(shelf, references), take_filters(options, shelf), scrub.session)
-    scrub.finish(as_json=wants_json(context, as_json), catalog=folder_for(context, homes, shelf.hosts))
-    return UNREADABLE if unreadable else 0 if scrub.rows else 1
+    sessions, admitted = chosen(shelf, references), take_filters(options, shelf)
+    finish = partial(
+        scrub.finish, as_json=wants_json(context, as_json), catalog=folder_for(context, homes, shelf.hosts)
+    )
+    try:
+        unreadable = each(sessions, admitted, scrub.session)
+    except (ClewError, OSError):
+        # Sessions before this one are changed: that is said, and the catalog must forget what they held.
+        if scrub.rows:
+            finish()
+        raise
+    finish()
+    return UNREADABLE if unreadable else 0 if scrub.rows and not scrub.refused else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -14,10 +15,12 @@ from clew.cli.redacting import Redaction
 from clew.errors import Busy
 from clew.host import data_dir
 from clew.library import Library, StoredSession
-from clew.migrate.scrub import carry_out, files_of, is_archived, leftovers, plan
+from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
 from clew.sources.known import REMOTES
 
+_LONGEST_NAME = 100
+"""Characters of the name of a folder for copies."""
 _PRUNE = "`clew archive`, then `clew archive prune --keep-versions 1 --apply`, lets older versions of all files go"
 
 
@@ -28,6 +31,8 @@ class Scrub:
         self._shelf, self._masking, self._write = shelf, masking, write
         self._kept = data_dir() / "rescue" / f"scrub-{shelf.hosts[0].now():%Y%m%dT%H%M%S%f}"
         self.rows: list[dict[str, JSON]] = []
+        self.refused: list[dict[str, JSON]] = []
+        """Sessions that hold something and were left as they are, with the reason for each file."""
         self._values: set[str] = set()
         self._folders = dict.fromkeys(data_dir() / name for name in (CACHE, REMOTES))
         self._cleaned: set[Path] = set()
@@ -40,13 +45,15 @@ class Scrub:
         steps = plan(session.source, redactor)
         if not steps:
             return
-        copies: list[Path] = []
-        if self._write:
-            copies = carry_out(session.source, steps, redactor, self._kept / f"{session.agent.id}-{session.id}")
         self._values |= redactor.values.keys()
-        self._cleaned |= set(files_of(session.source)) if self._write else set()
         for host in self._shelf.hosts:
             self._folders |= dict.fromkeys(root.parent for root in session.agent.roots(host))
+        if self._refuses(session, steps):
+            return
+        copies: list[Path] = []
+        if self._write:
+            copies = carry_out(session.source, steps, redactor, self._kept / _folder_name(session))
+        self._cleaned |= set(files_of(session.source)) if self._write else set()
         self.rows.append(
             {
                 "session": session.id,
@@ -57,6 +64,13 @@ class Scrub:
             }
         )
 
+    def _refuses(self, session: StoredSession, steps: list[Dirty]) -> bool:
+        """Leave a session as it is where replacing one of its files would keep the values under another name."""
+        files = [{"path": str(step.path), "reason": why} for step in steps if (why := other_name(step.path))]
+        if files:
+            self.refused.append({"session": session.id, "agent": session.agent.id, "files": files})
+        return bool(files)
+
     def finish(self, *, as_json: bool, catalog: Path) -> None:
         """Say what was done, and where the same values still lie. The catalog is made to forget them."""
         if self._write and self.rows and (catalog / DATABASE).exists():
@@ -65,7 +79,8 @@ class Scrub:
         archive = archive_folder(None)
         archives = [str(archive)] if is_archived(archive, self._sessions()) else []
         if as_json:
-            print_json({"written": self._write, "sessions": self.rows, "left": left + archives})
+            found = {"sessions": self.rows, "refused": self.refused, "left": left + archives}
+            print_json({"written": self._write, **found})
             return
         for row in self.rows:
             found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())
@@ -83,14 +98,22 @@ class Scrub:
         return set() if self._write else {file["path"] for row in self.rows for file in row["files"]}
 
     def _say_rest(self, left: list[str]) -> None:
+        for row in self.refused:
+            for file in row["files"]:
+                say(f"clew: not scrubbed: {row['agent']}:{row['session']}: {file['path']} {file['reason']}")
         for path in left:
             say(f"clew: not removed from {path}")
         if not self.rows:
-            say("nothing found")
+            say("nothing was changed" if self.refused else "nothing found")
         elif not self._write:
             say("nothing was changed; --write does it")
         else:
             say(f"clew: the files as they were, secrets and all, are kept below {self._kept}; remove it in time")
+
+
+def _folder_name(session: StoredSession) -> str:
+    """The folder for copies of a session's files. Its id is what its records say, and may be any text."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{session.agent.id}-{session.id}")[:_LONGEST_NAME]
 
 
 def _purge(shelf: Library, catalog: Path) -> None:

@@ -22,7 +22,7 @@ from clew.agents.sage_agent.locate import AGENT, MESSAGES
 from clew.archive.layout import manifest_numbers
 from clew.archive.state import load
 from clew.datadir import private_folder
-from clew.errors import Busy, ClewError, SourceUnreadable
+from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable
 from clew.io.atomic import replacing
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source, packer
@@ -55,7 +55,8 @@ def files_of(source: SourceFile) -> list[Path]:
 
 def plan(source: SourceFile, redactor: Redactor) -> list[Dirty]:
     """The files of a session that would change. What is found in one of them is looked for in all."""
-    files = [path for path in files_of(source) if path.is_file()]
+    # Not Path.is_file, which raises where a name is too long, as with the suffix of a packed original.
+    files = [path for path in files_of(source) if os.path.isfile(path)]  # noqa: PTH113
     for path in files:
         learn_file(partial(open_source, path), redactor)
     if redactor.is_clean:
@@ -67,6 +68,17 @@ def _look(path: Path, redactor: Redactor) -> Dirty | None:
     before = path.stat()
     changes = sum(raw != masked for raw, masked in masked_parts(partial(open_source, path), redactor))
     return Dirty(path, changes, before.st_size, before.st_mtime_ns) if changes else None
+
+
+def other_name(path: Path) -> str | None:
+    """Why replacing a file would leave its old content under another name; None where it would not."""
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        return f"is a link to {path.resolve()}, which would keep what is masked here; name that file instead"
+    if found.st_nlink > 1:
+        others = f"{found.st_nlink - 1} other hard link{'s' if found.st_nlink > 2 else ''}"
+        return f"has {others}, which would keep what is masked here; remove them, or make this file a copy of its own"
+    return None
 
 
 def carry_out(source: SourceFile, steps: Iterable[Dirty], redactor: Redactor, kept: Path) -> list[Path]:
@@ -101,6 +113,8 @@ def _rewrite(step: Dirty, redactor: Redactor, kept: Path) -> Path:
         now = path.stat()
         if (now.st_size, now.st_mtime_ns) != (step.size, step.mtime_ns):
             raise Busy(f"{path}: another program writes to it; it was not changed")
+        if (reason := other_name(path)) is not None:
+            raise PathRefused(f"{path} {reason}")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     return copy
 
@@ -110,8 +124,8 @@ def _keep(path: Path, kept: Path) -> Path:
     number, copy = 1, kept / path.name
     while copy.exists():
         number += 1
-        copy = kept / f"{number}-{path.name}"
-    private_folder(str(kept))
+        copy = kept / str(number) / path.name
+    private_folder(str(copy.parent))
     with replacing(copy) as out, path.open("rb") as stream:
         for piece in iter(lambda: stream.read(_PIECE), b""):
             out.write(piece)
