@@ -12,7 +12,10 @@ import pytest
 from clew.errors import ClewError
 from clew.store import Session, Store
 from clew.store.erase import Erased, erase_record, erase_session
+from tests.cli.running import clew
 from tests.store.support import Quick, lines
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes are those of POSIX")
 
 WORD = "quahog"
 BYTES = b"old content of a file\n"
@@ -250,3 +253,53 @@ def test_erasing_a_session_follows_no_link_and_opens_no_pipe(session: Session, t
     assert not session.folder.exists()
     assert (outside / "file").read_bytes() == BYTES
     assert len(done.copies) == 3
+
+
+def test_without_write_a_refusal_is_said_too(session: Session, tmp_path: Path) -> None:
+    path = session.folder / "messages.jsonl"
+    path.rename(tmp_path / "outside")
+    path.symlink_to(tmp_path / "outside")
+    for words in ((), ("secret",), ("--write",)):
+        done = clew("erase", "s", *words, "--home", tmp_path)
+        assert done.code == 4 and str(path) in done.err
+
+
+ODD: list[Any] = [
+    None,
+    5,
+    "x",
+    [],
+    {},
+    [None],
+    {"": None},
+    {"x": []},
+    {"x": {"backupPath": {}}},
+    {"x": "messages.jsonl"},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize(
+    "key", ["snapshot", "trackedFiles", "fileBackups", "metadata", "clew", "found", "files", "root"]
+)
+def test_odd_values_in_snapshots_stop_nothing(session: Session, key: str, odd: Any) -> None:
+    (session.backups / "copy.backup").write_bytes(BYTES)
+    record = {
+        "type": "file_history_snapshot",
+        "messageId": "secret",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "snapshot": {"trackedFiles": {}, "fileBackups": {"x": {"backupPath": "copy.backup"}}},
+        "metadata": {"clew": {"root": "/", "found": {}, "files": {}}},
+    }
+
+    def put(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: odd if name == key else put(inner) for name, inner in value.items()}
+
+    with (session.folder / "snapshots.jsonl").open("w") as log:
+        log.write(json.dumps(put(record)) + "\n")
+        log.write(json.dumps({**put(record), "messageId": "kept"}) + "\n")
+    before = other_files(session)
+    assert erase(session).files == 0
+    assert other_files(session) == before

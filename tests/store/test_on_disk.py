@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from clew import Host, Library
-from clew.errors import Busy, SourceUnreadable, UnknownReference, WouldLose
+from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.within import Within
 from clew.store import CannotLock, Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
@@ -29,7 +29,7 @@ from clew.store.metadata import from_log
 from clew.store.system import System
 from clew.store.wire import FileBackup
 from tests import children
-from tests.cli.running import state
+from tests.cli.running import run, state
 from tests.store.support import Faulty, Quick, assert_whole, in_memory, lines, log_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes and signals are those of POSIX")
@@ -596,7 +596,7 @@ def test_a_link_in_place_of_the_log_is_not_followed(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     log.parent.mkdir(parents=True)
     log.symlink_to(outside)
-    with pytest.raises(OSError):
+    with pytest.raises(SourceUnreadable, match="link"):
         Store(tmp_path).session("s").user("x")
     assert outside.read_bytes() == b"untouched\n"
     with Store(tmp_path).session("other") as session:
@@ -642,3 +642,66 @@ def test_threads_share_a_handle(tmp_path: Path) -> None:
     assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, 401))
     assert [record["parentUuid"] for record in records][1:] == [record["uuid"] for record in records][:-1]
     assert_whole(tmp_path)
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_or_passed_over(tmp_path: Path) -> None:
+    for name in ("messages.jsonl", "snapshots.jsonl", "metadata.json", "workspace-0.seen"):
+        folder = log_of(tmp_path, name.partition(".")[0]).parent
+        folder.mkdir(parents=True)
+        os.mkfifo(folder / name)
+    with pytest.raises(SourceUnreadable, match="not a regular file"):
+        Store(tmp_path).session("messages").user("x")
+    for name in ("snapshots", "metadata", "workspace-0"):
+        with Store(tmp_path).session(name) as session:
+            session.user("x")
+    assert len(list(Library(Host.at(tmp_path)).sources())) == 3
+
+
+def test_a_linked_session_folder_is_not_written_to(tmp_path: Path) -> None:
+    """Readers do not follow such links, so what was written there would belong to another session."""
+    store = Store(tmp_path, system=Quick())
+    with store.session("real") as session:
+        session.user("one")
+    for name, target in (("link", session.folder), ("dangling", tmp_path / "nothing")):
+        session.folder.with_name(name).symlink_to(target)
+        for open_it in (store.session, store.get):
+            with pytest.raises(ClewError):
+                open_it(name).user("two")
+        done = run("record", "--store", tmp_path, "--session", name, input=b'{"role":"user","content":"two"}\n')
+        assert done.code == 4 and "link" in done.err
+    assert len(lines(log_of(tmp_path, "real"))) == 1
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_linked_project_folder_is_not_written_to(tmp_path: Path) -> None:
+    store, outside = Store(tmp_path, system=Quick()), tmp_path / "outside"
+    outside.mkdir()
+    folder = store.project("/srv/tide").folder
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(outside)
+    with pytest.raises(PathRefused, match="link"):
+        store.project("/srv/tide").append("user", "x")
+    assert list(outside.iterdir()) == []
+
+
+def test_copies_are_neither_put_into_nor_removed_from_a_linked_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, store = tmp_path / "work", Store(tmp_path, system=Quick())
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "a").write_text("before\n")
+    with store.session("real") as real, real.watch(real.assistant("x"), ["a"]):
+        (work / "a").write_text("after\n")
+    copies = sorted(real.backups.iterdir())
+    assert len(copies) == 2
+    with store.session("s") as session:
+        session.user("x")
+        session.backups.symlink_to(real.backups)
+        with session.watch(session.assistant("y"), ["a"]):
+            (work / "a").write_text("later\n")
+        assert session.clear() == []
+    for finding in examine(tmp_path):
+        if finding.mend is not None:
+            finding.mend()
+    assert sorted(real.backups.iterdir()) == copies

@@ -16,7 +16,7 @@ from clew.errors import Busy, UsageError
 from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.branches import node_of
-from clew.store.erase import Erased, erase_record, erase_session
+from clew.store.erase import Erased, erase_record, erase_session, refuse_links
 from clew.store.layout import MESSAGES, refuse_copy
 from clew.store.session import Session
 from clew.store.wire import ERASED
@@ -50,6 +50,7 @@ def command(
     session = own_session(context, homes, reference)
     refuse_copy(session.folder)
     uuids = list(dict.fromkeys(_uuid(session, message, write) for message in messages))
+    refuse_links(session.folder, whole=not uuids)
     said = _said(session, uuids)
     shelf = library(context, homes)
     done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])

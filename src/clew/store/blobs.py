@@ -6,6 +6,7 @@ next version is told by its differences to the first of it.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -55,6 +56,8 @@ class Blobs:
 
     def put(self, contents: Iterable[Fresh]) -> list[str]:
         """Keep contents; on return all of them are durable under their digests."""
+        if self.folder.is_symlink():
+            raise NotADirectoryError(errno.ENOTDIR, "a link, and not followed", str(self.folder))
         make_folder(self._system, self.folder)
         digests: list[str] = []
         waiting = iter(contents)
@@ -129,7 +132,9 @@ class Blobs:
             at = read_base(self.folder, at)
 
     def all(self) -> set[str]:
-        """The digests of all copies."""
+        """The digests of all copies. In a linked folder they are another session's, and not for this one to remove."""
+        if self.folder.is_symlink():
+            return set()
         with suppress(FileNotFoundError):
             return {digest for path in self.folder.iterdir() if (digest := digest_in(path.name)) is not None}
         return set()

@@ -63,7 +63,7 @@ class Erased(NamedTuple):
 
 def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float = WAIT) -> Erased:
     """Erase a message of a session: its words, its snapshots and the backups that only they name."""
-    _refuse_links(folder, (MESSAGES, SNAPSHOTS))
+    refuse_links(folder, whole=False)
     with locked(system, folder / MESSAGES, wait) as log:
         spans = [(start, line) for start, line in _lines(folder / MESSAGES) if _is(line, uuid)]
         if not spans:
@@ -83,7 +83,7 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
 
 def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> Erased:
     """Erase a whole session with every file in its folder."""
-    _refuse_links(folder, (MESSAGES,))
+    refuse_links(folder, whole=True)
     records = erased = 0
     copies: list[str] = []
     with locked(system, folder / MESSAGES, wait):
@@ -103,11 +103,12 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> 
     return Erased(records, erased, copies)
 
 
-def _refuse_links(folder: Path, names: tuple[str, ...]) -> None:
-    """Before anything is changed: refuse a session whose folder or log is a link or something else than a file."""
+def refuse_links(folder: Path, *, whole: bool) -> None:
+    """Refuse to erase a session, or a message of it, whose folder or log is a link or no file; nothing is changed."""
     if folder.is_symlink():
         raise PathRefused(f"{folder}: is a link to {folder.readlink()}; nothing was erased, name that folder itself")
-    for path in (folder / name for name in names):
+    for name in (MESSAGES,) if whole else (MESSAGES, SNAPSHOTS):
+        path = folder / name
         found = _status(path)
         if found is not None and not stat.S_ISREG(found.st_mode):
             raise PathRefused(f"{path}: is {_kind(found)}, not a regular file; nothing was erased")
