@@ -134,7 +134,8 @@ def test_every_call_with_redaction_records_and_masks(tmp_path: Path, asked: tupl
         (tmp_path / ".sage").mkdir()
         (tmp_path / ".sage" / "config.json").write_text('{"clew": {"redact": "secrets"}}')
     todos = [{"content": f"use {secret}", "status": "pending"}]
-    for more in ({"todos": todos}, {}, {"todos": []}, {}):
+    said: list[dict[str, Any]] = [{"todos": todos}, {}, {"todos": []}, {}]
+    for more in said:
         done = record(tmp_path, {"role": "user", "content": f"the key is {secret}", **more}, more=asked)
         assert done.code == 0, done.err
     assert [len(line["todos"]) for line in lines(log_of(tmp_path))] == [1, 1, 0, 0]

@@ -235,9 +235,10 @@ def test_a_linked_session_folder_is_refused(session: Session) -> None:
     link = session.folder.with_name("link")
     link.symlink_to(session.folder)
     before = (session.folder / "messages.jsonl").read_bytes()
-    for erase_it in (lambda: erase_session(link), lambda: erase_record(link, "secret")):
-        with pytest.raises(ClewError, match="link"):
-            erase_it()
+    with pytest.raises(ClewError, match="link"):
+        erase_session(link)
+    with pytest.raises(ClewError, match="link"):
+        erase_record(link, "secret")
     assert (session.folder / "messages.jsonl").read_bytes() == before
 
 

@@ -79,8 +79,8 @@ class Scrub:
         archive = archive_folder(None)
         archives = [str(archive)] if is_archived(archive, self._sessions()) else []
         if as_json:
-            found = {"sessions": self.rows, "refused": self.refused, "left": left + archives}
-            print_json({"written": self._write, **found})
+            rows: dict[str, JSON] = {"sessions": self.rows, "refused": self.refused}
+            print_json({"written": self._write, **rows, "left": left + archives})
             return
         for row in self.rows:
             found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())

@@ -349,8 +349,8 @@ def _out_of_reach(folder: Path, record: dict[str, JSON], copies: Copies) -> Iter
     places = [folder / BACKUPS / name for name in _names(record)]
     places += [found for path in _paths(record) if (found := find_backup(folder, path, None)) is not None]
     for place in places:
-        found = _status(place)
-        if found is not None and not stat.S_ISDIR(found.st_mode) and _copy_at(place, copies) is None:
+        status = _status(place)
+        if status is not None and not stat.S_ISDIR(status.st_mode) and _copy_at(place, copies) is None:
             yield f"{place}, named by a snapshot, which is not a regular file in {folder / BACKUPS}"
 
 
