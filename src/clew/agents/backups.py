@@ -1,4 +1,8 @@
-"""Copies that an agent keeps beside its sessions. A record only ever names a file inside the folder for them."""
+"""Copies that an agent keeps beside its sessions. A record only ever names a file inside the folder for them.
+
+Session files may come from anywhere, for instance with a cloned repository, and git keeps links. What lies beside a
+session is therefore never read through a link: it could lead to a private key.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,8 @@ LIMIT = 64 << 20
 """A larger copy is not read."""
 
 
-def read_inside(folder: Path, name: str) -> bytes | None:
-    """A regular file directly inside a folder; None where it is gone, a link, or no plain name."""
+def read_inside(folder: Path, name: str, limit: int = LIMIT) -> bytes | None:
+    """A regular file directly inside a folder; None where it is gone, a link, too large, or no plain name."""
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
         return None
     try:
@@ -20,6 +24,23 @@ def read_inside(folder: Path, name: str) -> bytes | None:
         return None
     with open(descriptor, "rb") as handle:
         found = os.fstat(handle.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
             return None
-        return handle.read(LIMIT)
+        return handle.read(limit)
+
+
+def is_plain_file(path: Path) -> bool:
+    """True for a regular file that is no link."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def is_behind_link(path: Path, near: Path) -> bool:
+    """True where a link stands between a path and the folder that it has in common with the file `near`.
+
+    Links above that folder are the user's: both lie behind them.
+    """
+    shared = len(os.path.commonpath([path.parent, near.parent]).rstrip(os.sep))
+    return any(place.is_symlink() for place in (path, *path.parents) if len(str(place)) > shared)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from clew.agents.backups import is_behind_link
 from clew.agents.base import Agent, Consults, KeepsCopies, SourceFile
 from clew.archive.layout import Role
 from clew.host import Host
@@ -33,7 +34,8 @@ def files_of(host: Host, agent: Agent, source: SourceFile) -> Iterator[Wanted]:
     named += [("part", folder / name) for name in source.parts]
     named += [("side", folder / name) for name in source.sides]
     if isinstance(agent, KeepsCopies):
-        named += [("copy", path) for place in agent.copies(source) for path in _regular_below(place)]
+        places = [place for place in agent.copies(source) if not is_behind_link(place, source.path)]
+        named += [("copy", path) for place in places for path in _regular_below(place)]
     for role, path in named:
         yield Wanted(host, agent.id, partial(agent.session_id, source), role, source.path, path)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from clew.agents import registry
+from clew.agents.backups import is_behind_link, is_plain_file
 from clew.agents.base import KeepsCopies, SourceFile
 from clew.io.paths import safe_below
 
@@ -32,9 +33,9 @@ def copies_of(source: SourceFile) -> Iterator[tuple[str, Path]]:
     """The copies that belong to the session alone, with their names."""
     identity = registry.get(source.agent).session_id(source)
     for number, place in enumerate(places_of(source)):
-        if not _belongs(place, source, identity):
+        if not _belongs(place, source, identity) or is_behind_link(place, source.path):
             continue
-        if _is_plain(place):
+        if is_plain_file(place):
             yield f"{number}", place
         for path in _below(place):
             yield f"{number}/{path.relative_to(place).as_posix()}", path
@@ -58,11 +59,7 @@ def _belongs(place: Path, source: SourceFile, identity: str) -> bool:
 def _below(folder: Path) -> Iterator[Path]:
     for below, folders, names in os.walk(folder):
         folders.sort()
-        yield from (path for name in sorted(names) if _is_plain(path := Path(below, name)))
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+        yield from (path for name in sorted(names) if is_plain_file(path := Path(below, name)))
 
 
 def place_of(places: Sequence[Path], name: str) -> Path | None:

@@ -16,6 +16,7 @@ import msgspec
 import zstandard
 
 from clew.agents import registry
+from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
 from clew.agents.receiving import BESIDE as BESIDE
 from clew.agents.receiving import ORIGIN
@@ -131,7 +132,7 @@ def _line(packed: bytes) -> bytes:
 def names(source: SourceFile) -> list[str]:
     """The files of a session: "" is the main one. One that was converted itself keeps its own original beside it."""
     beside = source.path.name + BESIDE
-    is_there = (source.path.parent / beside).is_file()
+    is_there = is_plain_file(source.path.parent / beside)
     return ["", *source.parts, *source.sides, *([beside] if is_there else ())]
 
 
@@ -173,7 +174,7 @@ class Kept(NamedTuple):
 def find(source: SourceFile) -> Kept | None:
     """The original that a converted session was made from; raises where it is there and gives no files."""
     beside = source.path.with_name(source.path.name + BESIDE)
-    path = beside if beside.is_file() else source.path
+    path = beside if is_plain_file(beside) else source.path
     found = _last(path)
     if found is None:
         if path == beside:

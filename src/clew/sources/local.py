@@ -79,10 +79,12 @@ def _at_path(path: Path, hosts: Iterable[Host]) -> Iterator[Found]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
+    """Every file below a folder. Links are passed over: they could lead to files that nobody named."""
     for below, names, files in os.walk(folder):
         names.sort()
-        for name in sorted(files):
-            yield Path(below) / name
+        for path in (Path(below) / name for name in sorted(files)):
+            if not path.is_symlink():
+                yield path
 
 
 def _claimed(path: Path, places: _Places) -> Found | None:

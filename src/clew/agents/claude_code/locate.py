@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
 from clew.host import Host
 from clew.io.paths import encode_claude, safe_relative
@@ -42,7 +43,9 @@ def discover(root: Path) -> Iterator[SourceFile]:
         found = [name for name in sorted(files) if _is_transcripts_name(name)]
         if found and _holds_transcripts(folder := Path(below)):
             beside = frozenset(files)
-            yield from (source_file(folder / name, beside) for name in found)
+            for path in (folder / name for name in found):
+                if not path.is_symlink():
+                    yield source_file(path, beside)
 
 
 def is_transcript(name: str, folder: Path) -> bool:
@@ -73,7 +76,7 @@ def source_file(path: Path, beside: Container[str] | None = None) -> SourceFile:
     name = stem(path)
     meta = f"{name}.meta.json"
     sides: tuple[str, ...] = ()
-    if name.startswith(_AGENT_FILE) and (beside is None or meta in beside) and (path.parent / meta).is_file():
+    if name.startswith(_AGENT_FILE) and (beside is None or meta in beside) and is_plain_file(path.parent / meta):
         sides = (meta,)
     return SourceFile(AGENT, path, (), sides, size, mtime)
 

@@ -38,12 +38,14 @@ def roots(host: Host) -> Iterator[Path]:
 
 
 def discover(root: Path) -> Iterator[SourceFile]:
-    """Every rollout below the root. A packed one is hidden by its plain sibling; nothing is opened."""
+    """Every rollout below the root. A packed one is hidden by its plain sibling; nothing is opened; follows no links."""
     for folder, names, files in os.walk(root):
         names.sort()
         for name in sorted(files):
             if is_rollout(name) and not (name.endswith(".zst") and name.removesuffix(".zst") in files):
-                yield source_file(Path(folder) / name)
+                path = Path(folder) / name
+                if not path.is_symlink():
+                    yield source_file(path)
 
 
 def is_rollout(name: str) -> bool:

@@ -54,8 +54,10 @@ def discover(root: Path) -> Iterator[SourceFile]:
 
 
 def _chat_folders(project: Path) -> Iterator[Path]:
-    yield project / CHATS
-    yield from _folders(project / CHATS)
+    chats = project / CHATS
+    if not chats.is_symlink():
+        yield chats
+        yield from _folders(chats)
 
 
 def _is_copied(path: Path, project: Path, newer: Path) -> bool:

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew.agents.backups import is_plain_file, read_inside
 from clew.agents.base import SourceFile
-from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
-from clew.io.compress import open_regular
 from clew.model.json import JSON
 
 AGENT = "sage-agent"
@@ -36,14 +35,14 @@ def discover(root: Path) -> Iterator[SourceFile]:
     except OSError:
         return
     for folder in folders:
-        if (folder / MESSAGES).is_file():
+        if is_plain_file(folder / MESSAGES):
             yield source_file(folder / MESSAGES)
 
 
 def source_file(path: Path) -> SourceFile:
     """The session a log belongs to; a snapshot file leads to the log beside it."""
     log = path.parent / MESSAGES
-    if path.name == SNAPSHOTS and log.is_file():
+    if path.name == SNAPSHOTS and is_plain_file(log):
         path = log
     try:
         stat = path.stat()
@@ -51,8 +50,8 @@ def source_file(path: Path) -> SourceFile:
     except OSError:
         size, mtime = 0, 0.0
     is_log = plain_name(path.name) == MESSAGES
-    parts = (SNAPSHOTS,) if is_log and (path.parent / SNAPSHOTS).is_file() else ()
-    sides = (METADATA,) if is_log and (path.parent / METADATA).is_file() else ()
+    parts = (SNAPSHOTS,) if is_log and is_plain_file(path.parent / SNAPSHOTS) else ()
+    sides = (METADATA,) if is_log and is_plain_file(path.parent / METADATA) else ()
     return SourceFile(AGENT, path, parts, sides, size, mtime)
 
 
@@ -69,12 +68,12 @@ def session_id(source: SourceFile) -> str:
 
 def metadata(path: Path) -> dict[str, JSON] | None:
     """The session's metadata; empty where there are none, None where they cannot be read."""
+    text = read_inside(path.parent, METADATA, _METADATA_LIMIT)
+    if text is None:
+        return None if os.path.lexists(path.parent / METADATA) else {}
     try:
-        with open_regular(path.parent / METADATA)[0] as handle:
-            value = loads(handle.read(_METADATA_LIMIT) or b"")
-    except FileNotFoundError:
-        return {}
-    except (OSError, SourceUnreadable, *NOT_JSON):
+        value = loads(text)
+    except NOT_JSON:
         return None
     return value if isinstance(value, dict) else None
 

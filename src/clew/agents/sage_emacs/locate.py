@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePath, PurePosixPath
 
+from clew.agents.backups import is_plain_file, read_inside
 from clew.agents.base import SourceFile
 from clew.agents.derived import derived_id
 from clew.host import Host
@@ -55,7 +56,8 @@ def discover(root: Path) -> Iterator[SourceFile]:
         return
     for folder in _folders(root):
         names = _file_names(folder)
-        archives = [name for name in _file_names(folder / HISTORY) if plain_name(name).endswith(".jsonl")]
+        history = [] if (folder / HISTORY).is_symlink() else _file_names(folder / HISTORY)
+        archives = [name for name in history if plain_name(name).endswith(".jsonl")]
         # Without one of these two the folder belongs to another agent.
         if CONVERSATION not in map(plain_name, names) and not (archives and METADATA in names):
             continue
@@ -89,8 +91,9 @@ def source_file(path: Path) -> SourceFile:
         size, mtime = stat.st_size, stat.st_mtime
     except OSError:
         size, mtime = 0, 0.0
-    has_metadata = plain_name(path.name) == CONVERSATION and not is_archive(path) and (path.parent / METADATA).is_file()
-    return SourceFile(AGENT, path, (), (METADATA,) if has_metadata else (), size, mtime)
+    is_current = plain_name(path.name) == CONVERSATION and not is_archive(path)
+    sides = (METADATA,) if is_current and is_plain_file(path.parent / METADATA) else ()
+    return SourceFile(AGENT, path, (), sides, size, mtime)
 
 
 def plain_name(name: str) -> str:
@@ -212,12 +215,12 @@ def metadata(path: Path) -> dict[str, JSON] | None:
     """The project's metadata; empty where there are none, None where they cannot be read."""
     if is_saved(path):
         return {}  # what lies beside it under that name is another saved session
-    place = project_folder(path) / METADATA
+    folder = project_folder(path)
+    text = read_inside(folder, METADATA, _METADATA_LIMIT)
+    if text is None:
+        return None if os.path.lexists(folder / METADATA) else {}
     try:
-        with place.open("rb") as handle:
-            value = loads(handle.read(_METADATA_LIMIT))
-    except FileNotFoundError:
-        return {}
-    except (OSError, *NOT_JSON):
+        value = loads(text)
+    except NOT_JSON:
         return None
     return value if isinstance(value, dict) else None
