@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -199,3 +200,39 @@ def test_writers_and_a_merge_at_the_same_time_lose_nothing(tmp_path: Path) -> No
     found = rows(store)
     assert len(found["sessions"]) == 4
     assert len(found["messages"]) == 30 + 15
+
+
+def test_compacting_removes_nothing_behind_a_link(tmp_path: Path) -> None:
+    """Whoever may write to a shared lake may put a link there; only half-written objects of the lake are removed."""
+    lake, home = tmp_path / "lake", tmp_path / "home"
+    store = _many(tmp_path)
+    home.mkdir()
+    theirs = [home / ".bashrc", home / ".0123.parquet.89abcdef"]
+    (lake / "table=other").mkdir()
+    (lake / "table=other/day=2026-10-01").symlink_to(home)
+    (home / "day=2026-10-01").mkdir()
+    theirs.append(home / "day=2026-10-01" / ".0123.parquet.89abcdef")
+    (lake / "table=away").symlink_to(home)
+    day = next(lake.glob("table=messages/day=*"))
+    theirs.append(day / ".somebody-else")
+    half = day / f".{'0' * 32}.parquet.89abcdef"
+    for path in (*theirs, half):
+        path.write_text("x")
+        os.utime(path, (1, 1))
+    compact(store, LATER)
+    assert all(path.exists() for path in theirs)
+    assert not half.exists()
+
+
+def test_a_table_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """Compacting would remove the objects of another lake, as nobody counts on them in this one."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "shared").mkdir()
+    mine, shared = _many(tmp_path / "mine"), _many(tmp_path / "shared")
+    before = _count(mine)
+    table = tmp_path / "shared/lake/table=messages"
+    table.rename(tmp_path / "kept")
+    table.symlink_to(tmp_path / "mine/lake/table=messages")
+    with pytest.raises(TargetRefused, match="is a link"):
+        compact(shared, LATER)
+    assert _count(mine) == before

@@ -25,6 +25,8 @@ _PASSWORD = re.compile(r"(?<=://)[^/\s]*@")
 """Up to the last @: a password may hold another."""
 _QUERY = re.compile(r"(://[^\s?]*)\?\S*")
 _SYNCED = 8
+_HALF_WRITTEN = re.compile(r"\.(?:[0-9a-f]{2}-)?[0-9a-f]{32}\.parquet\.[0-9a-f]{8}")
+"""What an object is called while it is written to a folder."""
 _OBJECT_STORES = frozenset("s3 s3a gs gcs abfs abfss adl az oss oci tos".split())
 """Where an object is whole or not there, and a list whole or an error. Elsewhere there are folders with files."""
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
@@ -178,7 +180,16 @@ class FolderStore:
     def list(self, folder: str) -> list[Object]:
         """See `Store`."""
         with _told(self.shown):
-            return sorted(self._below(self._folder / folder))
+            return sorted(self._below(self._path(folder)))
+
+    def _path(self, name: str) -> Path:
+        """Where an object lies. Others may write to a shared lake, so a link in it could lead anywhere."""
+        path = self._folder
+        for part in name.rstrip("/").split("/"):
+            path /= part
+            if path.is_symlink():
+                raise TargetRefused(f"{self.shown}: {path.relative_to(self._folder)} is a link, and must be a folder")
+        return path
 
     def _below(self, folder: Path) -> Iterator[Object]:
         # A folder that cannot be read must not look empty: what nobody names is removed one day.
@@ -194,7 +205,7 @@ class FolderStore:
 
     def put(self, name: str, content: bytes) -> bool:
         """See `Store`: written under another name, then linked, so that it is whole or not there."""
-        path = self._folder / name
+        path = self._path(name)
         # One that is there may not have reached the disk: whoever put it could have been killed.
         self._loose.add(path)
         with _told(self.shown, is_local=True):
@@ -211,13 +222,14 @@ class FolderStore:
     def read(self, name: str) -> bytes:
         """See `Store`."""
         with _told(self.shown):
-            content = _content(lambda: (self._folder / name).read_bytes())
+            path = self._path(name)
+            content = _content(path.read_bytes)
         return _there(content, name)
 
     def remove(self, name: str) -> None:
         """See `Store`."""
         with _told(self.shown, is_local=True):
-            (self._folder / name).unlink(missing_ok=True)
+            self._path(name).unlink(missing_ok=True)
 
     def settle(self) -> None:
         """See `Store`: several at a time, because each waits for the disk."""
@@ -237,8 +249,11 @@ class FolderStore:
         """Remove what writers that were killed left half done before a time."""
         with _told(self.shown, is_local=True):
             for path in self._folder.glob("table=*/day=*/.*"):
+                is_inside = not path.parent.is_symlink() and not path.parent.parent.is_symlink()
+                if not is_inside or not _HALF_WRITTEN.fullmatch(path.name):
+                    continue
                 with suppress(FileNotFoundError):
-                    if path.stat().st_mtime < before:
+                    if path.lstat().st_mtime < before:
                         path.unlink()
 
 
