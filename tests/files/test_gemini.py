@@ -233,3 +233,37 @@ def test_a_hostile_repository_runs_nothing(tmp_path: Path, git: str) -> None:
         path.write_text(json.dumps({"toolCall": {"name": "replace", "args": args}, "commitHash": "0" * 40}))
     assert known(chat.write(tmp_path), done, BELL) == ("text", b"two\n")
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("how", ["alternates", "objects", ".git", "history"])
+def test_a_checkpoint_gives_nothing_of_another_repository(how: str, tmp_path: Path, git: str) -> None:
+    """The objects are those of the checkpoints: neither a list of other stores nor a link leads to others."""
+    chat = Chat()
+    args = {"file_path": BELL, "old_string": "one", "new_string": "two"}
+    chat.tool("replace", args, {"fileDiff": ""})
+    private = checkpoint(tmp_path / "home", git, {"bell.py": b"private\n"}, {"name": "replace", "args": args})
+    repo, history = tmp_path / "repo", tmp_path / "repo/.gemini/history/bell"
+    shutil.copytree(tmp_path / "home/.gemini/tmp", repo / ".gemini/tmp")
+    if how == "history":
+        (repo / ".gemini/history").symlink_to(private.parent)
+    elif how == ".git":
+        history.mkdir(parents=True)
+        (history / ".git").symlink_to(private / ".git")
+    elif how == "objects":
+        (history / ".git").mkdir(parents=True)
+        (history / ".git/objects").symlink_to(private / ".git/objects")
+    else:
+        (history / ".git/objects/info").mkdir(parents=True)
+        (history / ".git/objects/info/alternates").write_text(f"{private / '.git/objects'}\n")
+    assert known(chat.write(repo), 1, BELL)[1] != b"private\n"
+
+
+def test_a_checkpoint_that_would_fill_the_memory_is_not_read(
+    tmp_path: Path, git: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = Chat()
+    args = {"file_path": BELL, "old_string": "one", "new_string": "two"}
+    chat.tool("replace", args, {"fileDiff": ""})
+    checkpoint(tmp_path, git, {"bell.py": b"one\n" * 5000}, {"name": "replace", "args": args})
+    monkeypatch.setattr("clew.agents.gemini.checkpoints._LIMIT", 10_000)
+    assert known(chat.write(tmp_path), 1, BELL) == ("unknown", None)

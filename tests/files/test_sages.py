@@ -174,3 +174,17 @@ def test_sage_emacs_writes_text(tmp_path: Path) -> None:
     history = FileHistory(agent, agent.locate(path))
     assert known(history, 3, BELL) == ("text", b"one\n")
     assert known(history, 5, BELL) == ("unproved", b"one\n")
+
+
+def test_a_copy_behind_a_link_is_not_read(tmp_path: Path) -> None:
+    """A session called like a private folder, and a link beside it to where that folder is."""
+    log = Log()
+    call = log.call("bash", {"command": "make"})
+    log.result()
+    log.snapshot(call, {}, {"bell.py": {"backupPath": "key"}})
+    (tmp_path / "home" / SESSION).mkdir(parents=True)
+    (tmp_path / "home" / SESSION / "key").write_bytes(b"private\n")
+    (tmp_path / "repo/.sage").mkdir(parents=True)
+    (tmp_path / "repo/.sage/backups").symlink_to(tmp_path / "home")
+    history = log.write(tmp_path / "repo")
+    assert known(history, call, BELL) == ("unknown", None)

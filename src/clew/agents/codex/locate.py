@@ -38,7 +38,7 @@ def roots(host: Host) -> Iterator[Path]:
 
 
 def discover(root: Path) -> Iterator[SourceFile]:
-    """Every rollout below the root. A packed one is hidden by its plain sibling; nothing is opened; follows no links."""
+    """Every rollout below the root; no links. A packed one is hidden by its plain sibling; nothing is opened."""
     for folder, names, files in os.walk(root):
         names.sort()
         for name in sorted(files):

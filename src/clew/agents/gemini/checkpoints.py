@@ -1,7 +1,8 @@
 """Gemini CLI's checkpoints: the whole project, committed to a repository of its own before a tool changes a file.
 
-The repository is read by its objects alone. Its settings, hooks and links are never looked at: git is given a
-repository made for the purpose, to which only the objects are lent.
+The repository is read by its objects alone. Its settings and hooks are never looked at: git is given a repository
+made for the purpose, to which only the objects are lent. Objects that a link or a list of alternates leads to belong to
+another repository, so a store of objects with either of them is not read.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
+from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.evidence import State, Touch, Whole, absolute
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LIMIT = 64 << 20
+"""Bytes that a checkpoint, or the files of one commit together, may have."""
+_MARKER_LIMIT = 1 << 16
+_DESCRIBED = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]{1,18})")
 _MOST = 2000
 """So many checkpoints of a project are looked into."""
 _SECONDS = 60
@@ -30,7 +36,7 @@ class Checkpoints:
 
     def __init__(self, chat: Path) -> None:
         project = next((up for up in chat.parents if up.name == "chats"), chat.parent).parent
-        self._folder = project / "checkpoints"
+        self._chat, self._folder = chat, project / "checkpoints"
         self._history = project.parent.parent / "history" / project.name
         self._root = _root(project) or _root(self._history)
         self._commits: dict[bytes, list[str]] | None = None
@@ -54,26 +60,52 @@ class Checkpoints:
     def _all(self) -> dict[bytes, list[str]]:
         if self._commits is None:
             self._commits = {}
-            for path in sorted(self._folder.glob("*.json"))[:_MOST] if self._folder.is_dir() else ():
-                found = _checkpoint(path)
+            for path in sorted(self._folder.glob("*.json"))[:_MOST] if not self._folder.is_symlink() else ():
+                found = _checkpoint(self._folder, path.name)
                 if found is not None:
                     self._commits.setdefault(found[0], []).append(found[1])
         return self._commits
 
     def _read(self, commit: str, paths: list[str]) -> Iterator[State | None]:
-        objects = self._history / ".git" / "objects"
         names = [f"{commit}:{path}" for path in paths]
-        if not objects.is_dir() or any("\n" in name for name in names):
+        if self._objects is None or any("\n" in name for name in names):
             return iter(())
         with tempfile.TemporaryDirectory() as folder:
-            return iter(list(_objects(Path(folder), objects, commit, names)))
+            return iter(_contents(Path(folder), self._objects, commit, names))
+
+    @cached_property
+    def _objects(self) -> Path | None:
+        """The store of objects, if all of it is its own."""
+        objects = self._history / ".git" / "objects"
+        if not objects.is_dir() or is_behind_link(objects, self._chat) or os.path.lexists(objects / "info/alternates"):
+            return None
+        inner = (f"{below}/{name}" for below, folders, files in os.walk(objects) for name in (*folders, *files))
+        return None if any(map(os.path.islink, inner)) else objects
 
 
-def _objects(own: Path, objects: Path, commit: str, names: list[str]) -> Iterator[State | None]:
-    """The contents of files in a commit; None where it has no such file: git may have been told to ignore it."""
+def _contents(own: Path, objects: Path, commit: str, names: Sequence[str]) -> list[State | None]:
+    """The contents of files in a commit; None where it has no such file: git may have been told to ignore it.
+
+    Sizes are asked for first, so that a small object that unpacks to a large one does not fill the memory.
+    """
     for folder in ("objects", "refs"):
         (own / folder).mkdir()
     (own / "HEAD").write_text("ref: refs/heads/main\n")
+    first, *found = _described(_asked(own, objects, "--batch-check", [f"{commit}^{{commit}}", *names])) or [None]
+    if first is None or len(found) != len(names):
+        return []
+    wanted: list[str] = []
+    left = _LIMIT
+    for one in found:
+        if one is not None and one[1] == "blob" and one[2] <= left:
+            wanted.append(one[0])
+            left -= one[2]
+    bodies = dict(_bodies(_asked(own, objects, "--batch", wanted))) if wanted else {}
+    return [Whole(bodies[one[0]], True) if one is not None and one[0] in bodies else None for one in found]
+
+
+def _asked(own: Path, objects: Path, how: str, names: Sequence[str]) -> bytes:
+    """What git says of objects; nothing where it fails."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(own),
@@ -85,46 +117,38 @@ def _objects(own: Path, objects: Path, commit: str, names: list[str]) -> Iterato
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
-    command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "cat-file", "--batch"]
-    asked = "".join(f"{name}\n" for name in (f"{commit}^{{commit}}", *names)).encode("utf-8", "surrogateescape")
+    command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "cat-file", how]
     try:
+        asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
         done = subprocess.run(command, input=asked, capture_output=True, env=environment, cwd=own, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired, UnicodeEncodeError):
-        return
-    answers = _answers(done.stdout, 1 + len(names))
-    if next(answers, None) is not None:
-        for kind, body in answers:
-            yield Whole(body, True) if kind == "blob" else None
+        return b""
+    return done.stdout
 
 
-def _answers(output: bytes, count: int) -> Iterator[tuple[str, bytes]]:
-    """The kind and the body of each object; a commit that is missing ends it."""
+def _described(output: bytes) -> list[tuple[str, str, int] | None]:
+    """Name, kind and size of each object; None where there is none."""
+    found = (_DESCRIBED.fullmatch(line) for line in output.split(b"\n")[:-1])
+    return [(one[1].decode(), one[2].decode(), int(one[3])) if one is not None else None for one in found]
+
+
+def _bodies(output: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each object."""
     at = 0
-    for number in range(count):
-        end = output.find(b"\n", at)
-        if end < 0:
+    while (end := output.find(b"\n", at)) >= 0:
+        found = _DESCRIBED.fullmatch(output[at:end])
+        if found is None:
             return
-        words = output[at:end].rsplit(b" ", 2)
-        at = end + 1
-        if words[-1] == b"missing" or len(words) < 3 or not words[2].isdigit():
-            if not number:
-                return
-            yield "missing", b""
-            continue
-        size = int(words[2])
-        if size > _LIMIT:
-            return
-        yield words[1].decode("ascii", "replace"), output[at : at + size]
+        at, size = end + 1, int(found[3])
+        yield found[1].decode(), output[at : at + size]
         at += size + 1
 
 
-def _checkpoint(path: Path) -> tuple[bytes, str] | None:
+def _checkpoint(folder: Path, name: str) -> tuple[bytes, str] | None:
     """The call that a checkpoint was made for, and its commit."""
     try:
-        if path.is_symlink() or path.stat().st_size > _LIMIT:
-            return None
-        found = loads(path.read_bytes())
-    except (OSError, *NOT_JSON):
+        found = loads(read_inside(folder, name, _LIMIT) or b"")
+    except NOT_JSON:
         return None
     call, commit = (found.get("toolCall"), found.get("commitHash")) if isinstance(found, dict) else (None, None)
     if not isinstance(call, dict) or not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
@@ -138,7 +162,7 @@ def _call(name: JSON, given: JSON) -> bytes:
 
 def _root(folder: Path) -> str | None:
     try:
-        text = (folder / ".project_root").read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
+        text = (read_inside(folder, ".project_root", _MARKER_LIMIT) or b"").decode().strip()
+    except UnicodeDecodeError:
         return None
     return absolute(text, None) if text else None

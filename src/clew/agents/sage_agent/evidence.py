@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.backups import read_inside
+from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.base import SourceFile, Unit
 from clew.agents.evidence import ABSENT, Calm, Event, State, Steady, Touch, Unrest, Whole, absolute, as_bytes
 from clew.agents.sage_agent.beside import Crowds
@@ -56,7 +56,9 @@ class _Reader:
         self.index = 0
         self._work = Work(exact=True)
         self._snapshots, self._watching = snapshots, Watching(Crowds(snapshots))
-        self._folders = (source.path.parent / BACKUPS, source.path.parents[1].parent / BACKUPS / session_id(source))
+        own = source.path.parent / BACKUPS
+        of_all = source.path.parents[1].parent / BACKUPS / session_id(source)
+        self._folders = [folder for folder in (own, of_all) if not is_behind_link(folder, source.path)]
         self._folder: str | None = None
         self._open: dict[str, Entry] = {}
         """Files of the message that is being answered: what its snapshot says of them."""
@@ -229,7 +231,8 @@ class _Reader:
         digest = digest_from(entry.get("content_hash"))
         if entry.get("state") == "deleted":
             return ABSENT, None
-        body = _kept(self._folders[0], digest) if digest is not None else None
+        kept = (_kept(folder, digest) for folder in self._folders) if digest is not None else ()
+        body = next((body for body in kept if body is not None), None)
         return (Whole(body, True), None) if body is not None else (None, digest)
 
     def _before(self, entry: Entry) -> tuple[State | None, str | None]:
@@ -242,7 +245,7 @@ class _Reader:
         state: State | None = as_bytes(text) if isinstance(text, str) else None
         if isinstance(backup, str) and state is None:
             name = re.split(r"[\\/]", backup)[-1]
-            bodies = (_copy(folder, name) for folder in self._folders if not folder.is_symlink())
+            bodies = (_copy(folder, name) for folder in self._folders)
             state = next((Whole(body, True) for body in bodies if body is not None), None)
             if state is None:
                 return None, "the copy of it is gone"
