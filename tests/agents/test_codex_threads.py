@@ -492,3 +492,34 @@ def test_a_torn_line_before_a_good_one(tmp_path: Path) -> None:
     found = rollout(tmp_path, meta(), torn, *turn(1))
     assert found.texts == ["ask 1", "answer 1"]
     assert found.messages[0]["uuid"] == f"{THREAD}:4"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        f"CREATE VIEW threads AS SELECT '{THREAD}' AS id, 'Made up' AS title",
+        "CREATE VIRTUAL TABLE threads USING fts5(id, title)",
+        "CREATE TABLE threads (id TEXT, title TEXT AS (hex(zeroblob(2000000))))",
+    ],
+)
+def test_a_database_that_is_not_plain_names_nobody(schema: str, tmp_path: Path) -> None:
+    """A view can run for ever, and a computed column can fill the memory."""
+    path = write(tmp_path, meta(), *asked("The prompt"))
+    with closing(sqlite3.connect(tmp_path / ".codex" / names.DATABASE)) as made:
+        made.execute(schema)
+        if "VIRTUAL" in schema:
+            made.execute("INSERT INTO threads VALUES (?, 'Made up')", [THREAD])
+        elif "TABLE" in schema:
+            made.execute("INSERT INTO threads VALUES (?)", [THREAD])
+        made.commit()
+    assert read(path).session["title"] == "The prompt"
+
+
+def test_names_are_not_read_through_links(tmp_path: Path) -> None:
+    path = write(tmp_path, meta(), *asked("The prompt"))
+    database(tmp_path, title="Elsewhere").close()
+    (tmp_path / "index").write_text(json.dumps({"id": THREAD, "thread_name": "Elsewhere"}) + "\n")
+    (tmp_path / ".codex" / names.DATABASE).rename(tmp_path / "database")
+    (tmp_path / ".codex" / names.DATABASE).symlink_to(tmp_path / "database")
+    (tmp_path / ".codex" / names.INDEX).symlink_to(tmp_path / "index")
+    assert read(path).session["title"] == "The prompt"

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from clew.agents.backups import is_plain_file
 from clew.agents.codex import locate
 from clew.derive.titles import short_title
 from clew.errors import SourceUnreadable
@@ -18,6 +19,12 @@ from clew.io.compress import open_source
 INDEX = "session_index.jsonl"
 DATABASE = "state_5.sqlite"
 _LIMIT = 64 << 20
+_COPY_LIMIT = 1 << 30
+"""Bytes of a database that is being written to; a larger one is not copied."""
+_VALUE_LIMIT = 1 << 20
+"""Bytes of a value in a table."""
+_STEPS, _STEPS_LIMIT = 10_000, 2_000
+"""So many steps of the database engine are one count, and so many counts are enough for any table of names."""
 
 
 class _Names(NamedTuple):
@@ -57,6 +64,8 @@ def _read(home: Path, *_state: float) -> _Names:
 
 def _from_list(path: Path) -> dict[str, str]:
     names: dict[str, str] = {}
+    if not is_plain_file(path):
+        return names
     try:
         with open_source(path) as stream:
             for line in stream.read(_LIMIT).splitlines():
@@ -74,11 +83,13 @@ def _from_list(path: Path) -> dict[str, str]:
 
 def _from_table(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Names and titles; the database is only looked at, in a copy where it is being written to."""
-    if not path.is_file():
+    if not is_plain_file(path):
         return {}, {}
     try:
         log = path.with_name(f"{path.name}-wal")
-        if log.is_file() and log.stat().st_size:
+        if is_plain_file(log) and log.stat().st_size:
+            if path.stat().st_size + log.stat().st_size > _COPY_LIMIT:
+                return {}, {}
             import shutil
             import tempfile
 
@@ -93,6 +104,14 @@ def _from_table(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 def _query(address: str) -> tuple[dict[str, str], dict[str, str]]:
     with closing(sqlite3.connect(address, uri=True)) as database:
+        # The file may come from anywhere: what its schema says is not to be run, nor to fill the memory.
+        database.execute("PRAGMA trusted_schema = OFF")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_LIMIT)
+        counts = iter(range(_STEPS_LIMIT))
+        database.set_progress_handler(lambda: next(counts, None) is None, _STEPS)
+        made = database.execute("SELECT type, sql FROM sqlite_master WHERE lower(name) = 'threads'").fetchone()
+        if made is None or made[0] != "table" or str(made[1]).upper().split()[1:2] != ["TABLE"]:
+            return {}, {}
         known = {row[1] for row in database.execute("PRAGMA table_info(threads)")}
         return _column(database, "name", known), _column(database, "title", known)
 
