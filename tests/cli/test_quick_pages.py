@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -115,7 +116,7 @@ def test_nothing_to_export_and_what_cannot_be_read_give_the_same_codes(tmp_path:
 def test_a_session_that_cannot_be_read_is_said_and_passed_over(tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "projects" / "-p"
     folder.mkdir(parents=True)
-    (folder / "aaaaaaaa-0000-0000-0000-000000000000.jsonl").symlink_to(tmp_path / "gone")
+    os.mkfifo(folder / "aaaaaaaa-0000-0000-0000-000000000000.jsonl")
     (folder / "bbbbbbbb-0000-0000-0000-000000000000.jsonl").write_text('{"type":"summary","summary":"x"}\n')
     ran = started("--home", tmp_path, "export", "--site", tmp_path / "site")
     assert ran.code == 3 and "1 sessions in" in ran.err and "aaaaaaaa" in ran.err

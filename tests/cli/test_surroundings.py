@@ -118,7 +118,8 @@ def test_P11_one_unreadable_file_hides_no_other(demo: Path, tmp_path: Path) -> N
     assert clew("--home", tmp_path, "show", SESSION[:5]).code == 0
     ran = clew("--home", tmp_path, "list", "--json")
     assert [row["id"] for row in ran.json] == [SESSION]
-    assert len(ran.err.splitlines()) == 3
+    # A link is passed over: it may lead to what is no session of anybody.
+    assert len(ran.err.splitlines()) == 2
     assert clew("--home", tmp_path).code == 0
     assert clew("--home", tmp_path, "--json").json["agents"]["claude-code"]["sessions"] == 1
 

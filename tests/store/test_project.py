@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
-from clew.errors import UsageError
+from clew.errors import PathRefused, UsageError
 from clew.store import Store, ToolRun
 from clew.store.doctor import examine
 from clew.store.system import System
@@ -156,3 +156,29 @@ def test_a_torn_conversation_is_mended(tmp_path: Path) -> None:
     with Store(tmp_path).project(WORKSPACE) as project:
         assert project.append("user", "y").seq == 2
     assert_whole(tmp_path)
+
+
+@pytest.mark.parametrize("link", [".sage/projects", ".sage/projects/-home-ada-src-moon-phase"])
+def test_a_project_is_not_written_through_a_link(link: str, tmp_path: Path) -> None:
+    """A cloned repository may hold links: what is beside a conversation there would be replaced."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "-home-ada-src-moon-phase").mkdir(parents=True)
+    place = tmp_path / "repo" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    with pytest.raises(PathRefused, match="link"), Store(tmp_path / "repo").project(WORKSPACE) as project:
+        project.append("user", "hello")
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_archives_do_not_go_through_a_link(tmp_path: Path) -> None:
+    with Store(tmp_path).project(WORKSPACE) as project:
+        project.append("user", "hello")
+        (tmp_path / "elsewhere").mkdir()
+        (folder_of(tmp_path) / "history").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(PathRefused, match="link"):
+            project.archive()
+        assert project.archives() == []
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (folder_of(tmp_path) / "conversation.jsonl").exists()

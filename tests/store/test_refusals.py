@@ -17,6 +17,7 @@ import pytest
 from clew import Host, Library
 from clew.errors import TargetRefused, UnknownReference, UsageError
 from clew.store import Context, Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, ToolRun, Usage
+from clew.store.context import branch_of, find_head
 from clew.store.doctor import examine
 from clew.store.system import System
 from tests.cli.running import clew, run, state
@@ -288,3 +289,47 @@ def test_what_the_log_can_spell_the_metadata_can(tmp_path: Path) -> None:
         session.title(Tide.HIGH)  # type: ignore[arg-type]
     assert session.metadata["workingDirectory"] == "high"
     assert len(lines(log_of(tmp_path))) == 2
+
+
+@pytest.mark.parametrize("name", ["sessions/one/metadata.json", "config.json"])
+def test_settings_and_metadata_are_not_read_through_a_link(name: str, tmp_path: Path) -> None:
+    """What the metadata say is written again: a link to somebody's settings would have them copied."""
+    secret = tmp_path / "settings.json"
+    secret.write_text('{"key": "not-for-others", "clew": {"redact": "all"}}')
+    place = tmp_path / "repo" / ".sage" / name
+    place.parent.mkdir(parents=True)
+    place.symlink_to(secret)
+    if name == "config.json":
+        with pytest.raises(UsageError, match="no JSON object"):
+            Store(tmp_path / "repo")
+        return
+    with Store(tmp_path / "repo").session("one") as session:
+        session.user("hello")
+        session.describe(name="a name")
+    written = [path for path in (tmp_path / "repo").rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not any(b"not-for-others" in path.read_bytes() for path in written)
+    assert "not-for-others" in secret.read_text()
+
+
+def test_endless_settings_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".sage").mkdir()
+    os.mkfifo(tmp_path / ".sage" / "config.json")
+    with pytest.raises(UsageError, match="no JSON object"):
+        Store(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["endless", "pipe", "share"])
+def test_the_branch_is_not_read_from_what_is_no_file_of_git(how: str, tmp_path: Path) -> None:
+    """An unpacked archive may bring a `.git` that leads to what never ends, or to another machine."""
+    work, target = tmp_path / "work", tmp_path / "git"
+    work.mkdir()
+    target.mkdir()
+    if how == "endless":
+        (target / "HEAD").symlink_to("/dev/zero")
+    elif how == "pipe":
+        os.mkfifo(target / "HEAD")
+    (work / ".git").write_text(f"gitdir: {'//host/share' if how == 'share' else target}\n")
+    if how == "share":
+        assert find_head(work) is None
+    else:
+        assert branch_of(find_head(work)) is None

@@ -10,6 +10,9 @@ import os
 import stat
 from pathlib import Path
 
+_FLAGS = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_CLOEXEC"):
+    _FLAGS |= getattr(os, _flag, 0)
 LIMIT = 64 << 20
 """A larger copy is not read."""
 
@@ -19,7 +22,7 @@ def read_inside(folder: Path, name: str, limit: int = LIMIT) -> bytes | None:
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
         return None
     try:
-        descriptor = os.open(folder / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(folder / name, _FLAGS)
     except (OSError, ValueError):
         return None
     with open(descriptor, "rb") as handle:

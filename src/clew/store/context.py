@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,8 @@ _MOMENT = 0.002
 _PATIENCE = 1.0
 """Seconds after which a folder without a repository is looked at again."""
 _REF = "ref: refs/heads/"
+_HEAD_LIMIT = 4096
+"""Bytes of a file that names a branch or a folder of git."""
 _clock, _cwd = time.monotonic, os.getcwd  # at hand, since every message asks
 
 
@@ -68,7 +71,9 @@ def find_head(folder: Path) -> Path | None:
         if git.is_file():
             # A worktree or submodule: the file says where its own folder is.
             target = _read(git).removeprefix("gitdir:").strip()
-            return place / target / "HEAD" if target else None
+            # Two slashes mean another machine on some systems, which must not be asked.
+            is_here = target and not target.startswith(("//", "\\\\"))
+            return place / target / "HEAD" if is_here else None
     return None
 
 
@@ -89,7 +94,11 @@ def _mark(path: Path | None) -> tuple[int, int] | None:
 
 
 def _read(path: Path) -> str:
+    """The beginning of a file; nothing where it is no regular file, such as a pipe that never ends."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")[:4096]
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
+            return file.read(_HEAD_LIMIT).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -9,11 +9,11 @@ from typing import Literal, get_args
 
 import msgspec
 
+from clew.agents.backups import read_inside
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
-from clew.errors import PathRefused, SourceUnreadable, TargetRefused, UsageError
+from clew.errors import PathRefused, TargetRefused, UsageError
 from clew.host import data_dir
 from clew.io.codec import NOT_JSON, loads
-from clew.io.compress import open_regular
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
 from clew.store.lock import WAIT
@@ -23,6 +23,8 @@ __all__ = ["BACKUPS", "MESSAGES", "METADATA", "SNAPSHOTS", "Durability", "Settin
 ROOT, SESSIONS, PROJECTS, CONFIG = ".sage", "sessions", "projects", "config.json"
 RESCUE = "rescue"
 """In a session's folder: plain copies of what somebody had changed before an undo replaced it."""
+_OBJECT_LIMIT = 16 << 20
+"""Bytes of a small JSON object."""
 FORMAT = 1
 """Number of the store's own form; a higher one was written by a newer version and is not written to."""
 OWN = "clew"
@@ -87,7 +89,7 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
     place = root / CONFIG
     found = read_object(place)
     if found is None:
-        raise UsageError(f"{place}: is no JSON object; mend or remove it")
+        raise UsageError(f"{place}: is no JSON object, or a link; mend or remove it")
     own = found.get(OWN, {})
     known = {name: own[name] for name in Settings.__struct_fields__ if name in own} if isinstance(own, dict) else {}
     try:
@@ -103,13 +105,13 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
 
 
 def read_object(path: Path) -> dict[str, JSON] | None:
-    """A small JSON object; empty where there is no file, None where it cannot be read as one."""
+    """A small JSON object; empty where there is no file, None where it cannot be read as one. Follows no link."""
+    text = read_inside(path.parent, path.name, _OBJECT_LIMIT)
+    if text is None:
+        return None if os.path.lexists(path) else {}
     try:
-        with open_regular(path)[0] as stream:
-            value = loads(stream.readall())
-    except FileNotFoundError:
-        return {}
-    except (OSError, SourceUnreadable, *NOT_JSON):
+        value = loads(text)
+    except NOT_JSON:
         return None
     return value if isinstance(value, dict) else None
 

@@ -102,6 +102,7 @@ class Project:
     ) -> Receipt:
         """Append a message; it is safe and the metadata are true on return."""
         refuse_copy(self.folder)
+        refuse_links(self.folder, HISTORY)
         _check(role, content, bool(tool_calls), timestamp)
         _check_numbers(estimated_tokens, usage, tool_calls)
         record = ConversationRecord(
@@ -173,6 +174,7 @@ class Project:
         if not self._log.path.exists():
             return None
         refuse_copy(self.folder)
+        refuse_links(self.folder, HISTORY)
         with self._held():
             make_folder(self._world.system, self.folder / HISTORY)
             target = _free(self.folder / HISTORY, name or _stamp(self._world.clock()))
@@ -187,7 +189,7 @@ class Project:
 
     def archives(self) -> list[Path]:
         """The archives, oldest first by name."""
-        return sorted((self.folder / HISTORY).glob("*.jsonl"))
+        return [] if (self.folder / HISTORY).is_symlink() else sorted((self.folder / HISTORY).glob("*.jsonl"))
 
     def records(self) -> Iterator[dict[str, JSON]]:
         """The records of the current conversation; a line that is none is passed over."""
