@@ -277,3 +277,31 @@ def test_an_agent_whose_files_nobody_can_tell_is_a_clear_error(world: World, mon
     monkeypatch.setattr(history, "tells", lambda _: False)
     done = world.run("files", SESSION)
     assert done.code == 2 and "Claude Code" in done.err
+
+
+def test_a_session_from_elsewhere_does_not_choose_the_folder(world: World) -> None:
+    """A file that somebody sent, or the copy of another machine's, may name any folder of this one as its own."""
+    path = world.said.write(world.home).source.path
+    sent = world.home.parent / "sent.jsonl"
+    sent.write_bytes(path.read_bytes())
+    words = ("--in-place", "--write")
+    done = clew("restore", f"{sent}#3", *words)
+    assert (done.code, tree(world.project)) == (2, {})
+    assert "--into" in done.err
+    data = world.home.parent / "data"
+    mirrored = data / "remotes/box/files/home/ada/.claude/projects/-p" / path.name
+    mirrored.parent.mkdir(parents=True)
+    mirrored.write_bytes(path.read_bytes())
+    (data / "sources.jsonl").write_text('{"name":"box","kind":"ssh","where":"box"}\n')
+    state = '{"home":"/home/ada","env":{},"fetched_at":"2026-10-01T08:00:00Z"}'
+    (data / "remotes/box/state.json").write_text(state)
+    done = clew("--source", "box", "restore", world.at(3), *words)
+    assert (done.code, tree(world.project)) == (2, {})
+    assert "--into" in done.err
+    assert clew("restore", f"{sent}#3", "--into", world.project, "--write").code == 0
+
+
+def test_a_session_kept_in_its_own_project_is_put_back_there(world: World) -> None:
+    inside = world.said.write(world.project).source.path
+    assert clew("restore", f"{inside}#3", "--in-place", "--write").code == 0
+    assert (world.project / "bell.py").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageEr
 from clew.files.history import FileHistory
 from clew.files.restoring import Step, carry_out, plan
 from clew.files.unfinished import alone, settle, unfinished
-from clew.host import data_dir
+from clew.host import Host, data_dir
+from clew.library import StoredSession
 from clew.model.json import JSON
 
 
@@ -53,8 +55,11 @@ def command(
     message = message_in(reference)
     session, history = opened(context, homes, reference)
     base = absolute(base, None) if base is not None else history.workspace
+    shelf = library(context, homes)
     folder = _folder(into, in_place, history)
-    refuse_stores(library(context, homes), folder)
+    if in_place:
+        _refuse_foreign(session, shelf.hosts, folder)
+    refuse_stores(shelf, folder)
     json, place = wants_json(context, as_json), data_dir()
     rescue = place / "rescue" / f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}"
     kept: list[str] = []
@@ -95,6 +100,18 @@ def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: no such folder")
     return folder
+
+
+def _refuse_foreign(session: StoredSession, hosts: Sequence[Host], folder: Path) -> None:
+    """A session that came from elsewhere may name any folder of this machine as its own; a person has to name it.
+
+    One in an agent's own place is the user's: below a home that is read here, or below the very folder it names.
+    """
+    homes = [host for host in hosts if host.base is None]
+    roots = [root for host in (*homes, Host.at(folder)) for root in session.agent.roots(host)]
+    path = session.path.absolute()
+    if session.source.origin is not None or not any(path.is_relative_to(root.absolute()) for root in roots):
+        raise UsageError(f"the session comes from elsewhere and names {folder} as its folder; --into puts files there")
 
 
 def _plan(
