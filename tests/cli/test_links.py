@@ -59,7 +59,7 @@ def sage_snapshots(root: Path, private: Path) -> Path:
     folder = root / ".sage/sessions/one"
     folder.mkdir(parents=True)
     record = {"type": "file_history_snapshot", "messageId": "a", "timestamp": "2026-10-01T08:00:00Z"}
-    maps = {"trackedFiles": {}, "fileBackups": {}}
+    maps: dict[str, Any] = {"trackedFiles": {}, "fileBackups": {}}
     (folder / "snapshots.jsonl").write_text(lines({**record, "isSnapshotUpdate": False, "snapshot": maps}))
     (folder / "messages.jsonl").symlink_to(private / "key")
     return folder / "snapshots.jsonl"
