@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from clew.catalog import place, quick
+from clew.catalog import fresh, place, quick
 from clew.catalog.locking import locked
-from clew.catalog.sync import _move_aside, forget_gone
+from clew.catalog.sync import _move_aside, forget, forget_gone
 from clew.catalog.writing import RowWriter
 from clew.errors import Busy, SourceUnreadable
 from tests.catalog.worlds import (
@@ -467,6 +467,83 @@ def test_S17_what_is_erased_is_in_no_file(home: Path, folder: Path) -> None:
     check(home, folder)
     kept = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     assert TWO.encode() not in kept and b"shuttle1x2" not in kept and b"thread1x0" not in kept
+
+
+SIDE_FILES = [".sage/sessions/s1/metadata.json", f".claude/projects/-home-mira-loom/{ONE}/subagents/agent-1.meta.json"]
+
+
+def _with_side_file(home: Path, name: str) -> tuple[Path, Path]:
+    """A session with a file beside it that belongs to it; a little old, so that its time counts."""
+    side = home / name
+    side.parent.mkdir(parents=True)
+    if side.name == "metadata.json":
+        main, line = side.with_name("messages.jsonl"), {"type": "message", "uuid": "u1", "role": "user", "content": "hi"}
+    else:
+        main, line = side.with_name("agent-1.jsonl"), claude_lines(ONE, 0, 1, seed=9)[0] | {"agentId": "1"}
+    main.write_bytes(spelled([line]))
+    side.write_text(json.dumps({"id": "s1", "name": "Before", "description": "Before"}))
+    for path in (main, side, side.parent, side.parent.parent):
+        os.utime(path, ns=(10**18, 10**18))
+    return main, side
+
+
+def _is_steady(home: Path, folder: Path) -> bool:
+    """The catalog is up to date, and the quick sync says so too."""
+    time.sleep(2 * fresh.RACY_NS / 1e9)
+    run(home, folder)
+    return fresh.is_fresh(folder) and run(home, folder).work == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", SIDE_FILES)
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_session_with_a_side_file_that_is_deleted_leaves_a_fresh_catalog(
+    home: Path, folder: Path, name: str, forgotten: bool
+) -> None:
+    main, side = _with_side_file(home, name)
+    run(home, folder)
+    assert _is_steady(home, folder)
+    main.unlink()
+    side.unlink()
+    run(home, folder)
+    if forgotten:
+        assert forget_gone(folder) == 1
+        kept = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+        assert side.name.encode() not in kept
+    assert _is_steady(home, folder)
+
+
+@pytest.mark.parametrize("name", SIDE_FILES)
+def test_a_session_with_a_side_file_can_be_forgotten_and_is_read_again(home: Path, folder: Path, name: str) -> None:
+    main, _ = _with_side_file(home, name)
+    run(home, folder)
+    assert _is_steady(home, folder)
+    assert forget(folder, str(main)) == 1
+    assert run(home, folder).work.files == 1
+    assert _is_steady(home, folder)
+    check(home, folder)
+
+
+def test_rows_of_side_files_without_a_source_are_removed(home: Path, folder: Path) -> None:
+    """Version 0.1 left such rows behind when a session was erased."""
+    run(home, folder)
+    db = place.open_writer(folder)
+    db.execute("INSERT INTO beside VALUES ('/nowhere/metadata.json', 77, 1, 1)")
+    db.close()
+    assert _is_steady(home, folder)
+    assert _one(folder, "SELECT count(*) FROM beside WHERE owner = 77") == 0
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_side_file_that_changes_is_read_again(home: Path, folder: Path, in_place: bool) -> None:
+    _, side = _with_side_file(home, SIDE_FILES[0])
+    run(home, folder)
+    assert _is_steady(home, folder)
+    target = side if in_place else side.with_name("new")
+    target.write_text(json.dumps({"id": "s1", "name": "Afterwards"}))
+    target.replace(side)
+    assert run(home, folder).work.files == 1
+    assert _is_steady(home, folder)
+    check(home, folder)
 
 
 def test_a_full_disk_leaves_the_old_catalog_usable(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -179,3 +180,18 @@ def test_S01_every_folder_that_a_sync_makes_is_for_its_owner_alone(demo: Path, t
     assert run("--home", demo, "sync", env={**os.environ, "CLEW_DATA_DIR": str(own)}, umask=0o022).code == 0
     folders = [own.parent, own, *(path for path in own.rglob("*") if path.is_dir())]
     assert {str(path): oct(path.stat().st_mode & 0o777) for path in folders if path.stat().st_mode & 0o077} == {}
+
+
+def test_a_sync_goes_on_after_a_session_with_a_side_file_was_forgotten(home: Path) -> None:
+    folder = home / ".sage/sessions/s1"
+    folder.mkdir(parents=True)
+    (folder / "metadata.json").write_text('{"id": "s1"}')
+    (folder / "messages.jsonl").write_text('{"uuid": "u1", "role": "user", "content": "hi"}\n')
+    clew("sync", "--home", str(home))
+    shutil.rmtree(folder)
+    clew("sync", "--home", str(home))
+    assert clew("sync", "--home", str(home), "--forget-gone").returncode == 0
+    for _ in range(2):
+        done = clew("sync", "--home", str(home), "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout)["sources"] == 2

@@ -35,7 +35,8 @@ class Outlook:
         self.changed = changed
         """Sources whose files differ from what is known of them."""
         self.anew = anew
-        """Something came, went or was renamed, or another place is looked at: sessions must be looked for again."""
+        """Something came, went or was renamed, a side file changed, or another place is looked at: sessions must be
+        looked for again."""
 
     @property
     def is_fresh(self) -> bool:
@@ -61,14 +62,7 @@ def look(db: sqlite3.Connection, env: Mapping[str, str]) -> Outlook:
             or found.st_ino != inode
         ):
             changed.append(number)
-    anew = _other_folders(db) or _other_settings(db, env)
-    for path, owner, mtime_ns, size in db.execute("SELECT path, owner, mtime_ns, size FROM beside"):
-        if file_mark(path) != (mtime_ns, size):
-            if owner == COMPANION:
-                anew = True
-            elif owner not in changed:
-                changed.append(owner)
-    return Outlook(changed, anew)
+    return Outlook(changed, _other_folders(db) or _other_settings(db, env) or _other_side_files(db))
 
 
 def is_fresh(folder: Path) -> bool:
@@ -80,7 +74,7 @@ def is_fresh(folder: Path) -> bool:
         unfinished = "SELECT 1 FROM flight UNION ALL SELECT 1 FROM unsettled UNION ALL SELECT 1 FROM source"
         if db.execute(f"{unfinished} WHERE state = 'new' OR size = -1 LIMIT 1").fetchone() is not None:
             return False
-        return db.execute("SELECT 1 FROM folder").fetchone() is not None and look(db, os.environ).is_fresh
+        return look(db, os.environ).is_fresh
     except sqlite3.Error:
         return False
     finally:
@@ -88,7 +82,15 @@ def is_fresh(folder: Path) -> bool:
 
 
 def _other_folders(db: sqlite3.Connection) -> bool:
-    return any(folder_time(path) != mtime_ns for path, mtime_ns in db.execute("SELECT path, mtime_ns FROM folder"))
+    """True where a folder changed, and where none is known: then sessions were never looked for."""
+    folders = db.execute("SELECT path, mtime_ns FROM folder").fetchall()
+    return not folders or any(folder_time(path) != mtime_ns for path, mtime_ns in folders)
+
+
+def _other_side_files(db: sqlite3.Connection) -> bool:
+    """True where a file changed that is no source itself. The search for sessions finds out whose it is."""
+    query = "SELECT path, mtime_ns, size FROM beside"
+    return any(file_mark(path) != (mtime_ns, size) for path, mtime_ns, size in db.execute(query))
 
 
 def _other_settings(db: sqlite3.Connection, env: Mapping[str, str]) -> bool:

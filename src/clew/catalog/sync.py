@@ -12,7 +12,7 @@ from typing import NamedTuple
 from clew.agents.told import Odd
 from clew.catalog import discover, indexing, place, tail, workers
 from clew.catalog.carrying import MARK, carry_over
-from clew.catalog.fresh import PRINT, Outlook, file_mark, is_same, look, note_time, print_of
+from clew.catalog.fresh import COMPANION, PRINT, Outlook, file_mark, is_same, look, note_time, print_of
 from clew.catalog.locking import WAIT, locked
 from clew.catalog.resolve import settle
 from clew.catalog.schema import add_indices, drop_indices
@@ -102,6 +102,10 @@ def _forget(folder: Path, which: str, *values: str) -> int:
                 for number in sources:
                     RowWriter(db).drop(number)
                     db.execute("DELETE FROM source WHERE id = ?", (number,))
+                drop_orphans(db)
+                if sources:
+                    # The next sync must look for sessions: the file may still be there, in a folder that is as it was.
+                    db.execute("DELETE FROM folder")
                 flights = {(message // place.SPAN,) for message in settle(db)}
                 db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
             db.execute("VACUUM")
@@ -114,6 +118,12 @@ def _forget(folder: Path, which: str, *values: str) -> int:
         # Dropped documents stay in the files of an index until they are joined: only a new one is free of them.
         index_anew(folder)
     return len(sources)
+
+
+def drop_orphans(db: sqlite3.Connection) -> None:
+    """Remove what is noted of the side files of sources that are gone or erased: it would never match again."""
+    live = "SELECT id FROM source WHERE state <> 'gone'"
+    db.execute(f"DELETE FROM beside WHERE owner <> ? AND owner NOT IN ({live})", (COMPANION,))
 
 
 def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
@@ -151,7 +161,7 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, 
     try:
         indexing.recover(db, folder)
         found = look(db, os.environ)
-        anew = found.anew or full or not _has(db, "SELECT 1 FROM folder")
+        anew = found.anew or full
         plan = _Plan(db, folder)
         if anew:
             now = time.time_ns()
@@ -233,6 +243,7 @@ class _Plan:
                     self._add(path, found, lost)
             for number in lost.values():
                 self._lose(number)
+            drop_orphans(self._db)
 
     def _add(self, path: str, found: Found, lost: dict[str, int]) -> None:
         number = self._renamed(path, lost)
@@ -268,9 +279,13 @@ class _Plan:
             "UPDATE source SET agent = ?, host = ?, found = ? WHERE id = ?",
             (found.agent.id, host or "", discover.written_down(source), number),
         )
-        self._db.execute("DELETE FROM beside WHERE owner = ?", (number,))
-        files = [(file, number, *file_mark(file)) for file in discover.files_of(source)]
-        self._db.executemany("INSERT INTO beside VALUES (?, ?, ?, ?)", files)
+        known = set(self._db.execute("SELECT * FROM beside WHERE owner = ?", (number,)))
+        files = {(file, number, *file_mark(file)) for file in discover.files_of(source)}
+        if files != known:
+            self._db.execute("DELETE FROM beside WHERE owner = ?", (number,))
+            self._db.executemany("INSERT INTO beside VALUES (?, ?, ?, ?)", files)
+            # The header may say something else now: the source is read whole, also by the next sync if this one is killed.
+            self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (number,))
         del path
 
     def _lose(self, number: int) -> None:
