@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog import place
+from clew.catalog import lookup, place
 from clew.catalog.scanning import literals_of
 from clew.catalog.schema import SPAN
 from clew.catalog.search import PLACES, Request, Searcher
@@ -350,3 +350,57 @@ def test_a_search_loads_nothing_heavy(catalog: Path) -> None:
 def test_without_a_catalog_there_is_a_word_about_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="clew sync"):
         Searcher(tmp_path)
+
+
+WIDE = 20_000
+"""More words than tantivy lets a pattern in a phrase match."""
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many words with the same beginning, in twenty blocks, and a block without such a word."""
+    blocks = [" ".join(f"needle_a{n:05x}" for n in range(first, first + 1000)) for first in range(0, WIDE, 1000)]
+    blocks += ["needle_a", "needle a_bird", "a needle", "needle_b"]
+    return write_catalog(tmp_path_factory.mktemp("wide") / "c", blocks)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("needle_a*", set(range(1, 23))),
+        ('"needle a"*', set(range(1, 23))),
+        ("needle_a0000*", {1}),
+        ("needle_a01*", set(range(5, 10))),
+        ("NOT needle_a*", {23, 24}),
+        ("needle -needle_a*", {23, 24}),
+        ("needle_a* bird", {22}),
+        ("a*", set(range(1, 24))),
+        ("needle*", set(range(1, 25))),
+    ],
+)
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_prefix_of_very_many_words_finds_all_of_them(
+    wide: Path, query: str, expected: set[int], newest: bool
+) -> None:
+    found = find(wide, query, newest=newest, limit=100)
+    assert (found.total, numbers(found)) == (len(expected), expected)
+
+
+@pytest.mark.parametrize("size", [100, 128, 129, 1_000, 5_000, 20_000])
+def test_very_long_words_are_found(tmp_path: Path, size: int) -> None:
+    long = "ab" * (size // 2) + "c" * (size % 2)
+    catalog = write_catalog(tmp_path / "c", [f"x_{long}", f"x_{long}_tail", f"x {long[:-1]}z", "x", f"{long}d x"])
+    for mode in ("substring", "regex"):
+        assert numbers(find(catalog, long, mode=mode)) == {1, 2, 5}
+        assert numbers(find(catalog, f"x_{long}", mode=mode)) == {1, 2}
+        assert numbers(find(catalog, f"{long}_", mode=mode)) == {2}
+    assert numbers(find(catalog, f"x_{long}*")) == {1, 2}
+    assert numbers(find(catalog, f"x_{long}_ta*")) == {2}
+    assert numbers(find(catalog, f"{long}_zebra*")) == set()
+    assert numbers(find(catalog, f"{long}*")) == {1, 2, 5}
+
+
+def test_a_query_that_the_index_refuses_is_the_fault_of_the_query(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "_MAX_EXPANSIONS", 10 * WIDE)
+    with pytest.raises(UsageError, match="cannot answer this query"):
+        find(wide, "needle_a*")

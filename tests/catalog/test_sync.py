@@ -477,7 +477,10 @@ def _with_side_file(home: Path, name: str) -> tuple[Path, Path]:
     side = home / name
     side.parent.mkdir(parents=True)
     if side.name == "metadata.json":
-        main, line = side.with_name("messages.jsonl"), {"type": "message", "uuid": "u1", "role": "user", "content": "hi"}
+        main, line = (
+            side.with_name("messages.jsonl"),
+            {"type": "message", "uuid": "u1", "role": "user", "content": "hi"},
+        )
     else:
         main, line = side.with_name("agent-1.jsonl"), claude_lines(ONE, 0, 1, seed=9)[0] | {"agentId": "1"}
     main.write_bytes(spelled([line]))

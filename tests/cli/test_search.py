@@ -237,6 +237,20 @@ def found_in(answer: Any) -> list[str]:
     return sorted(f"{hit['session']} {hit['message']} {hit['kind']} {hit['snippet']}" for hit in answer["hits"])
 
 
+def test_a_prefix_of_very_many_words_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    text = " ".join(f"needle_a{number:05x}" for number in range(20_000))
+    project = tmp_path / ".claude/projects/-p"
+    project.mkdir(parents=True)
+    write_lines(project, claude_line("user", "u1", None, text))
+    assert clew("--home", tmp_path, "sync").code == 0
+    index = next((tmp_path / "data").glob("catalog-*/text/0/meta.json"))
+    before = index.stat().st_ino, index.read_bytes()
+    for ran in (clew("--home", tmp_path, "search", "needle_a*"), run("search", "needle_a*", "--home", tmp_path)):
+        assert (ran.code, ran.err) == (0, "")
+    assert (index.stat().st_ino, index.read_bytes()) == before
+
+
 def test_S11_a_broken_index_is_made_anew(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path))
     before = search(demo, "test", "-n", "99")

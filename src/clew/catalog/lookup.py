@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.catalog.query import Not, Phrase, Query, Some
 from clew.catalog.text import GIANT, KINDS, META, shards
+from clew.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +42,12 @@ class Match(NamedTuple):
 _Answer = tuple[int, list[Match]]
 _MANY_WORDS = 2
 """So few letters begin very many words."""
+_MAX_EXPANSIONS = 1 << 14
+"""Words that tantivy lets the patterns of one phrase match."""
+_MAX_PATTERN_CHARS = 128
+"""Longer words are not made patterns: tantivy refuses those with more than 1000 states."""
+_INVALID_ARGUMENT = "An invalid argument was passed"
+"""How tantivy's errors begin that blame the query; any other means that the index is damaged."""
 
 
 def is_heavy(query: Query) -> bool:
@@ -141,10 +148,13 @@ class _Shard:
         tantivy, searcher = self._tantivy, self._searcher
         scoped = self._scoped(asked, scope)
         limit = min(limit, self.size)
-        if newest:
-            found = searcher.search(scoped, limit, order_by_field="when", order=tantivy.Order.Desc)
-        else:
-            found = searcher.search(scoped, limit)
+        order: dict[str, Any] = {"order_by_field": "when", "order": tantivy.Order.Desc} if newest else {}
+        try:
+            found = searcher.search(scoped, limit, **order)
+        except ValueError as error:
+            if str(error).startswith(_INVALID_ARGUMENT):
+                raise UsageError(f"the text index cannot answer this query: {error}") from None
+            raise
         places = [place for _, place in found.hits]
         docs, times = searcher.fast_field_values("doc", places), searcher.fast_field_values("when", places)
         matches = [
@@ -199,9 +209,24 @@ class _Shard:
         if len(words) == 1:
             return self._queries.term_query(schema, "text", last)
         if phrase.is_prefix:
-            # Words are letters and digits, so none of them means anything in an expression.
-            return self._queries.regex_phrase_query(schema, "text", [*full, last + ".*"])
+            return self._prefix_phrase(full, last)
         return self._queries.phrase_query(schema, "text", words)
+
+    def _prefix_phrase(self, full: list[str], last: str) -> tantivy.Query:
+        """A phrase whose last word need only begin so."""
+        schema, queries, should = self._schema, self._queries, self._tantivy.Occur.Should
+        if max(map(len, (*full, last))) > _MAX_PATTERN_CHARS:
+            # Few blocks have such a word: each word that can follow there becomes a phrase of its own.
+            must = self._tantivy.Occur.Must
+            filter_query = queries.boolean_query([(must, queries.term_query(schema, "text", word)) for word in full])
+            found = self._searcher.terms_with_prefix("text", last, filter_query)
+            phrases = [queries.phrase_query(schema, "text", [*full, word]) for word, _ in found]
+        else:
+            # Words are letters and digits, so none of them means anything in an expression.
+            found = self._searcher.terms_with_prefix("text", last)
+            patterns = prefix_patterns(last, [word for word, _ in found], _MAX_EXPANSIONS - len(full))
+            phrases = [queries.regex_phrase_query(schema, "text", [*full, pattern]) for pattern in patterns]
+        return phrases[0] if len(phrases) == 1 else queries.boolean_query([(should, each) for each in phrases])
 
     def holding(self, pieces: Sequence[tuple[str, bool, bool]]) -> tantivy.Query:
         occur, queries = self._tantivy.Occur, self._queries
@@ -224,9 +249,29 @@ _TELLING = 3
 
 
 def _pieces(literal: str) -> list[tuple[str, bool, bool]]:
-    """The words in a piece of text, each with whether it begins and ends there; what is not ASCII tells nothing."""
+    """The words in a piece of text, each with whether it begins and ends there; what is not ASCII tells nothing.
+
+    Of a long word, its beginning is enough to find the blocks that can hold it.
+    """
     found = []
     for run in _RUN.finditer(literal):
         before, behind = literal[: run.start()][-1:], literal[run.end() :][:1]
-        found.append((run[0].lower(), before != "" and before.isascii(), behind != "" and behind.isascii()))
+        begins, ends = before != "" and before.isascii(), behind != "" and behind.isascii()
+        word = run[0].lower()
+        found.append((word[:_MAX_PATTERN_CHARS], begins, ends and len(word) <= _MAX_PATTERN_CHARS))
     return found
+
+
+def prefix_patterns(prefix: str, words: Sequence[str], most: int) -> Iterator[str]:
+    """Expressions that together match these words, which all begin with the prefix; none matches more than `most`."""
+    if len(words) <= most:
+        yield f"{prefix}.*"
+        return
+    groups: dict[str, list[str]] = {}
+    for word in words:
+        groups.setdefault(word[: len(prefix) + 1], []).append(word)
+    for longer, group in groups.items():
+        if longer == prefix:
+            yield prefix
+        else:
+            yield from prefix_patterns(longer, group, most)

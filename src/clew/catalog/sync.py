@@ -284,7 +284,7 @@ class _Plan:
         if files != known:
             self._db.execute("DELETE FROM beside WHERE owner = ?", (number,))
             self._db.executemany("INSERT INTO beside VALUES (?, ?, ?, ?)", files)
-            # The header may say something else now: the source is read whole, also by the next sync if this one is killed.
+            # The header may say something else now: the source is read whole, if need be by the next sync.
             self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (number,))
         del path
 

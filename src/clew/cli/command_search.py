@@ -19,7 +19,7 @@ from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.errors import Busy, UsageError
+from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.host import Host
 
 
@@ -106,7 +106,10 @@ def _found(hosts: Sequence[Host], folder: Path, request: Request, may_sync: bool
             raise UsageError("the catalog cannot be read; a search without --no-sync makes it anew") from None
         say("clew: the catalog could not be read; making it anew")
         _mend(hosts, folder, is_index=not isinstance(error, sqlite3.DatabaseError))
-    return _search(folder, request, redact)
+    try:
+        return _search(folder, request, redact)
+    except (sqlite3.DatabaseError, ValueError, OSError) as error:
+        raise SourceUnreadable(f"{folder}: the catalog cannot be read: {error}") from error
 
 
 def _found_on(engine: str, request: Request, redact: Redact) -> Found:
