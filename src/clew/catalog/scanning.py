@@ -13,7 +13,8 @@ from clew.catalog.schema import SPAN
 from clew.catalog.texts import TextStore, cut, head_size
 from clew.errors import UsageError
 
-_ANCHORS = ("^", "$", r"\A", r"\z", r"\Z")
+_ASSERTIONS = ("^", "$", r"\A", r"\z", r"\b", r"\B")
+"""Everything in RE2 that looks at what stands before or behind a match."""
 _MEMORY = 64 << 20
 FEW = 2_000
 """Up to so many blocks are looked up one by one; to read all of them is quicker than that."""
@@ -73,7 +74,7 @@ def regex(pattern: str) -> Wanted:
         why = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
         raise UsageError(f"--regex: {why}") from None
     search: Any = raw.search
-    is_local = not any(anchor in pattern for anchor in _ANCHORS)
+    is_local = not any(assertion in pattern for assertion in _ASSERTIONS)
     return Wanted(lambda found, at: search(found, at) is not None, _matches(readable), literals_of(pattern), is_local)
 
 
@@ -94,7 +95,9 @@ def literals_of(pattern: str) -> tuple[str, ...]:
         char, size = pattern[at], 1
         if char == "\\":
             size, literal = 2, pattern[at + 1 : at + 2]
-            if literal.isalnum():
+            if literal in ("b", "B"):
+                literal = ""
+            elif literal.isalnum():
                 return () if literal in "QEpPx0123456789" else _told(pieces, run)
         elif char == "[":
             return _told(pieces, run)
