@@ -594,6 +594,22 @@ def test_several_workers_give_the_same(home: Path, folder: Path, tmp_path: Path)
     check(home, folder)
 
 
+@pytest.mark.parametrize("fits", [1, 3, 14])
+def test_workers_take_all_portions_whatever_fits_into_the_queue(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, fits: int
+) -> None:
+    from clew.catalog import workers
+    from clew.catalog.sync import sync
+    from clew.host import Host
+
+    monkeypatch.setattr(workers, "_QUEUE", fits)
+    monkeypatch.setattr(workers, "BATCH", 1)
+    for number in range(12):
+        write_claude(home, f"{number:08x}-6666-4666-8666-666666666666", 5, seed=number)
+    assert sync([Host.at(home)], folder, count=2).work.files == 14
+    check(home, folder)
+
+
 def _indices(folder: Path) -> set[str]:
     db = place.open_reader(folder)
     assert db is not None

@@ -278,8 +278,8 @@ def run(folder: Path, tasks: list[Task], workers: int, tell: Callable[[Work], No
     return _listen(pipes, tell)
 
 
-_QUEUE, _WIDTH = 16_000, 4
-"""So many portions fit into a pipe."""
+_QUEUE, _WIDTH = 1_000, 4
+"""So many numbers fit into any pipe, whose size may be a page of 4096 bytes. Each stands for one portion in so many."""
 _LEAST = 4096
 _WORK = struct.Struct("<qqqq")
 
@@ -303,7 +303,7 @@ def _child(folder: Path, number: int, own: list[list[Task]], shared: list[list[T
 
 def _queued(shared: list[list[Task]], queue: int) -> Iterator[list[Task]]:
     while number := os.read(queue, _WIDTH):
-        yield shared[int.from_bytes(number, "little")]
+        yield from shared[int.from_bytes(number, "little") :: _QUEUE]
 
 
 def _listen(pipes: dict[int, int], tell: Callable[[Work], None]) -> Work:
