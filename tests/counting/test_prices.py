@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clew.errors import UsageError
-from clew.pricing import PriceTable, prices
+from clew.pricing import PriceTable, prices, table
 from clew.pricing.names import plain_name
 from tests.cli.running import clew
 from tests.counting.homes import HAIKU, SONNET, claude, reply
@@ -58,6 +59,32 @@ def test_long_inputs_cost_more() -> None:
     table = PriceTable("2026-01-01", {"m": {"input": 1000, "output": 3000, "cache_read": 1000, "above": above}}, {})
     assert table.cost("m", 100_000, 10, 100_000) == 200_000 + 30
     assert table.cost("m", 100_001, 10, 100_000) == 200_002 + 40 + 100_000
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        {"m": {"input": 1000, "output": 3001}},
+        {"m": {"input": 1000, "output": 3000, "cache_read": 100}},
+        {"n": {"input": 1000, "output": 3000}},
+        {"m": {"input": 1000, "output": 3000, "above": {"tokens": 5, "input": 2000}}},
+    ],
+)
+def test_a_table_with_another_price_is_another_version(models: dict[str, dict[str, Any]]) -> None:
+    before = PriceTable("2026-01-01", {"m": {"input": 1000, "output": 3000}}, {})
+    assert PriceTable("2026-01-01", {"m": {"output": 3000, "input": 1000}}, {}).version == before.version
+    assert PriceTable("2026-01-01", models, {}).version != before.version
+    assert PriceTable("2026-01-01", {}, models).version != PriceTable("2026-01-01", models, {}).version
+
+
+def test_a_corrected_price_prices_the_catalog_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    claude(home, reply("m1", 1_000_000, 0, model=HAIKU))
+    for dollars in (1, 7):
+        corrected = PriceTable("2026-01-01", {HAIKU: {"input": dollars * 1_000_000, "output": 0}}, {})
+        monkeypatch.setattr(table, "_load", lambda _, corrected=corrected: corrected)
+        monkeypatch.setattr(table, "_tables", {})
+        assert catalogued([home]).totals()["cost_nano"] == dollars * 10**9
 
 
 def test_a_model_without_a_price_has_none() -> None:

@@ -51,7 +51,7 @@ class PriceTable:
         self._models, self._own = models, own
         self._found: dict[str, Price | None] = {}
         # hashlib takes longer to load than all else here.
-        mark = crc32(json.dumps([date, len(models), own], sort_keys=True).encode())
+        mark = crc32(json.dumps([date, models, own], sort_keys=True).encode())
         self.version = f"{date} {mark:08x}"
         """Another version may give other costs."""
 
