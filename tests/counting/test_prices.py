@@ -97,6 +97,19 @@ def test_an_hour_in_the_cache_costs_more_than_five_minutes() -> None:
     assert short is not None and long is not None and long > short > 0
 
 
+@pytest.mark.parametrize("kept", [{}, {"ephemeral_5m_input_tokens": 0}, {"ephemeral_5m_input_tokens": 10}])
+@pytest.mark.parametrize("hour", [{}, {"ephemeral_1h_input_tokens": 0}, {"ephemeral_1h_input_tokens": 400}])
+def test_what_is_counted_as_written_to_the_cache_is_what_is_paid_for(
+    tmp_path: Path, kept: dict[str, int], hour: dict[str, int]
+) -> None:
+    claude(tmp_path, reply("m1", 0, 0, written=1000, usage={"cache_creation": {**kept, **hour}}))
+    totals = catalogued([tmp_path]).totals()
+    short, long = totals["cache_creation_5m_tokens"], totals["cache_creation_1h_tokens"]
+    assert short == kept.get("ephemeral_5m_input_tokens", 1000 - (long or 0))
+    paid = prices().cost(SONNET, cache_creation_5m=short, cache_creation_1h=long or 0)
+    assert totals["cost_nano"] == tallied([tmp_path]).totals()["cost_nano"] == paid
+
+
 def own(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     (folder / "prices.json").write_text(text)
     monkeypatch.setenv("CLEW_PRICES", str(folder / "prices.json"))

@@ -169,6 +169,13 @@ USED = {
             "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 40},
         },
     ),
+    "nothing written for five minutes": (
+        {
+            **{"input_tokens": 5, "output_tokens": 5, "cache_creation_input_tokens": 1000},
+            "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 40},
+        },
+        {"input_tokens": 6, "output_tokens": 1},
+    ),
     "to be rounded": ({"input_tokens": 1, "output_tokens": 0}, {"input_tokens": 0, "output_tokens": 1}),
 }
 

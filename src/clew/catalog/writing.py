@@ -134,8 +134,10 @@ class RowWriter:
             from clew.pricing import prices
 
             self._prices = prices()
-        fresh, output, created, read, short, long, _ = (count or 0 for count in counts)
-        return self._prices.cost(model, fresh, output, read, short or max(0, created - long), long)
+        fresh, output, created, read, short, long, _ = counts
+        if short is None:
+            short = max(0, (created or 0) - (long or 0))
+        return self._prices.cost(model, fresh or 0, output or 0, read or 0, short, long or 0)
 
     def session(self, source: int, row: Row, message: int = 0, use: int = 0) -> None:
         """Write the row of a session; of its messages and calls, those behind these numbers are new."""

@@ -185,8 +185,10 @@ class Builder:
         )
 
     def _cost(self, model: str, counts: Iterable[int | None]) -> int | None:
-        fresh, output, created, read, short, long, _ = (count or 0 for count in counts)
-        return self._prices.cost(model, fresh, output, read, short or max(0, created - long), long)
+        fresh, output, created, read, short, long, _ = counts
+        if short is None:
+            short = max(0, (created or 0) - (long or 0))
+        return self._prices.cost(model, fresh or 0, output or 0, read or 0, short, long or 0)
 
     def _rates(self, model: str) -> Row:
         price = self._prices.price(model)

@@ -58,7 +58,7 @@ _KINDS = {
     "input": "COALESCE(input_tokens, 0)",
     "output": "COALESCE(output_tokens, 0)",
     "cache_read": "COALESCE(cache_read_tokens, 0)",
-    "5m": "CASE WHEN cache_creation_5m_tokens > 0 THEN cache_creation_5m_tokens "
+    "5m": "CASE WHEN cache_creation_5m_tokens IS NOT NULL THEN cache_creation_5m_tokens "
     "WHEN cache_creation_tokens > COALESCE(cache_creation_1h_tokens, 0) "
     "THEN cache_creation_tokens - COALESCE(cache_creation_1h_tokens, 0) ELSE 0 END",
     "1h": "COALESCE(cache_creation_1h_tokens, 0)",
