@@ -13,6 +13,7 @@ import pytest
 
 from clew.catalog import fresh, place, quick
 from clew.catalog.locking import locked
+from clew.catalog.search import Request, Searcher
 from clew.catalog.sync import _move_aside, forget, forget_gone
 from clew.catalog.writing import RowWriter
 from clew.errors import Busy, SourceUnreadable
@@ -95,6 +96,26 @@ def test_much_that_is_appended_goes_into_the_index(home: Path, folder: Path) -> 
     run(home, folder)
     assert _count(folder, "pending") == 0
     check(home, folder)
+
+
+@pytest.mark.parametrize("kind", ["title", "file"])
+def test_titles_and_files_that_were_appended_are_as_new_as_their_session(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("clew.catalog.indexing.PENDING", 0)
+    path = claude_path(home, ONE)
+    lines = claude_lines(ONE, 0, 40)
+    path.write_bytes(spelled(lines[:35]))
+    run(home, folder)
+    lines[38]["message"]["content"][0]["input"]["file_path"] = "/home/mira/loom/warp.py"
+    append(path, spelled([*lines[35:], {"type": "custom-title", "customTitle": "Warp and weft", "sessionId": ONE}]))
+    run(home, folder)
+    assert _count(folder, "pending") == 0
+    searcher = Searcher(folder, str)
+    # Without the look into the rows that completes a hit: the order is made of what the index knows.
+    (match,) = searcher.search(Request("warp", places=(f"{kind}s",), newest=True)).matches
+    searcher.close()
+    assert match.when == _one(folder, "SELECT ended_us FROM sessions WHERE native_id = ?", ONE)
 
 
 def test_a_summary_that_is_written_again_costs_its_line(home: Path, folder: Path) -> None:

@@ -126,8 +126,9 @@ def _add_texts(db: sqlite3.Connection, writer: TextWriter, docs: list[int]) -> N
     from clew.catalog.texts import TextStore
 
     store = TextStore(db)
-    query = "SELECT k.text, coalesce(m.ts_us, 0) FROM block b JOIN word k ON k.id = b.kind"
-    query += " LEFT JOIN message m ON m.id = b.message WHERE b.id = ?"
+    # Titles and names of files belong to no message: they are as new as their session.
+    query = "SELECT k.text, coalesce(m.ts_us, s.ended_us) FROM block b JOIN word k ON k.id = b.kind"
+    query += f" JOIN session s ON s.id = b.id / {SPAN} LEFT JOIN message m ON m.id = b.message WHERE b.id = ?"
     for doc in docs:
         row = db.execute(query, (doc,)).fetchone()
         text = store.get(doc) if row is not None else None
