@@ -195,3 +195,27 @@ def test_a_sync_goes_on_after_a_session_with_a_side_file_was_forgotten(home: Pat
         done = clew("sync", "--home", str(home), "--json")
         assert (done.returncode, done.stderr) == (0, "")
         assert json.loads(done.stdout)["sources"] == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search", "loom", "--in"),
+        ("search", "loom", "--home"),
+        ("search", "loom", "--limit"),
+        ("search", "loom", "-n"),
+        ("search", "loom", "--offset"),
+        ("sync", "--home"),
+        ("stats", "--json", "--home"),
+        ("stats", "--json", "--by"),
+    ],
+)
+def test_an_option_without_its_value_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """Also where a catalog is there that would answer: of the folder we are in, and of the default sources."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("HOME", str(home))
+    for sync in (("sync",), ("sync", "--home", str(home))):
+        assert clew(*sync).returncode == 0
+    done = clew(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"'{words[-1]}' requires an argument" in done.stderr

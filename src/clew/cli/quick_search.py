@@ -55,7 +55,10 @@ def _options(words: list[str]) -> dict[str, Any] | None:
                 return None
             found[_NUMBERS[word]] = int(number)
         elif word in _WORDS:
-            found[_WORDS[word]] = next(rest, "")
+            value = next(rest, "")
+            if not value:
+                return None
+            found[_WORDS[word]] = value
         elif word == "--home":
             found["homes"].append(next(rest, ""))
         elif word.startswith("-"):

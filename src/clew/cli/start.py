@@ -51,7 +51,7 @@ def _run() -> None:
 def _synced(words: list[str]) -> bool:
     """Do a plain sync with little or nothing to do before anything is loaded; False where it takes more."""
     homes, others = _homes(words)
-    if others not in (["sync"], ["sync", "--json"], ["--json", "sync"]) or sys.stderr.isatty():
+    if others not in (["sync"], ["sync", "--json"], ["--json", "sync"]) or "" in homes or sys.stderr.isatty():
         return False
     from clew.catalog.quick import quick_sync
 
