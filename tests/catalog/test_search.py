@@ -438,7 +438,8 @@ def side_by_side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 
 def _found(searcher: Searcher, expression: str) -> set[int]:
-    return {match.doc % SPAN for match in searcher.search(Request(expression, "regex", limit=1000)).matches}
+    found = searcher.search(Request(expression, "regex", limit=1000), shown=slice(0))
+    return {match.doc % SPAN for match in found.matches}
 
 
 def _matching(expression: str) -> set[int]:
@@ -460,3 +461,25 @@ def test_a_regular_expression_finds_what_it_matches_in_each_text_by_itself(side_
     for _ in range(500):
         expression = _random_expression(random)
         assert _found(side_by_side, expression) == _matching(expression), expression
+
+
+def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(tmp_path: Path) -> None:
+    folder = write_catalog(tmp_path / "c", ["the tide rises", "the tide falls"])
+    searcher = Searcher(folder, str)
+    found = searcher.search(Request("tide"))
+    db = place.open_writer(folder)
+    for table in ("block", "message", "text"):
+        db.execute(f"DELETE FROM {table}")
+    db.close()
+    assert found.total == len(found.hits) == 2
+    searcher.close()
+
+
+def test_texts_are_read_for_the_hits_that_are_shown(tmp_path: Path) -> None:
+    folder = write_catalog(tmp_path / "c", [Said(f"tide {n}", when=n) for n in range(10)])
+    masked: list[str] = []
+    searcher = Searcher(folder, lambda text: masked.append(text) or text)  # type: ignore[func-returns-value]
+    found = searcher.search(Request("tide", newest=True), slice(2, 4))
+    searcher.close()
+    assert (found.total, len(found.matches), [hit.message for hit in found.hits]) == (10, 10, [8, 7])
+    assert [text for text in masked if text.startswith("tide")] == ["tide 7", "tide 6"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -89,24 +88,17 @@ class Hit(NamedTuple):
         return strftime("%Y-%m-%dT%H:%M:%S", gmtime(self.when // 1_000_000)) + f".{self.when // 1000 % 1000:03}Z"
 
 
-class Found:
+class Found(NamedTuple):
     """One page of what was found, and how much there is in all."""
 
-    def __init__(self, total: int, matches: list[Match], look_up: Callable[[list[Match]], list[Hit]]) -> None:
-        self.total, self.matches, self._look_up = total, matches, look_up
-
-    @cached_property
-    def hits(self) -> list[Hit]:
-        """The hits of the page; their rows and texts are read when they are first looked at."""
-        return self._look_up(self.matches)
-
-    def part(self, start: int, stop: int) -> Found:
-        """Some of the hits of the page."""
-        return Found(self.total, self.matches[start:stop], self._look_up)
+    total: int
+    matches: list[Match]
+    """What is on the page."""
+    hits: list[Hit]
+    """The same with texts, as far as they were asked for."""
 
     def read(self) -> Found:
-        """The same, once the hits were looked at: the searcher may be closed."""
-        assert len(self.hits) <= len(self.matches)
+        """The same: the hits were read with the search."""
         return self
 
 
@@ -164,8 +156,8 @@ class Searcher:
             self._store = TextStore(self._db)
         return self._store
 
-    def search(self, request: Request) -> Found:
-        """One page of hits, best or newest first, and the number of all. Look at the hits before `close`."""
+    def search(self, request: Request, shown: slice = slice(None)) -> Found:
+        """One page of hits, best or newest first, and the number of all. Texts are read for the `shown` part alone."""
         check(request)
         self._reader.refresh()
         if self._store is not None:
@@ -173,11 +165,11 @@ class Searcher:
         # One look at the rows, whatever others write meanwhile.
         self._db.execute("BEGIN")
         try:
-            return self._search(request)
+            return self._search(request, shown)
         finally:
             self._db.execute("ROLLBACK")
 
-    def _search(self, request: Request) -> Found:
+    def _search(self, request: Request, shown: slice) -> Found:
         if request.mode == "words":
             query = parse(request.query)
             total, found = self._by_words(query, self._scope(request), request)
@@ -187,7 +179,7 @@ class Searcher:
             total, found = self._by_text(wanted, self._scope(request), request)
             find = wanted.places
         page = found[request.offset : request.offset + request.limit]
-        return Found(total, page, lambda matches: self._hits(matches, find))
+        return Found(total, page, self._hits(page[shown], find))
 
     def _wanted(self, request: Request) -> Wanted:
         from clew.catalog.scanning import regex, substring

@@ -132,7 +132,7 @@ class ServerSearcher:
             total = len(keys)
         page = sorted(keys, key=lambda key: key.place)[request.offset : end]
         hits = self._hits(page, find)
-        return Found(total, [Match(0.0, key.when, doc) for doc, key in enumerate(page)], _picked(hits))
+        return Found(total, [Match(0.0, key.when, doc) for doc, key in enumerate(page)], hits)
 
     def _scope(self, request: Request) -> _Scope:
         from clew.postgres.choosing import chosen
@@ -176,10 +176,6 @@ class ServerSearcher:
             cut = snippet(self._redact(text), find, visible)
             hits.append(Hit(agent, session, seq or None, kind, key.when, self._redact(title), project, cut))
         return hits
-
-
-def _picked(hits: list[Hit]) -> Callable[[list[Match]], list[Hit]]:
-    return lambda found: [hits[match.doc] for match in found]
 
 
 def _or_giant(asked: str) -> str:

@@ -89,9 +89,8 @@ def _search(asked: Asked, query: str, at: int, within: Entry | None) -> tuple[Fo
         sources=_numbers(within) if within is not None else None,
     )
     searcher = asked.shelf.searcher(asked.profile)
-    found = searcher.search(request)
-    facets = browsing.facets(asked.shelf.db, [match.doc for match in found.matches])
-    return found.part((at - 1) * SHOWN, at * SHOWN), facets
+    found = searcher.search(request, slice((at - 1) * SHOWN, at * SHOWN))
+    return found, browsing.facets(asked.shelf.db, [match.doc for match in found.matches])
 
 
 def _places(asked: Asked) -> tuple[str, ...]:
