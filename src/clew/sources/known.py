@@ -144,16 +144,20 @@ def remove(source: Source, *, allow_loss: bool = False, env: Mapping[str, str] |
             configured.add(Entry(name=source.name, kind="off"), env)
         return
     if source.mirror is not None:
-        _drop(source.mirror, source.name, allow_loss)
+        _delete_mirror(source.mirror, source.name, allow_loss)
     configured.remove(source.name, env)
 
 
-def _drop(mirror: Mirror, name: str, allow_loss: bool) -> None:
+def _delete_mirror(mirror: Mirror, name: str, allow_loss: bool) -> None:
+    """Delete the local copy of another machine; raises WouldLose where it may hold the only copy of a file."""
     import shutil
 
-    state = mirror.state()
+    state, (count, _) = mirror.state(), mirror.extent()
+    if state is None and count and not allow_loss:
+        # Only the state file says which files the other machine still has.
+        unknown = f"its state file is missing or unreadable, so the {count} files here may be the only copies"
+        raise WouldLose(f"{name}: {unknown}; --allow-loss deletes them")
     if state is not None and state.gone and not allow_loss:
-        count = len(state.gone)
-        raise WouldLose(f"{name}: the only copy of {count} files is here; --allow-loss removes them")
+        raise WouldLose(f"{name}: the only copy of {len(state.gone)} files is here; --allow-loss removes them")
     if mirror.folder.exists():
         shutil.rmtree(mirror.folder)
