@@ -227,6 +227,69 @@ def test_R10_all_five_hundred_or_none(root: Path, monkeypatch: pytest.MonkeyPatc
     assert set(tree(root).values()) == {b"old"} and len(tree(root)) == 500
 
 
+@pytest.mark.parametrize("fail_at", [1, 12, 23])
+def test_R10_more_folders_than_stay_open_are_all_changed_or_none(
+    root: Path, monkeypatch: pytest.MonkeyPatch, fail_at: int
+) -> None:
+    """Half of the folders are new; every folder is opened again for each of the steps."""
+    monkeypatch.setattr(within_module, "MAX_OPEN_FOLDERS", 4)
+    for number in range(12):
+        (root / f"d{number}/e").mkdir(parents=True)
+        (root / f"d{number}/e/f").write_bytes(b"old")
+    before = tree(root)
+    changes = [Change(f"d{number}/e/f", b"new") for number in range(24)]
+    real, calls = os.rename, 0
+
+    def failing(*words: object, **more: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == fail_at:
+            raise Full("no room")
+        real(*words, **more)  # type: ignore[arg-type]
+
+    open_before = len(list(Path("/dev/fd").iterdir()))
+    with Within(root) as within:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "rename", failing)
+            with pytest.raises(Full):
+                within.apply(changes)
+        assert tree(root) == before
+        within.apply(changes)
+        assert within.read("d23/e/f") == b"new"
+        assert len(list(Path("/dev/fd").iterdir())) <= open_before + 4 + 1
+    assert len(list(Path("/dev/fd").iterdir())) == open_before
+    assert [value for value in tree(root).values() if value is not None] == [b"new"] * 24
+
+
+@pytest.mark.parametrize("swap", ["folder", "link", "nothing"])
+def test_R05_a_folder_that_was_closed_and_replaced_is_not_opened_again(root: Path, swap: str) -> None:
+    """Also where the other folder is inside the root: what was checked was another one."""
+    outside = root.parent / "elsewhere"
+    outside.mkdir()
+    for number in range(100):
+        (root / f"d{number}").mkdir()
+    with Within(root) as within:
+        for number in range(100):
+            assert within.read(f"d{number}/f") is None
+        (root / "d0").rename(root / "moved")
+        if swap == "folder":
+            (root / "d0").mkdir()
+        elif swap == "link":
+            (root / "d0").symlink_to(outside)
+        with pytest.raises(PathRefused, match="replaced"):
+            within.apply([Change("d1/f", b"new"), Change("d0/f", b"new")])
+    assert list(outside.iterdir()) == [] and not (root / "d1/f").exists()
+
+
+def test_a_path_of_many_parts_is_opened_again(root: Path) -> None:
+    deep = "/".join("a" * 300)
+    with Within(root) as within:
+        within.apply([Change(f"{deep}/f", b"new")])
+        for number in range(100):
+            within.apply([Change(f"d{number}/f", b"new")])
+        assert within.read(f"{deep}/f") == b"new"
+
+
 @pytest.mark.parametrize(
     ("mode", "there", "expected"),
     [

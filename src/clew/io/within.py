@@ -3,6 +3,9 @@
 Names come from records, which nobody vouches for. A name must be plain on every system. Each folder on its way is
 opened from the one above it, links are never followed, and a file is written beside its place and then renamed. What
 a process that died left beside a file is cleared away by the next one that writes there.
+
+There may be more folders than a process may have open, so only some stay open. One that is opened again must be the
+folder it was.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import stat
 import time
 import unicodedata
 import zlib
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +42,8 @@ _DAY = 86_400
 WIDEST = 0o755
 _NEW = 0o644
 _FOLDER = 0o755
+MAX_OPEN_FOLDERS = 48
+"""Per `Within`, beside its root. A restore uses three of them at once, and some systems allow 256 open files."""
 
 Parts = tuple[str, ...]
 
@@ -116,7 +122,7 @@ def fold(name: str) -> str:
 
 
 class _Placed(NamedTuple):
-    folder: int
+    folder: Parts
     name: str
     new: str | None
     """The file that takes the place, under its name for now."""
@@ -136,9 +142,12 @@ class Within:
             raise UsageError("files cannot be put back safely on this system")
         self._parts_of = own_parts_of if own else parts_of
         self._root = _open_root(folder)
-        self._folders: dict[Parts, int] = {(): self._root}
+        self._open_folders: OrderedDict[Parts, int] = OrderedDict()
+        """Descriptors, the least recently used first."""
+        self._identities: dict[Parts, tuple[int, int]] = {}
+        """Device and inode of every folder that was opened."""
         self._names: dict[Parts, dict[str, set[str]]] = {}
-        self._made: list[tuple[int, str]] = []
+        self._made: list[tuple[Parts, str]] = []
         self._lets_twins: bool | None = None if apart else False
         """None: it has not been looked at yet."""
 
@@ -146,9 +155,12 @@ class Within:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for descriptor in self._folders.values():
+        for descriptor in self._open_folders.values():
             os.close(descriptor)
-        self._folders.clear()
+        self._open_folders.clear()
+        if self._root >= 0:
+            os.close(self._root)
+            self._root = -1
 
     def read(self, path: str) -> bytes | None:
         """The file as it is; None where there is none. Refuses anything that is no regular file."""
@@ -197,21 +209,23 @@ class Within:
             for change in changes:
                 placed.append(self._prepare(change))  # noqa: PERF401 - what is prepared must be known if one fails
             for number, one in enumerate(placed):
-                begun.append(_set_aside(one))
+                folder = self._descriptor(one.folder)
+                begun.append(_set_aside(folder, one))
                 placed[number] = begun[-1]
-                _put(begun[-1])
+                _put(folder, begun[-1])
             # A folder that was made lasts only with its name in the one above it.
-            for descriptor in {one.folder for one in begun} | {above for above, _ in self._made}:
-                os.fsync(descriptor)
+            for parts in {one.folder for one in begun} | {above for above, _ in self._made}:
+                os.fsync(self._descriptor(parts))
         except BaseException:
             self._roll_back(placed, begun)
             raise
         for one in begun:
             if one.aside is not None:
-                with suppress(OSError):
-                    os.unlink(one.aside, dir_fd=one.folder)
-        for descriptor in {one.folder for one in begun}:
-            _clear(descriptor)
+                with suppress(OSError, PathRefused):
+                    os.unlink(one.aside, dir_fd=self._descriptor(one.folder))
+        for parts in {one.folder for one in begun}:
+            with suppress(OSError, PathRefused):
+                _clear(self._descriptor(parts))
         self._made.clear()
 
     def clear(self, paths: Sequence[str]) -> None:
@@ -229,12 +243,13 @@ class Within:
         if folder is None:
             raise PathRefused(f"{change.path!r} is not there")
         known = self._check(tuple(above), folder, name, change.path, change.over)
+        parts = tuple(above)
         if change.link is not None:
-            return _Placed(folder, name, _link(folder, change.link), None)
+            return _Placed(parts, name, _link(folder, change.link), None)
         if change.body is None:
-            return _Placed(folder, name, None, None)
+            return _Placed(parts, name, None, None)
         mode = change.mode if change.mode is not None else known if known is not None else _NEW
-        return _Placed(folder, name, _write(folder, change.body, mode & WIDEST, change.mtime_ns), None)
+        return _Placed(parts, name, _write(folder, change.body, mode & WIDEST, change.mtime_ns), None)
 
     def _look(self, path: str) -> tuple[int, str] | None:
         *above, name = self._parts_of(path)
@@ -260,25 +275,71 @@ class Within:
         return stat.S_IMODE(found.st_mode)
 
     def _open(self, parts: Parts, path: str, make: bool) -> int | None:
-        """The folder, opened step by step; made where it is missing, if wanted."""
+        """The descriptor of a folder; made where it is missing, if wanted. None where it is missing and not made.
+
+        The descriptor is valid until the next folder is opened.
+        """
         for end in range(1, len(parts) + 1):
-            if parts[:end] in self._folders:
+            above, name = parts[: end - 1], parts[end - 1]
+            if parts[:end] in self._identities:
                 continue
-            above, name = self._folders[parts[: end - 1]], parts[end - 1]
-            self._refuse_twin(parts[: end - 1], above, name, path)
+            folder = self._descriptor(above)
+            self._refuse_twin(above, folder, name, path)
             try:
-                self._folders[parts[:end]] = _open_folder(above, name)
+                self._keep(parts[:end], _open_folder(folder, name))
             except FileNotFoundError:
                 if not make:
                     return None
-                os.mkdir(name, _FOLDER, dir_fd=above)
+                os.mkdir(name, _FOLDER, dir_fd=folder)
                 self._made.append((above, name))
-                self._folders[parts[:end]] = _open_folder(above, name)
+                self._keep(parts[:end], _open_folder(folder, name))
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
                     raise PathRefused(f"{path!r} leads through a link, or through a file") from None
                 raise
-        return self._folders[parts]
+        return self._descriptor(parts)
+
+    def _descriptor(self, parts: Parts) -> int:
+        """The descriptor of a folder that was opened before; opened again where it was closed meanwhile.
+
+        Raises PathRefused where another folder, a link or nothing is in its place by now.
+        """
+        start = len(parts)
+        while start and parts[:start] not in self._open_folders:
+            start -= 1
+        descriptor = self._root
+        if start:
+            self._open_folders.move_to_end(parts[:start])
+            descriptor = self._open_folders[parts[:start]]
+        try:
+            for end in range(start + 1, len(parts) + 1):
+                descriptor = self._keep(parts[:end], _open_folder(descriptor, parts[end - 1]))
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT):
+                raise PathRefused(f"{'/'.join(parts)!r} was replaced while it was in use") from None
+            raise
+        return descriptor
+
+    def _keep(self, parts: Parts, descriptor: int) -> int:
+        """Take over a descriptor that was opened, and close the one that was not used for longest if there are many."""
+        try:
+            found = os.fstat(descriptor)
+            identity = (found.st_dev, found.st_ino)
+            if self._identities.setdefault(parts, identity) != identity:
+                raise PathRefused(f"{'/'.join(parts)!r} was replaced while it was in use")
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._open_folders[parts] = descriptor
+        if len(self._open_folders) > MAX_OPEN_FOLDERS:
+            os.close(self._open_folders.popitem(last=False)[1])
+        return descriptor
+
+    def _forget(self, parts: Parts) -> None:
+        """A folder is no longer there."""
+        del self._identities[parts]
+        if parts in self._open_folders:
+            os.close(self._open_folders.pop(parts))
 
     def _refuse_twin(self, above: Parts, folder: int, name: str, path: str) -> None:
         if above not in self._names:
@@ -296,14 +357,16 @@ class Within:
 
     def _roll_back(self, placed: list[_Placed], begun: list[_Placed]) -> None:
         for one in reversed(begun):
-            _take_back(one)
+            with suppress(OSError, PathRefused):
+                _take_back(self._descriptor(one.folder), one)
         for one in placed:
             if one.new is not None:
-                with suppress(OSError):
-                    os.unlink(one.new, dir_fd=one.folder)
+                with suppress(OSError, PathRefused):
+                    os.unlink(one.new, dir_fd=self._descriptor(one.folder))
         for above, name in reversed(self._made):
-            with suppress(OSError):
-                os.rmdir(name, dir_fd=above)
+            with suppress(OSError, PathRefused):
+                os.rmdir(name, dir_fd=self._descriptor(above))
+                self._forget((*above, name))
         self._made.clear()
 
 
@@ -390,31 +453,30 @@ def _tells_apart(folder: int) -> bool:
         os.unlink(name, dir_fd=folder)
 
 
-def _set_aside(one: _Placed) -> _Placed:
+def _set_aside(folder: int, one: _Placed) -> _Placed:
     """Keep what is in the place under another name too."""
     aside = _temporary("old")
     try:
-        os.link(one.name, aside, src_dir_fd=one.folder, dst_dir_fd=one.folder, follow_symlinks=False)
+        os.link(one.name, aside, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return one
     return one._replace(aside=aside)
 
 
-def _put(one: _Placed) -> None:
+def _put(folder: int, one: _Placed) -> None:
     if one.new is not None:
-        os.rename(one.new, one.name, src_dir_fd=one.folder, dst_dir_fd=one.folder)
+        os.rename(one.new, one.name, src_dir_fd=folder, dst_dir_fd=folder)
     elif one.aside is not None:
-        os.unlink(one.name, dir_fd=one.folder)
+        os.unlink(one.name, dir_fd=folder)
 
 
-def _take_back(one: _Placed) -> None:
-    with suppress(OSError):
-        if one.aside is not None:
-            os.rename(one.aside, one.name, src_dir_fd=one.folder, dst_dir_fd=one.folder)
-            # Two names of one file: a rename of one onto the other leaves both.
-            os.unlink(one.aside, dir_fd=one.folder)
-        elif one.new is not None and not _is_there(one.folder, one.new):
-            os.unlink(one.name, dir_fd=one.folder)
+def _take_back(folder: int, one: _Placed) -> None:
+    if one.aside is not None:
+        os.rename(one.aside, one.name, src_dir_fd=folder, dst_dir_fd=folder)
+        # Two names of one file: a rename of one onto the other leaves both.
+        os.unlink(one.aside, dir_fd=folder)
+    elif one.new is not None and not _is_there(folder, one.new):
+        os.unlink(one.name, dir_fd=folder)
 
 
 def _is_there(folder: int, name: str) -> bool:
