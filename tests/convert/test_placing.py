@@ -158,6 +158,20 @@ def test_folders_and_files_are_private(demo: Path, tmp_path: Path) -> None:
     assert modes == {0o700, 0o600}
 
 
+def test_no_file_stays_open_while_others_are_written(tmp_path: Path) -> None:
+    """A session may have more large parts than a process may have open files."""
+    piece = b"x" * (1 << 20)
+    open_before = len(list(Path("/dev/fd").iterdir()))
+    with Placing() as placing:
+        files = [placing.new(tmp_path / f"{number}") for number in range(3)]
+        for file in files * 2:
+            file.write(piece)
+        files[0].write(b"end")
+        assert len(list(Path("/dev/fd").iterdir())) == open_before
+        placing.finish()
+    assert [(tmp_path / f"{number}").stat().st_size for number in range(3)] == [2 * len(piece) + 3, *[2 * len(piece)] * 2]
+
+
 class TestLog:
     def test_many_add_to_it_at_the_same_time(self, tmp_path: Path) -> None:
         path = tmp_path / "list.jsonl"

@@ -38,7 +38,7 @@ class Staged:
         self.name = path.with_name(f".{path.name[:100]}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
         self._waiting = bytearray()
         self._mode = mode
-        self._descriptor = -1
+        self._is_begun = False
         self._is_done = False
 
     def write(self, piece: bytes) -> int:
@@ -48,25 +48,28 @@ class Staged:
             self._drain()
         return len(piece)
 
-    def _drain(self) -> None:
+    def _drain(self, durable: bool = False) -> None:
+        """Write what waits. The file is closed again: there may be more than a process may have open."""
         with named(self.path):
-            # Not before: there may be more small files than a program may have open.
-            if self._descriptor < 0:
-                self._descriptor = os.open(self.name, _NEW, _OWN)
-            write_all(self._descriptor, self._waiting)
+            descriptor = os.open(self.name, _AT_END if self._is_begun else _NEW, _OWN)
+            self._is_begun = True
+            try:
+                write_all(descriptor, self._waiting)
+                if durable:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
         self._waiting = bytearray()
 
     def finish(self) -> None:
         """Make the file durable; nothing is added afterwards."""
         if self._is_done:
             return
-        self._drain()
-        with named(self.path):
-            if self._mode != _OWN:
+        self._drain(durable=True)
+        if self._mode != _OWN:
+            with named(self.path):
                 self.name.chmod(self._mode)
-            os.fsync(self._descriptor)
-            descriptor, self._descriptor, self._is_done = self._descriptor, -1, True
-            os.close(descriptor)
+        self._is_done = True
 
     def is_there(self) -> bool:
         """Whether its place holds the same already: what a try that was killed has left is in nobody's way."""
@@ -90,10 +93,6 @@ class Staged:
 
     def drop(self) -> None:
         """Take it away, in whatever state it is."""
-        if self._descriptor >= 0:
-            with suppress(OSError):
-                os.close(self._descriptor)
-            self._descriptor = -1
         with suppress(OSError):
             self.name.unlink(missing_ok=True)
 
