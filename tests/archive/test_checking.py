@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from clew.archive.checking import verify
 from clew.archive.layout import HEALTH, manifest_path, manifests, packs
+from clew.archive.pruning import Policy, plan, prune
+from clew.archive.writing import writer
 from clew.errors import ClewError
 from tests.archive.worlds import World, lines
 
@@ -69,19 +73,43 @@ def test_what_is_cut_off_is_found(world: World) -> None:
         path.write_bytes(whole)
 
 
-def test_what_a_killed_capture_left_is_no_problem_and_goes(world: World) -> None:
+@pytest.mark.parametrize("written", [5, 20, 150])
+def test_what_a_killed_capture_left_is_no_problem(world: World, written: int) -> None:
+    """A part of a head or of a block, behind which nothing is put, and a manifest that was not renamed."""
     small(world)
     pack = packs(world.archive)[1]
     whole = pack.read_bytes()
-    pack.write_bytes(whole + b"half a block")
-    unnamed = pack.with_name("00000009.pack")
-    unnamed.write_bytes(b"never named")
-    half = manifest_path(world.archive, 3).with_name(".00000003.manifest.0.tmp")
+    pack.write_bytes(whole + whole[:written])
+    half = manifest_path(world.archive, 3).with_name(".00000003.manifest.0123456789ab.tmp")
     half.write_bytes(b"half")
     assert verify(world.archive).problems == []
     world.write(3, lines(11))
     world.capture()
-    assert not unnamed.exists()
     assert not half.exists()
-    assert pack.read_bytes()[: len(whole)] == whole
+    assert pack.read_bytes() == whole + whole[:written]
     assert verify(world.archive).problems == []
+    assert world.contents()[world.session(3).name] == [lines(11)]
+
+
+def test_files_that_are_not_clews_own_are_left_alone(world: World) -> None:
+    small(world)
+    strange = {
+        world.archive / "packs" / "00000009.pack": b"not a pack",
+        world.archive / "packs" / "1.pack": b"a copy that somebody made",
+        world.archive / "captures" / "1.manifest": b"a copy that somebody made",
+        world.archive / "captures" / "00000001.manifest.bak": b"a copy that somebody made",
+        world.archive / "captures" / ".notes.tmp": b"notes",
+        world.archive / "notes.tmp": b"notes",
+        world.archive / "damaged" / "notes": b"notes",
+    }
+    (world.archive / "damaged").mkdir()
+    for path, content in strange.items():
+        path.write_bytes(content)
+    (problem,) = verify(world.archive).problems
+    assert (Path(problem.path).name, problem.harmless) == ("00000009.pack", True)
+    world.write(3, lines(11))
+    world.capture()
+    with writer(world.archive) as open_writer:
+        prune(open_writer, plan(open_writer.state, Policy(), 0), repack=True)
+    assert {path: path.read_bytes() for path in strange} == strange
+    assert world.contents()[world.session(3).name] == [lines(11)]

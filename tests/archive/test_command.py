@@ -198,6 +198,8 @@ def test_a_manifest_that_is_lost_is_one_line_and_the_rest_is_listed(home: Path, 
     ran = clew("archive", "list", "--json")
     assert 0 < len(ran.json) < every
     assert "00000001.manifest" in ran.err
+    taken = clew("--home", home, "archive")
+    assert taken.code == 3 and "00000001.manifest: the manifest is damaged" in taken.err, "it is told once"
     assert clew("--home", home, "archive").code == 0
     assert len(clew("archive", "list", "--json").json) == every
     assert clew("archive", "verify").code == 0

@@ -131,7 +131,8 @@ def test_without_any_manifest_the_packs_tell_what_they_hold(world: World) -> Non
         for path in manifests(world.archive, place).values():
             path.write_bytes(b"gone")
     state = load(world.archive)
-    assert (state.blocks, len(state.files)) == (blocks, 0)
+    assert state.blocks == blocks
+    assert {one.role for one in state.versions()} == {"shared"}, "no session is known, only records"
     stored = world.stored()
     assert world.capture().new == len(truth)
     assert world.stored() < stored + 4000, "only the dictionary is learned anew"

@@ -26,8 +26,9 @@ from clew.archive.copying import Wanted, each_once
 from clew.archive.health import damages, look, touched, unreadable, write_health
 from clew.archive.layout import Place, Version
 from clew.archive.mending import mend
+from clew.archive.recovering import drop_known_again
 from clew.archive.state import join_runs
-from clew.archive.writing import Writer
+from clew.archive.writing import Writer, replace_all
 from clew.errors import SourceUnreadable
 from clew.host import Host
 
@@ -89,7 +90,7 @@ def capture(
 def _capture(
     writer: Writer, files: Iterable[Wanted], now: Callable[[], datetime], progress: Progress | None
 ) -> Outcome:
-    outcome = Outcome()
+    outcome = Outcome(problems=[str(damage) for damage in writer.lost])
     before = writer.state.stored
     wrong = look(writer.folder, writer.state)
     bad = unreadable(writer.state, wrong.damaged)
@@ -105,6 +106,8 @@ def _capture(
     _learn(writer, large)
     writer.commit(_micros(now()))
     writer.settle()
+    if drop_known_again(writer.folder, writer.state):
+        replace_all(writer.folder, writer.state, writer.system)
     outcome.stored = writer.state.stored - before
     if wrong:
         mend(writer, wrong)

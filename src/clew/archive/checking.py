@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from clew.archive.blocks import hash_of
 from clew.archive.health import damages, examine, read_health, touched, unreadable, write_health
-from clew.archive.layout import HEALTH, Block, Damage, Version, pack_path, packs
+from clew.archive.layout import HEALTH, Block, Damage, Version, pack_path
 from clew.archive.parts import Part
 from clew.archive.reading import Reader
+from clew.archive.recovering import is_unfinished, stray_bytes, unnamed_packs
 from clew.archive.state import State, load
 from clew.errors import ClewError, SourceUnreadable
 
@@ -61,17 +62,20 @@ def _health(folder: Path) -> Iterator[Damage]:
 
 
 def _gaps(folder: Path, state: State) -> Iterator[Damage]:
-    """Every byte of a pack belongs to a block or a dictionary."""
-    there = packs(folder)
+    """Every byte of a pack belongs to a block or a dictionary, but for what a killed capture was writing."""
     parts: dict[int, list[Part]] = {}
     for part in state.parts():
         parts.setdefault(part.pack, []).append(part)
-    for number, own in sorted(parts.items()):
-        at = 0
-        for part in sorted(own, key=lambda one: one.offset):
-            if part.offset != at and number in there:
-                yield Damage(str(pack_path(folder, number)), at, "belongs to nothing", harmless=True)
-            at = part.offset + part.size
+    for number in sorted(parts.keys() & state.sizes.keys()):
+        size = state.sizes[number]
+        for start, end in stray_bytes(parts[number], size):
+            if end < size or not is_unfinished(folder, number, state.key, start, size):
+                what = "belongs to nothing; `clew archive prune --repack --apply` moves it to damaged/"
+                yield Damage(str(pack_path(folder, number)), start, what, harmless=True)
+    for number, is_redundant in unnamed_packs(folder, state) if state.sizes else ():
+        if not is_redundant:
+            what = "no manifest names this pack, and it holds something that cannot be read; it is left alone"
+            yield Damage(str(pack_path(folder, number)), 0, what, harmless=True)
 
 
 def _chunks(reader: Reader, blocks: Iterable[Block]) -> Iterator[Damage]:

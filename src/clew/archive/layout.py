@@ -4,12 +4,11 @@
     packs/00000007.manifest      the same once more
     packs/00000001.pack          blocks and dictionaries, one behind the other, each with a head that tells what it is
     health                       when each pack was last found whole, and what was not
-    damaged/                     manifests that could not be read
+    damaged/                     manifests that could not be read, and bytes of packs that belonged to nothing
     lock                         held by who writes
 
 A chunk is a record of a source; it has a number for ever. A block is many chunks packed together. A manifest with
-`whole` tells everything there is; the others add to it. Nothing counts that no manifest names, unless a manifest is
-damaged: then the heads in the packs tell what is there.
+`whole` tells everything there is; the others add to it. What no manifest names is found by the heads in the packs.
 """
 
 from __future__ import annotations
@@ -153,6 +152,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...] = ()
     dictionaries: tuple[Dictionary, ...] = ()
     versions: tuple[Version, ...] = ()
+    retired: tuple[int, ...] = ()
+    """Of a whole manifest: packs that a prune gave up. All that was to be kept of them is in others."""
+
+
+RECOVERED = Place("recovered", None, "/recovered", {})
+"""The place of files that were made of chunks whose own files are not known, as no manifest names them any more."""
 
 
 def archive_folder(chosen: str | None, env: Mapping[str, str] | None = None) -> Path:
@@ -172,13 +177,14 @@ def pack_path(folder: Path, number: int) -> Path:
 
 
 def numbered(folder: Path, suffix: str) -> dict[int, Path]:
-    """The files of the folder whose names are a number."""
+    """The files of the folder whose names are a number, spelled as clew spells it."""
     try:
         names = [path.name for path in folder.iterdir()]
     except FileNotFoundError:
         return {}
     plain = {name.removesuffix(suffix): folder / name for name in names if name.endswith(suffix)}
-    return {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
+    numbers = {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
+    return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}"}
 
 
 def manifests(folder: Path, place: str = CAPTURES) -> dict[int, Path]:

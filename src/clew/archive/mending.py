@@ -9,9 +9,9 @@ import msgspec
 
 from clew.archive.health import Found, touched, unreadable, unreadable_dictionaries, write_health
 from clew.archive.layout import Block, Version
-from clew.archive.pruning import Plan, needed, prune
+from clew.archive.pruning import Plan, prune
 from clew.archive.reading import Reader
-from clew.archive.state import State, runs_of
+from clew.archive.state import State, needed, runs_of
 from clew.archive.writing import Writer
 from clew.errors import SourceUnreadable
 

@@ -42,15 +42,22 @@ def read_head(head: bytes, pack: int, offset: int) -> tuple[Part, bytes] | None:
     if len(head) < HEAD or not head.startswith(_MAGIC) or _check(head[: _FIELDS.size]) != head[_FIELDS.size : HEAD]:
         return None
     _, kind, size, first, count, live, raw, dictionary, key, digest = _FIELDS.unpack_from(head)
+    if size < HEAD:
+        return None
     if kind == _BLOCK:
         return Block(pack, offset, size, first, count, live, raw, dictionary, digest), key
     return Dictionary(first, "", pack, offset, size, digest, raw), key
 
 
-def scan(path: Path, pack: int) -> Iterator[tuple[Part, bytes]]:
-    """All parts whose heads can be read, without a look at what they hold."""
+def is_begun_head(head: bytes) -> bool:
+    """True for the first bytes of a head, or of something that begins like one."""
+    return head.startswith(_MAGIC[: len(head)])
+
+
+def scan(path: Path, pack: int, start: int = 0) -> Iterator[tuple[Part, bytes]]:
+    """All parts from an offset on whose heads can be read, without a look at what they hold."""
     with path.open("rb") as stream:
-        at: int | None = 0
+        at: int | None = start
         while at is not None:
             stream.seek(at)
             found = read_head(stream.read(HEAD), pack, at)

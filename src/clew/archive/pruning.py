@@ -6,7 +6,7 @@ are on disk before an old pack goes.
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
@@ -15,13 +15,17 @@ import msgspec
 
 from clew.archive.blocks import RAW
 from clew.archive.health import Found, examine, look, unreadable, unreadable_dictionaries, write_health
-from clew.archive.layout import DAMAGED, HASH_BYTES, Block, Dictionary, Version
+from clew.archive.layout import DAMAGED, HASH_BYTES, Block, Dictionary, Version, pack_path
 from clew.archive.reading import Reader
-from clew.archive.state import State
+from clew.archive.recovering import stray_bytes, unnamed_packs
+from clew.archive.state import State, needed
 from clew.archive.writing import Writer, replace_all
 from clew.errors import SourceUnreadable
+from clew.store.system import make_folder, replace_file
 
 DAY_US = 86_400 * 1_000_000
+_SET_ASIDE = re.compile(r"(?:captures|packs)-[0-9]{8,}\.(?:manifest|pack-at-[0-9]+)")
+"""What clew calls a file in `damaged`."""
 AnyPart = TypeVar("AnyPart", Block, Dictionary)
 
 
@@ -100,15 +104,6 @@ def _too_large(
     return set(order[:low])
 
 
-def needed(state: State, kept: Sequence[Version]) -> bytearray:
-    """For each chunk whether some version needs it."""
-    marks = bytearray(state.next_chunk)
-    for version in kept:
-        for first, count in zip(version.runs[::2], version.runs[1::2], strict=True):
-            marks[first : first + count] = b"\1" * count
-    return marks
-
-
 def _size(state: State, kept: Sequence[Version]) -> int:
     """About how large the packs are with these versions alone."""
     marks = needed(state, kept)
@@ -128,7 +123,10 @@ def _used(state: State, marks: bytearray, spoiled: Collection[int] = ()) -> list
 
 
 def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | None = None) -> None:
-    """Let go of what was decided on; with `repack` every block is packed anew. What is damaged stays as it is."""
+    """Let go of what was decided on; with `repack` every block is packed anew. What is damaged stays as it is.
+
+    Bytes of a pack that belong to nothing are kept in `damaged`, unless something was dropped: they may be of that.
+    """
     state = writer.state
     wrong = look(writer.folder, state) if found is None else found
     marks = needed(state, decided.kept)
@@ -136,6 +134,7 @@ def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | No
     gone = {block.pack for block in state.blocks if repack or _is_worn(block, marks)}
     gone |= {entry.pack for entry in state.dictionaries if entry not in used}
     gone |= {part.pack for part in (*wrong.headless, *wrong.damaged)}
+    unnamed = {number for number, _ in unnamed_packs(writer.folder, state)} if decided.dropped else set()
     reader = Reader(writer.folder, state)
     try:
         if gone:
@@ -148,13 +147,44 @@ def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | No
     finally:
         reader.close()
     writer.sync()
+    if not decided.dropped:
+        _keep_stray(writer, gone)
+    state.retired |= gone | unnamed
     state.blocks = sorted(blocks, key=lambda block: block.first)
     state.dictionaries = dictionaries
     state.files = _left(state, decided.kept)
     replace_all(writer.folder, state, writer.system)
     if decided.dropped:
-        shutil.rmtree(writer.folder / DAMAGED, ignore_errors=True)
+        _empty_damaged(writer)
     _tell_health(writer, wrong)
+
+
+def _keep_stray(writer: Writer, gone: Collection[int]) -> None:
+    """Copy what belongs to no part out of packs that are given up: it may be what is left of a damaged one."""
+    state = writer.state
+    for number in sorted(gone):
+        path = pack_path(writer.folder, number)
+        if not path.exists():
+            continue
+        own = [part for part in state.parts() if part.pack == number]
+        with path.open("rb") as stream:
+            for start, end in stray_bytes(own, path.stat().st_size):
+                stream.seek(start)
+                make_folder(writer.system, writer.folder / DAMAGED)
+                place = writer.folder / DAMAGED / f"{path.parent.name}-{path.name}-at-{start}"
+                replace_file(writer.system, place, stream.read(end - start))
+
+
+def _empty_damaged(writer: Writer) -> None:
+    """Remove what was set aside: it may hold what was dropped. What is not known there stays."""
+    folder = writer.folder / DAMAGED
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if _SET_ASIDE.fullmatch(path.name):
+            writer.system.unlink(path)
+    with suppress(OSError):
+        writer.system.rmdir(folder)
 
 
 def _tell_health(writer: Writer, wrong: Found) -> None:

@@ -16,6 +16,7 @@ from clew.errors import SourceUnreadable
 
 _KEPT = 4
 """So many blocks stay in memory."""
+_MAX_OPEN_PACKS = 16
 
 
 class Reader:
@@ -156,6 +157,8 @@ class Reader:
 
     def _pack(self, number: int) -> BinaryIO:
         if number not in self._packs:
+            if len(self._packs) >= _MAX_OPEN_PACKS:
+                self._packs.pop(next(iter(self._packs))).close()
             self._packs[number] = pack_path(self.folder, number).open("rb")
         return self._packs[number]
 

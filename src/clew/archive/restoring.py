@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
-from clew.archive.layout import Damage, Place, Version
+from clew.archive.layout import RECOVERED, Damage, Place, Version
 from clew.archive.reading import Reader
 from clew.archive.state import State
+from clew.datadir import private_folder
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.paths import file_name
 from clew.io.within import Change, Within, refuse_twins
@@ -55,13 +56,18 @@ def _session(versions: Iterable[Version], reference: str) -> tuple[str, str]:
 
 
 def plan(state: State, versions: Sequence[Version]) -> list[Step]:
-    """Where each file goes: as it lay below its home; apart by home where there are several."""
-    many = len({version.place for version in versions}) > 1
+    """Where each file goes: as it lay below its home; apart by home where there are several.
+
+    Records whose files are not known go to a folder of their own.
+    """
+    many = len({version.place for version in versions if state.places[version.place] != RECOVERED}) > 1
     names = _names(state.places) if many else {}
     steps = []
     for version in versions:
-        below = _below_home(version, state.places[version.place])
-        steps.append(Step(version, f"{names[version.place]}/{below}" if many else below))
+        place = state.places[version.place]
+        below = _below_home(version, place)
+        folder = RECOVERED.kind if place == RECOVERED else names[version.place] if many else ""
+        steps.append(Step(version, f"{folder}/{below}" if folder else below))
     refuse_twins([step.path for step in steps])
     return steps
 
@@ -96,9 +102,9 @@ class Restored(NamedTuple):
 
 def restore(reader: Reader, steps: Sequence[Step], target: Path, force: bool = False) -> Restored:
     """Write the files, all that can be read."""
-    target.mkdir(parents=True, exist_ok=True)
+    private_folder(str(target))
     written, same, damaged = 0, 0, list[Damage]()
-    with Within(target) as folder:
+    with Within(target, folder_mode=0o700) as folder:
         differing = [step for step in steps if _state(folder, step) == "other"] if not force else []
         if differing:
             raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it")

@@ -1,14 +1,15 @@
 """All that the manifests of an archive say, each read for itself.
 
-A manifest is there twice. Where both are damaged, the files that it alone told of are not known any more; everything
-else is, and what lies in the packs is found by its heads.
+A manifest is there twice. Where both are damaged or missing, the files that it alone told of are not known any more;
+everything else is, and what lies in the packs is found by its heads (`recovering`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from clew.archive.layout import (
     CAPTURES,
     COPIES,
     FORMAT,
+    LOCK,
     Block,
     Capture,
     Damage,
@@ -30,8 +32,8 @@ from clew.archive.layout import (
     packs,
     read_manifest,
 )
-from clew.archive.parts import scan
-from clew.errors import SourceUnreadable
+from clew.errors import Busy, SourceUnreadable
+from clew.store.system import SHARED, SYSTEM
 
 
 @dataclass
@@ -54,6 +56,12 @@ class State:
     """The versions of each file, the newest last."""
     problems: list[Damage] = field(default_factory=list)
     """What is damaged in the manifests."""
+    retired: set[int] = field(default_factory=set)
+    """Packs that the newest whole manifest gave up."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """How long each pack is on the disk, but for those that were given up. Empty while another process writes."""
+    is_recovered: bool = False
+    """Something was found in the packs that no manifest names."""
 
     @property
     def lost(self) -> list[Damage]:
@@ -64,7 +72,8 @@ class State:
         """Take in the next manifest."""
         self.key, self.number, self.before = manifest.key, manifest.number, digest
         self.next_chunk = manifest.next_chunk
-        self.first = manifest.number if manifest.whole else self.first
+        if manifest.whole:
+            self.first, self.retired = manifest.number, set(manifest.retired)
         self.captures += manifest.captures
         self.places = list(manifest.places)
         self.dictionaries = list(manifest.dictionaries)
@@ -106,6 +115,7 @@ class State:
             blocks=tuple(self.blocks),
             dictionaries=tuple(self.dictionaries),
             versions=tuple(self.versions()),
+            retired=tuple(sorted(self.retired)),
         )
 
     def parts(self) -> list[Block | Dictionary]:
@@ -172,31 +182,91 @@ def runs_of(chunks: Iterable[int]) -> tuple[int, ...]:
     return tuple(runs)
 
 
-def load(folder: Path) -> State:
-    """The state of an archive, as far as it can be read; raises SourceUnreadable where there is none."""
+def needed(state: State, versions: Iterable[Version]) -> bytearray:
+    """For each chunk whether one of these versions needs it."""
+    marks = bytearray(state.next_chunk)
+    for version in versions:
+        for first, count in zip(version.runs[::2], version.runs[1::2], strict=True):
+            marks[first : first + count] = b"\1" * count
+    return marks
+
+
+def load(folder: Path, *, locked: bool = False) -> State:
+    """The state of an archive, as far as it can be read; raises SourceUnreadable where there is none.
+
+    What no manifest names is taken in too, unless another process writes: then it belongs to that one. Who holds the
+    lock says so with `locked`.
+    """
     for _ in range(8):
-        numbers = manifest_numbers(folder)
-        if not numbers:
-            raise SourceUnreadable(f"{folder}: there is no archive; `clew archive` makes one where it finds sessions")
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), _without_writers(folder, locked) as is_quiet:
+            numbers = manifest_numbers(folder)
+            sizes = {number: path.stat().st_size for number, path in packs(folder).items()} if is_quiet else {}
+            if not numbers and not any(sizes.values()):
+                if not is_quiet:
+                    raise Busy(f"{folder}: there is no archive yet, the first capture has not ended")
+                words = "there is no archive; `clew archive` makes one where it finds sessions"
+                raise SourceUnreadable(f"{folder}: {words}")
             state = _read(folder, numbers)
+            _recover(folder, state, sizes)
             if not state.problems or manifest_numbers(folder) == numbers:
                 return state
         # else a whole manifest has come, and those before it have gone
     raise SourceUnreadable(f"{folder}: the archive changes all the time")
 
 
+def load_manifests(folder: Path) -> State:
+    """What the manifests say and nothing else; nothing where there are none."""
+    return _read(folder, manifest_numbers(folder))
+
+
+@contextmanager
+def _without_writers(folder: Path, locked: bool) -> Iterator[bool]:
+    """Keep others from writing meanwhile; yields False where somebody does, or where that cannot be known."""
+    if locked:
+        yield True
+        return
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError as error:
+        yield isinstance(error, FileNotFoundError)
+        return
+    try:
+        try:
+            SYSTEM.lock(descriptor, SHARED)
+            is_quiet = True
+        except OSError as error:
+            # Where there are no locks, nobody can write.
+            is_quiet = not isinstance(error, BlockingIOError)
+        yield is_quiet
+    finally:
+        os.close(descriptor)
+
+
 def _read(folder: Path, numbers: set[int]) -> State:
     state = State()
+    if not numbers:
+        return state
     for manifest, digest in _from_whole(folder, numbers, state.problems):
         if state.before and manifest.number == state.number + 1 and manifest.before != state.before:
             path = str(manifest_path(folder, manifest.number))
             state.problems.append(Damage(path, 0, "the manifest before it is another one"))
         state.add(manifest, digest)
     state.number = max(numbers)
-    if state.lost:
-        _recover(folder, state)
     return state
+
+
+def _recover(folder: Path, state: State, sizes: dict[int, int]) -> None:
+    """Take in what the packs hold that no manifest names."""
+    from clew.archive.recovering import recover  # which reads packs, and so needs this module
+
+    ends = state.ends()
+    state.sizes = {number: size for number, size in sizes.items() if number in ends or number not in state.retired}
+    if not state.number:
+        what = "all manifests are missing; `clew archive restore` writes what the packs hold below recovered/"
+        state.problems.append(Damage(str(folder / CAPTURES), 0, what))
+    if state.lost and not sizes:
+        state.sizes = {number: path.stat().st_size for number, path in packs(folder).items()}
+    recover(folder, state)
 
 
 def _from_whole(folder: Path, numbers: set[int], problems: list[Damage]) -> list[tuple[Manifest, bytes]]:
@@ -232,22 +302,3 @@ def _either(folder: Path, number: int, newest: bool, problems: list[Damage]) -> 
             wrong.append(Damage(str(path), 0, str(error).removeprefix(f"{path}: ")))
     problems += [msgspec.structs.replace(one, harmless=found is not None) for one in wrong]
     return found
-
-
-def _recover(folder: Path, state: State) -> None:
-    """Take in what the lost manifests told of; where blocks tell of the same chunks, the newer pack is right."""
-    ranges = sorted((block.first, block.first + block.count) for block in state.blocks)
-    for number, path in sorted(packs(folder).items(), reverse=True):
-        for part, key in scan(path, number):
-            state.key = state.key or key
-            if isinstance(part, Dictionary):
-                if not any((one.pack, one.offset) == (part.pack, part.offset) for one in state.dictionaries):
-                    state.dictionaries.append(part)
-                continue
-            end = part.first + part.count
-            at = bisect_left(ranges, (end, 0))
-            if not at or ranges[at - 1][1] <= part.first:
-                ranges.insert(at, (part.first, end))
-                state.blocks.append(part)
-    state.blocks.sort(key=lambda block: block.first)
-    state.next_chunk = max([state.next_chunk, *(end for _, end in ranges)])

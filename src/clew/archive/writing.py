@@ -1,13 +1,15 @@
 """Who writes to an archive: chunks go into blocks, blocks into packs, and a manifest makes them count.
 
 A pack is synced before the manifest that names its blocks, and a manifest appears whole or not at all: first its
-copy beside the packs, then itself. Either of them counts. What a killed process left behind its last manifest is cut
-off by the next one that writes, which also puts right what is damaged in the manifests.
+copy beside the packs, then itself. Either of them counts. Blocks that a killed process left behind its last manifest
+are taken in by the next one that writes, which also puts right what is damaged in the manifests. Nothing is removed
+that is not known to be of no use: what no manifest names may be all that is left of a capture.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +27,7 @@ from clew.archive.layout import (
     PACKS,
     Block,
     Capture,
+    Damage,
     Dictionary,
     Manifest,
     Place,
@@ -39,7 +42,8 @@ from clew.archive.layout import (
 from clew.archive.packing import Job, Packers
 from clew.archive.parts import HEAD, spell_head
 from clew.archive.reading import Reader
-from clew.archive.state import State, load, runs_of
+from clew.archive.recovering import unnamed_packs
+from clew.archive.state import State, load, load_manifests, runs_of
 from clew.errors import ClewError, SourceUnreadable
 from clew.store.lock import locked
 from clew.store.system import SYSTEM, System, make_folder, open_log, replace_file, write_all
@@ -55,6 +59,8 @@ REMEMBERED = 1_500_000
 WAIT = 2.0
 _MORE = 2 << 20
 """A block may be larger by a chunk."""
+_TEMPORARY = re.compile(r"\.(?:[0-9]{8,}\.manifest|health)\.[0-9a-f]{12}\.tmp")
+"""What `replace_file` calls a file that it has not finished."""
 _AHEAD = 1
 """So many blocks may be packed and wait for an older one, which would keep others from their work otherwise."""
 
@@ -94,10 +100,14 @@ class Writer:
         self._ends = state.ends()
         self._avoided: set[Block] = set()
         self._pack, self._descriptor = 0, -1
+        self._opened_at = 0
+        """How long the pack was before this process wrote to it."""
         self.places: list[Place] = []
         self.blocks: list[Block] = []
         self.dictionaries: list[Dictionary] = []
         self._versions: list[tuple[Version, int]] = []
+        self.lost: list[Damage] = []
+        """Manifests that could not be read when the archive was opened; by now one that says the rest is written."""
 
     def close(self) -> None:
         """Stop; what was not committed is cut off again, as far as that can be."""
@@ -107,8 +117,8 @@ class Writer:
         if self.blocks or self.dictionaries or self._waiting:
             with suppress(OSError, ClewError):
                 # The manifest may be there although it was not known to be durable, so the disk is asked.
-                ends = load(self.folder).ends() if manifest_numbers(self.folder) else {}
-                self.system.truncate(self._descriptor, ends.get(self._pack, 0))
+                end = load_manifests(self.folder).ends().get(self._pack, 0)
+                self.system.truncate(self._descriptor, max(self._opened_at, end))
         self.system.close(self._descriptor)
         self._descriptor = -1
 
@@ -242,8 +252,7 @@ class Writer:
 
     def begin_pack(self) -> None:
         """What comes next goes into a pack of its own."""
-        self._ends[max((*self._ends, *packs(self.folder)), default=0) + 1] = 0
-        self._open_pack()
+        self._open_pack(fresh=True)
 
     def append(self, stored: bytes) -> tuple[int, int]:
         """Write to the end of the pack that is in use; returns where."""
@@ -257,26 +266,39 @@ class Writer:
         self._ends[self._pack] = offset + len(stored)
         return self._pack, offset
 
-    def _open_pack(self) -> None:
-        """Go on with the last pack, or begin one."""
+    def _open_pack(self, fresh: bool = False) -> None:
+        """Go on with the last pack, or begin one.
+
+        A pack is only continued where its last known part ends: what lies behind that may be all that is left of a
+        capture, and nothing is put behind a hole.
+        """
         if self._descriptor >= 0:
             self.system.sync(self._descriptor)
             self.system.close(self._descriptor)
             self._descriptor = -1
         last = max(self._ends, default=0)
-        number = last if self._ends.get(last, PACK_BYTES) < PACK_BYTES else last + 1
-        end = self._ends.get(number, 0)
-        descriptor = open_log(self.system, pack_path(self.folder, number))
-        length = self.system.fstat(descriptor).st_size
-        if length < end:
-            # Something cut this pack; nothing is put behind a hole.
+        if not fresh and last and self._ends[last] < PACK_BYTES and self._continue(last):
+            return
+        # The number of a pack that was given up is not used again, as that one is removed.
+        number = max((*self._ends, *packs(self.folder), *self.state.retired), default=0) + 1
+        self._descriptor = open_log(self.system, pack_path(self.folder, number))
+        self._pack, self._ends[number], self._opened_at = number, 0, 0
+
+    def _continue(self, number: int) -> bool:
+        try:
+            descriptor = open_log(self.system, pack_path(self.folder, number), create=False)
+        except FileNotFoundError:
+            return False
+        try:
+            is_as_known = self.system.fstat(descriptor).st_size == self._ends[number]
+        except BaseException:
             self.system.close(descriptor)
-            number, end, length = last + 1, 0, 0
-            descriptor = open_log(self.system, pack_path(self.folder, number))
-        if length > end:
-            self.system.truncate(descriptor, end)
-        self._pack, self._descriptor = number, descriptor
-        self._ends[number] = end
+            raise
+        if not is_as_known:
+            self.system.close(descriptor)
+            return False
+        self._pack, self._descriptor, self._opened_at = number, descriptor, self._ends[number]
+        return True
 
     def keep(self, version: Version, added: int) -> None:
         """A version of a file whose chunks were added, and how many bytes of it are new."""
@@ -349,12 +371,14 @@ def _write_manifest(folder: Path, manifest: Manifest, system: System) -> bytes:
 
 def replace_all(folder: Path, state: State, system: System = SYSTEM) -> None:
     """Write the state as one manifest, and remove those before it."""
+    state.retired = (state.retired & packs(folder).keys()) - state.ends().keys()
     manifest = state.whole()
     text = _write_manifest(folder, manifest, system)
     state.number = state.first = manifest.number
     state.before = text[:32]
     sweep(folder, state, system)
     state.problems.clear()
+    state.is_recovered = False
 
 
 @contextmanager
@@ -367,19 +391,27 @@ def writer(
     lock = folder / LOCK
     system.close(open_log(system, lock))
     with locked(system, lock, wait):
-        state = load(folder) if manifest_numbers(folder) else State()
+        state = _loaded(folder)
         state.key = state.key or os.urandom(KEY_BYTES)
+        lost = list(state.lost)
         _put_right(folder, state, system)
         writing = Writer(folder, state, system, level, recall)
+        writing.lost = lost
         try:
             yield writing
         finally:
             writing.close()
 
 
+def _loaded(folder: Path) -> State:
+    """The state of the archive; an empty one where there is none yet."""
+    is_there = manifest_numbers(folder) or any(path.stat().st_size for path in packs(folder).values())
+    return load(folder, locked=True) if is_there else State()
+
+
 def _put_right(folder: Path, state: State, system: System) -> None:
     """Complete what was cut off, and write anew what is damaged in the manifests."""
-    if state.problems:
+    if state.problems or state.is_recovered:
         replace_all(folder, state, system)
     elif state.number and state.number not in manifests(folder):
         text = manifest_path(folder, state.number, PACKS).read_bytes()
@@ -388,13 +420,20 @@ def _put_right(folder: Path, state: State, system: System) -> None:
 
 
 def sweep(folder: Path, state: State, system: System = SYSTEM) -> None:
-    """Remove what no manifest names: packs of a capture that never ended, manifests before a whole one."""
-    ends = state.ends()
+    """Remove what is known to be of no use, and nothing else.
+
+    That is: manifests before a whole one, packs that a prune gave up or that hold nothing of their own, and files that
+    a killed process had not finished.
+    """
     _set_aside(folder, [Path(damage.path) for damage in state.lost], system)
     old = [path for place in COPIES for number, path in manifests(folder, place).items() if number < state.first]
-    unnamed = [path for number, path in packs(folder).items() if number not in ends]
-    unfinished = [path for part in ("", *COPIES) for path in (folder / part).glob(".*.tmp")]
-    for path in (*old, *unnamed, *unfinished):
+    ends, there = state.ends(), packs(folder)
+    given_up = [there[number] for number in sorted(state.retired) if number in there and number not in ends]
+    redundant = [there[number] for number, is_redundant in unnamed_packs(folder, state) if is_redundant]
+    unfinished = [
+        path for part in ("", *COPIES) for path in (folder / part).iterdir() if _TEMPORARY.fullmatch(path.name)
+    ]
+    for path in (*old, *given_up, *redundant, *unfinished):
         with suppress(FileNotFoundError):
             system.unlink(path)
 
@@ -402,6 +441,6 @@ def sweep(folder: Path, state: State, system: System = SYSTEM) -> None:
 def _set_aside(folder: Path, paths: Sequence[Path], system: System) -> None:
     """Keep manifests that cannot be read, in case somebody can."""
     for path in paths:
-        if path.exists():
+        if path.is_file():
             make_folder(system, folder / DAMAGED)
             system.replace(path, folder / DAMAGED / f"{path.parent.name}-{path.name}")

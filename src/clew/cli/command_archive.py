@@ -175,11 +175,14 @@ def _progress() -> Any:
 @click.pass_context
 def list_command(context: click.Context, /, captures: bool, chosen: str | None, as_json: bool) -> int:
     """List the archived sessions, those that were last written to first."""
+    from clew.archive.recovering import recovered
     from clew.archive.state import load
 
     state = load(_folder(context, chosen))
     for damage in state.lost:
         say(f"clew: {damage}")
+    if found := recovered(state):
+        say(f"records of unknown files in {len(found)} blocks: `clew archive restore` writes them below recovered/")
     rows = _captures(state) if captures else _sessions(state)
     if wants_json(context, as_json):
         print_json(rows)

@@ -134,13 +134,15 @@ class Within:
     """One folder that was chosen by a person; a context manager.
 
     Names that some file systems hold for the same are refused; with `apart` only where this one does. So are names
-    that mean something else on other systems, unless they are `own`: found on this one.
+    that mean something else on other systems, unless they are `own`: found on this one. Folders that are made get
+    `folder_mode`, as far as the umask lets them.
     """
 
-    def __init__(self, folder: Path, *, apart: bool = False, own: bool = False) -> None:
+    def __init__(self, folder: Path, *, apart: bool = False, own: bool = False, folder_mode: int = _FOLDER) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise UsageError("files cannot be put back safely on this system")
         self._parts_of = own_parts_of if own else parts_of
+        self._folder_mode = folder_mode
         self._root = _open_root(folder)
         self._open_folders: OrderedDict[Parts, int] = OrderedDict()
         """Descriptors, the least recently used first."""
@@ -290,7 +292,7 @@ class Within:
             except FileNotFoundError:
                 if not make:
                     return None
-                os.mkdir(name, _FOLDER, dir_fd=folder)
+                os.mkdir(name, self._folder_mode, dir_fd=folder)
                 self._made.append((above, name))
                 self._keep(parts[:end], _open_folder(folder, name))
             except OSError as error:

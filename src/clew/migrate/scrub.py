@@ -19,7 +19,8 @@ import msgspec
 from clew.agents.base import SourceFile
 from clew.agents.receiving import BESIDE
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
-from clew.archive.layout import manifest_numbers
+from clew.archive.layout import manifest_numbers, packs
+from clew.archive.recovering import recovered
 from clew.archive.state import load
 from clew.datadir import private_folder
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable
@@ -148,13 +149,15 @@ def leftovers(values: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
 
 def is_archived(folder: Path, sessions: Iterable[tuple[str, str]]) -> bool:
     """True where an archive has versions of the files of sessions, each given by agent and id, or cannot tell."""
-    if not manifest_numbers(folder):
+    if not manifest_numbers(folder) and not packs(folder):
         return False
     try:
-        held = {(version.agent, version.session) for version in load(folder).versions()}
+        state = load(folder)
     except ClewError:
         return True
-    return not held.isdisjoint(sessions)
+    if state.lost or recovered(state):
+        return True
+    return not {(version.agent, version.session) for version in state.versions()}.isdisjoint(sessions)
 
 
 def _forms(value: str) -> Iterator[bytes]:
