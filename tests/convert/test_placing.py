@@ -169,7 +169,7 @@ def test_no_file_stays_open_while_others_are_written(tmp_path: Path) -> None:
         files[0].write(b"end")
         assert len(list(Path("/dev/fd").iterdir())) == open_before
         placing.finish()
-    assert [(tmp_path / f"{number}").stat().st_size for number in range(3)] == [2 * len(piece) + 3, *[2 * len(piece)] * 2]
+    assert [file.path.read_bytes() for file in files] == [piece * 2 + b"end", piece * 2, piece * 2]
 
 
 class TestLog:

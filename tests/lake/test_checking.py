@@ -14,7 +14,7 @@ from clew.demo import write_demo
 from clew.errors import UnknownReference
 from clew.lake.checking import mend, verify
 from clew.lake.compacting import compact
-from clew.lake.stores import FolderStore, RemoteStore, open_store
+from clew.lake.stores import FolderStore, RemoteStore
 from clew.tables.columns import TABLES
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.cli.running import clew
@@ -136,8 +136,7 @@ def test_what_no_longer_counts_may_lack_rows(tmp_path: Path) -> None:
 
 
 def test_a_store_of_another_kind_is_verified_too(tmp_path: Path) -> None:
-    machine, store = Machine(tmp_path, "one"), open_store(f"local://{tmp_path}/lake")
-    assert isinstance(store, RemoteStore)
+    machine, store = Machine(tmp_path, "one"), RemoteStore(f"local://{tmp_path}/lake")
     say(machine, NAMES[0], 10)
     write(machine, store)
     path = _object(tmp_path / "lake", "messages")

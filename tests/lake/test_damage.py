@@ -75,8 +75,7 @@ def test_an_engine_over_damaged_objects_says_so(tmp_path: Path, table: str, how:
 def test_an_engine_that_is_cut_off_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, "one")
     say(machine, NAMES[0], 10)
-    store = open_store(f"local://{tmp_path}/lake")
-    assert isinstance(store, RemoteStore)
+    store = RemoteStore(f"local://{tmp_path}/lake")
     write(machine, store)
     engine = DuckEngine(store)
 
@@ -93,8 +92,7 @@ def test_an_engine_that_is_cut_off_says_so(tmp_path: Path, monkeypatch: pytest.M
 def test_a_store_with_folders_never_holds_half_an_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, "one")
     say(machine, NAMES[0], 10)
-    store = open_store(f"local://{tmp_path}/lake")
-    assert isinstance(store, RemoteStore)
+    store = RemoteStore(f"local://{tmp_path}/lake")
     pipe, left = store.fs.pipe_file, [3]
 
     def torn(path: str, content: bytes, **more: object) -> None:
@@ -115,8 +113,7 @@ def test_a_store_with_folders_never_holds_half_an_object(tmp_path: Path, monkeyp
 def test_a_store_with_folders_tells_of_one_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, "one")
     say(machine, NAMES[0], 10)
-    store = open_store(f"local://{tmp_path}/lake")
-    assert isinstance(store, RemoteStore)
+    store = RemoteStore(f"local://{tmp_path}/lake")
     write(machine, store)
     listed = type(store.fs).ls
 

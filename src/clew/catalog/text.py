@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from clew.catalog.tokens import has_giant, humps, spelled
+from clew.datadir import private_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,8 +36,8 @@ class TextWriter:
     def __init__(self, folder: Path, heap_bytes: int) -> None:
         import tantivy
 
-        if not folder.is_dir():
-            folder.mkdir(mode=0o700, parents=True)
+        private_folder(str(folder))
+        self._folder = folder
         self._document = tantivy.Document
         self._index = _open(folder)
         self._writer = self._index.writer(max(heap_bytes, MIN_HEAP), 1)
@@ -82,6 +84,11 @@ class TextWriter:
     def close(self) -> None:
         """Let go of the shard; small pieces that are being joined are waited for."""
         self._writer.wait_merging_threads()
+        # tantivy creates files with the mode that the umask gives; until now only the folder keeps others out.
+        for path in self._folder.iterdir():
+            with suppress(FileNotFoundError):
+                if path.stat().st_mode & 0o077:
+                    path.chmod(0o600)
 
 
 def _open(folder: Path) -> tantivy.Index:

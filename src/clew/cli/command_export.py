@@ -15,6 +15,7 @@ from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters
 from clew.cli.output import opened, refuse_stores, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.many import Told, written_apart, written_together
@@ -164,7 +165,7 @@ def without_collector() -> Iterator[None]:
 def _folder(output: Path | None) -> Path:
     if output is None:
         raise UsageError("several sessions: name a folder with -o, or use --to ndjson")
-    output.mkdir(parents=True, exist_ok=True)
+    private_folder(str(output))
     return output
 
 

@@ -13,6 +13,7 @@ from clew.agents.base import freeze, show
 from clew.cli.each import UNREADABLE
 from clew.cli.output import opened, say
 from clew.cli.redacting import Redaction
+from clew.datadir import private_folder
 from clew.derive.session import project_of
 from clew.errors import SourceUnreadable, WouldLose
 from clew.export.html import write_html, write_pieces
@@ -55,7 +56,7 @@ class Pages:
 
     def fill(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
         """A folder with a page for each session; says how many there are, and returns the exit code."""
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(str(folder))
         unreadable = self.many(sessions, folder, force, with_index=with_index)
         say(f"{len(sessions) - unreadable} sessions in {folder}")
         return UNREADABLE if unreadable else 0

@@ -9,6 +9,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from clew.datadir import private_folder
 from clew.errors import UsageError
 from clew.model.time import parse_time
 
@@ -34,7 +35,7 @@ def _claim(target: Path) -> None:
         raise UsageError(f"{target} is not a folder")
     if target.is_dir() and any(target.iterdir()):
         raise UsageError(f"{target} is not empty: name a new folder for the demo")
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(str(target))
 
 
 def _copy(folder: Traversable, target: Path) -> Iterator[Path]:

@@ -88,7 +88,7 @@ def carry_out(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) ->
         kept = [(change.path, body) for change in changes if (body := within.read(change.path)) is not None]
         if kept:
             make_folder(SYSTEM, rescue)
-            with Within(rescue) as copies:
+            with Within(rescue, folder_mode=0o700) as copies:
                 copies.apply([Change(path, body, 0o600) for path, body in kept])
         with told(place, rescue, folder, changes):
             within.apply(changes)

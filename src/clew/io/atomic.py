@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from clew.datadir import private_folder
+
 _OWN = 0o600
 """The mode that a temporary file has."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -18,12 +20,14 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getat
 def replacing(path: Path, mode: int = _OWN, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Write to a temporary file beside `path`; on success it takes the place of `path`, durably.
 
+    Folders that are missing are made, for their owner alone.
+
     What can be made again any time need not outlast a power cut.
     """
     try:
         descriptor, name = _temporary(path)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(str(path.parent))
         descriptor, name = _temporary(path)
     try:
         with open(descriptor, "wb") as handle:

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
+from clew.datadir import private_folder
 from clew.errors import LimitExceeded, PathRefused, SourceUnreadable, WouldLose
 from clew.io.compress import FREE_BYTES, MAX_RATIO, MAX_UNPACKED, open_source
 from clew.io.within import parts_of, refuse_twins
@@ -74,7 +75,7 @@ def unpack(path: Path, target: Path) -> list[Path]:
     """Unpack an archive into a folder that is not there yet, or is empty; returns the files."""
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise WouldLose(f"{target}: is there already; an archive is unpacked into a new folder")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(str(target.parent))
     made = target.parent / f".{target.name[:100]}.{secrets.token_hex(6)}.tmp"
     made.mkdir(_FOLDER)
     try:

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from clew.datadir import private_folder
 from clew.errors import ClewError, RemoteFailed, TargetRefused, UsageError
 from clew.io.atomic import sync_folder
 
@@ -27,6 +28,9 @@ _QUERY = re.compile(r"(://[^\s?]*)\?\S*")
 _SYNCED = 8
 _HALF_WRITTEN = re.compile(r"\.(?:[0-9a-f]{2}-)?[0-9a-f]{32}\.parquet\.[0-9a-f]{8}")
 """What an object is called while it is written to a folder."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_OWN = 0o600
+"""The mode of objects in a folder: they hold what sessions hold, and nobody else need read them."""
 _OBJECT_STORES = frozenset("s3 s3a gs gcs abfs abfss adl az oss oci tos".split())
 """Where an object is whole or not there, and a list whole or an error. Elsewhere there are folders with files."""
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
@@ -83,7 +87,23 @@ def open_store(target: str) -> Store:
     """The store at a path or URL. Nothing is looked at yet."""
     check_target(target)
     folder = _folder(target)
-    return RemoteStore(target) if folder is None else FolderStore(Path(folder))
+    if folder is not None:
+        return FolderStore(Path(folder))
+    store = RemoteStore(target)
+    innermost = store.fs
+    while (inner := getattr(innermost, "fs", None)) is not None:
+        innermost = inner
+    if "file" not in _protocols(innermost):
+        return store
+    # fsspec would create files that others may read.
+    if innermost is not store.fs:
+        raise UsageError("the lake: name a folder of this machine by its path")
+    return FolderStore(Path(store.root))
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    """What a file system of fsspec is called in URLs."""
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
 def check_target(target: str) -> None:
@@ -211,10 +231,11 @@ class FolderStore:
         with _told(self.shown, is_local=True):
             if path.exists():
                 return False
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(str(path.parent))
             beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
             try:
-                beside.write_bytes(content)
+                with open(os.open(beside, _NEW, _OWN), "wb") as out:
+                    out.write(content)
                 return _created(beside, path)
             finally:
                 beside.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.sage_emacs import locate
+from clew.datadir import private_folder
 from clew.errors import WouldLose
 from clew.io.atomic import sync_folder, write_atomic
 from clew.io.codec import NOT_JSON, dumps, loads
@@ -168,7 +169,7 @@ def set_aside(step: Step, stamp: str) -> None:
     """Move a file or folder, with its backups, out of the store to a folder beside it that nothing reads."""
     project = step.path.parent
     place = project.parent.with_name(f"{project.parent.name}.migrated-{stamp}") / project.name
-    place.mkdir(parents=True, exist_ok=True)
+    private_folder(str(place))
     for path in (step.path, *project.glob(f"{step.path.name}.bak-*")):
         path.rename(place / path.name)
     if not any(project.iterdir()):
