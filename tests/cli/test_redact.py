@@ -17,7 +17,6 @@ import zstandard
 
 from clew.agents import registry
 from clew.agents.base import Receives
-from clew.cli import redacting
 from clew.host import data_dir
 from clew.redact.marks import MARKER
 from clew.redact.rules import standard
@@ -895,10 +894,6 @@ def test_a_list_obeys_the_rules_of_the_person(tmp_path: Path) -> None:
     synced(tmp_path)
     for words in (("list",), ("list", "--json", "--redact", "secrets"), ("stats", "--by", "session")):
         assert "AB-12" not in clew("--home", tmp_path, *words).out, words
-
-
-def test_the_file_of_rules_is_called_the_same_everywhere() -> None:
-    assert redacting.RULES_FILE == RULES_FILE
 
 
 def test_RD03_the_titles_of_statistics_are_masked(tmp_path: Path) -> None:

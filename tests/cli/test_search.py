@@ -191,12 +191,12 @@ try:
     run()
 except SystemExit as stop:
     assert not stop.code
-heavy = {{"click", "msgspec", "rich", "clew.agents", "clew.filters"}} & set(sys.modules)
+heavy = {{"rich", "clew.agents", "clew.filters", "clew.library", "clew.redact"}} & set(sys.modules)
 assert not heavy, heavy
 """
 
 
-def test_a_fresh_catalog_is_searched_without_click_or_msgspec(demo: Path, data: Path) -> None:
+def test_a_fresh_catalog_is_searched_without_what_reads_sessions(demo: Path, data: Path) -> None:
     import subprocess
     import sys
 

@@ -126,10 +126,11 @@ Redact = Callable[[str], str]
 
 
 def secrets_masked(text: str) -> str:
-    """The text without secrets. The rules are loaded for the first."""
-    from clew.redact import redact
+    """The text without secrets, by the built-in rules and by those of the person."""
+    from clew.redact.setting import chosen
+    from clew.redact.tree import Redactor
 
-    return redact(text)
+    return str(Redactor(chosen("secrets", plain=True)).once(text))
 
 
 class Searcher:
@@ -252,7 +253,7 @@ class Searcher:
                 # The whole text is redacted before anything is cut from it.
                 text = self._redact(get(match.doc) or "")
                 shown = snippet(text, find, _visible)
-                title = self._redact(title)
+                title, project = self._redact(title), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
         return hits
 

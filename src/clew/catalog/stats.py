@@ -398,3 +398,32 @@ def report(stats: Stats, by: str) -> Row:
         raise UsageError(f"--by {by}: choose from {', '.join(BY)}")
     rows = stats.blocks(time.time_ns() // 1000) if by == BLOCK else stats.rows(by)
     return {"totals": stats.totals(), "by_model": stats.by_model(), "rows": rows}
+
+
+def with_names(found: Row, mask: Callable[[list[str]], list[str]]) -> Row:
+    """A report with every name in it replaced by what `mask` makes of it. Figures stay as they are."""
+    rows = [found["totals"], *found["rows"]]
+    texts = [*found["by_model"], *(text for row in rows for value in row.values() for text in _texts(value))]
+    known = list(dict.fromkeys(texts))
+    names = dict(zip(known, mask(known), strict=True))
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [renamed(item) for item in value]
+        return names[value] if isinstance(value, str) else value
+
+    totals, *others = ({key: renamed(value) for key, value in row.items()} for row in rows)
+    return {
+        **found,
+        "totals": totals,
+        "by_model": {names[model]: used for model, used in found["by_model"].items()},
+        "rows": others,
+    }
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)

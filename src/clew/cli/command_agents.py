@@ -36,4 +36,4 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
         for row in rows
         for root in row["roots"]
     ]
-    print_table([Column("agent"), Column("name"), Column("folder", flexible=True, least=30), Column("")], lines)
+    print_table([Column("agent"), Column("name"), Column("folder", flexible=True, least=30), Column("")], lines, None)

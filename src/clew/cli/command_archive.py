@@ -16,6 +16,7 @@ import msgspec
 
 from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters, point_in_time
 from clew.library import Library, StoredSession
@@ -171,6 +172,7 @@ def _progress() -> Any:
 @command.command("list")
 @click.option("--captures", is_flag=True, help="List the captures instead.")
 @_archive_option
+@redacting_output
 @as_json_option
 @click.pass_context
 def list_command(context: click.Context, /, captures: bool, chosen: str | None, as_json: bool) -> int:
@@ -184,12 +186,14 @@ def list_command(context: click.Context, /, captures: bool, chosen: str | None, 
     if found := recovered(state):
         say(f"records of unknown files in {len(found)} blocks: `clew archive restore` writes them below recovered/")
     rows = _captures(state) if captures else _sessions(state)
-    if wants_json(context, as_json):
-        print_json(rows)
+    json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    if json:
+        print_json(masking.value(rows))
     elif captures:
         _print_captures(rows)
     else:
-        _print_sessions(rows)
+        _print_sessions(rows, masking)
     return 0 if rows else 1
 
 
@@ -233,7 +237,7 @@ def _sessions(state: State) -> list[dict[str, JSON]]:
     return sorted(rows, key=lambda row: (row["modified_at"], row["path"]), reverse=True)
 
 
-def _print_sessions(rows: list[dict[str, JSON]]) -> None:
+def _print_sessions(rows: list[dict[str, JSON]], masking: Redaction) -> None:
     from clew.cli.command_list import shown_ids
     from clew.host import Host
     from clew.model.time import parse_time
@@ -254,7 +258,7 @@ def _print_sessions(rows: list[dict[str, JSON]]) -> None:
         for row in rows
     ]
     right = [Column(name, right=True) for name in ("files", "versions", "size")]
-    print_table([Column("id"), Column("agent"), Column("last"), *right, Column("")], cells)
+    print_table([Column("id"), Column("agent"), Column("last"), *right, Column("")], cells, masking)
 
 
 def _print_captures(rows: list[dict[str, JSON]]) -> None:
@@ -268,11 +272,12 @@ def _print_captures(rows: list[dict[str, JSON]]) -> None:
         taken = ago(parse_time(row["taken_at"]), now)
         cells.append([str(row["number"]), taken, count(row["files"]), size(row["bytes"]), size(row["stored"])])
     names = ("number", "taken", "files", "size", "stored")
-    print_table([Column(name, right=name != "taken") for name in names], cells)
+    print_table([Column(name, right=name != "taken") for name in names], cells, None)
 
 
 @command.command("verify")
 @_archive_option
+@redacting_output
 @as_json_option
 @click.pass_context
 def verify_command(context: click.Context, /, chosen: str | None, as_json: bool) -> int:
@@ -282,7 +287,8 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 
     proof = verify(_folder(context, chosen))
     if wants_json(context, as_json):
-        print_json(proof._asdict() | {"problems": msgspec.to_builtins(proof.problems)})
+        found = proof._asdict() | {"problems": msgspec.to_builtins(proof.problems)}
+        print_json(redaction(context, DATA).value(found))
         return 1 if proof.problems else 0
     for problem in proof.problems:
         say(f"clew: {problem}")
@@ -352,6 +358,7 @@ def _told(restored: Restored) -> str:
 @click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="Pack so tightly: 1 to 19.")
 @click.option("--apply", "for_good", is_flag=True, help="Do it; else it is only shown.")
 @_archive_option
+@redacting_output
 @as_json_option
 @click.pass_context
 def prune_command(
@@ -401,10 +408,12 @@ def _tell_plan(context: click.Context, decided: Plan, done: bool, as_json: bool)
     paths = [os.fsdecode(version.path) for version in decided.dropped]
     if wants_json(context, as_json):
         figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
-        print_json({"applied": done, "dropped": paths, **figures})
+        print_json(redaction(context, DATA).value({"applied": done, "dropped": paths, **figures}))
         return
-    for path in paths:
-        click.echo(path)
+    from clew.render.safe import visible
+
+    for path in redaction(context, TEXT).value(paths):
+        click.echo(visible(path))
     said = f"{count(len(paths))} versions of files {'went' if done else 'would go'}"
     say(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
     if not done:

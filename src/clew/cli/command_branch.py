@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import click
-import msgspec
 
 from clew.agents.evidence import ABSENT, State, Whole
 from clew.cli.command_branches import print_branches
@@ -62,10 +61,7 @@ def command(
         if branch is None:
             raise UsageError("say which branch")
         _mark(session, branch, switch, name)
-        if json:
-            print_json([msgspec.to_builtins(one) for one in session.branches()])
-        else:
-            print_branches(session.branches())
+        print_branches(session.branches(), json, masking)
     else:
         _print(session.messages(branch), json, masking)
 
@@ -81,16 +77,16 @@ def _mark(session: Session, branch: str, switch: bool, name: str | None) -> None
 def _compare(session: Session, one: str, other: str, json: bool, masking: Redaction) -> None:
     found = session.compare(one, other)
     if json:
-        files = [{"file": spelled(file.path), "diff": masking.value(_diff(session, file))} for file in found.files]
-        print_json({"base": found.base, "one": found.one, "other": found.other, "files": files})
+        files = [{"file": spelled(file.path), "diff": _diff(session, file)} for file in found.files]
+        print_json(masking.value({"base": found.base, "one": found.one, "other": found.other, "files": files}))
         return
+    from clew.render.safe import one_line, visible
+
     records = dict(session.by_uuid())
     click.echo(f"shared up to {found.base or 'nothing'}")
     for title, uuids in ((one, found.one), (other, found.other)):
-        click.echo(f"only on {title}:")
+        click.echo(f"only on {one_line(masking.text(title))}:")
         _print([records[uuid] for uuid in uuids], False, masking, "  ")
-    from clew.render.safe import visible
-
     for file in found.files:
         click.echo(visible(str(masking.value(_diff(session, file)))), nl=False)
 

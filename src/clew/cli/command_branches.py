@@ -8,25 +8,27 @@ import msgspec
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table
 from clew.cli.own import own_session
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.store.branches import Branch
 
 
 @click.command("branches")
 @click.argument("reference", metavar="REF")
+@redacting
 @common
 @click.pass_context
 def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> None:
     """List the branches of a session in the order they began; * marks the one the conversation stands on."""
     session = own_session(context, homes, reference)
-    branches = session.branches()
-    if wants_json(context, as_json):
-        print_json([msgspec.to_builtins(branch) for branch in branches])
+    json = wants_json(context, as_json)
+    print_branches(session.branches(), json, redaction(context, DATA if json else TEXT))
+
+
+def print_branches(branches: list[Branch], json: bool, masking: Redaction) -> None:
+    """Branches as a table, or as JSON."""
+    if json:
+        print_json(masking.value([msgspec.to_builtins(branch) for branch in branches]))
         return
-    print_branches(branches)
-
-
-def print_branches(branches: list[Branch]) -> None:
-    """A table of branches."""
     from clew.render.tables import Column
 
     columns = [Column(""), Column("branch"), Column("messages", right=True), Column("from"), Column("head")]
@@ -36,4 +38,5 @@ def print_branches(branches: list[Branch]) -> None:
             ("*" if one.active else "", one.name, str(one.messages), (one.parent or "-")[:8], one.head[:8])
             for one in branches
         ],
+        masking,
     )

@@ -11,7 +11,7 @@ import msgspec
 from clew.agents import registry
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, redacting, redaction
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sourcing import Folder
 from clew.convert.choosing import Prepared, is_there, prepare, prepare_original
 from clew.convert.placing import ended_in_order
@@ -78,9 +78,10 @@ def command(
     else:
         outcome = prepared.describe(home) if refused else _written(prepared, target, home, allow_loss)
     if wants_json(context, as_json):
-        print_json(msgspec.to_builtins(outcome if not refused else msgspec.structs.replace(outcome, files=[])))
+        shown = outcome if not refused else msgspec.structs.replace(outcome, files=[])
+        print_json(masking.value(msgspec.to_builtins(shown)))
     else:
-        _report(outcome, refused)
+        _report(outcome, refused, redaction(context, TEXT))
     return WouldLose.exit_code if refused else 0
 
 
@@ -113,7 +114,9 @@ def _check_alone(branch: str | None, is_masked: bool) -> None:
         raise UsageError("--original brings it back byte for byte: whole, and with every word in it")
 
 
-def _report(outcome: Converted, refused: bool) -> None:
+def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
+    from clew.render.safe import visible
+
     for loss in outcome.losses[:_SHOWN]:
         place = f"#{loss.message}: " if loss.message is not None else ""
         say(f"  {place}{loss.what}: {loss.why}")
@@ -124,6 +127,6 @@ def _report(outcome: Converted, refused: bool) -> None:
         say(f"clew: {lost} would be lost, so nothing was written; --allow-loss converts all the same")
         return
     for file in outcome.files:
-        click.echo(file)
+        click.echo(visible(masking.text(str(file))))
     if outcome.resume:
         say(f"go on with: {shlex.join(outcome.resume)}")

@@ -53,10 +53,11 @@ def command(
         wanted = {history.named(path) for path in paths}
         pairs = [pair for pair in pairs if pair.before.path in wanted]
     diffs, unknown = _compare(history, pairs, unproved)
-    mask = redaction(context, DATA if wants_json(context, as_json) else TEXT).texts(session)
+    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    mask = masking.texts(session)
     diffs = [{**one, "diff": spelled(mask(one["diff"], one["path"]))} for one in diffs]
     if wants_json(context, as_json):
-        print_json([*diffs, *({"diff": None, **_ends(pair)} for pair in unknown)])
+        print_json(masking.value([*diffs, *({"diff": None, **_ends(pair)} for pair in unknown)]))
     else:
         _print(diffs, unknown)
     for words in history.cut_off():

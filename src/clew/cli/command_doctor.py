@@ -10,6 +10,7 @@ import msgspec
 from clew.cli.command_validate import line
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
 from clew.files.unfinished import settle, unfinished
 from clew.host import data_dir
@@ -22,6 +23,7 @@ from clew.store.layout import refuse_copy, root_of
 @click.command("doctor")
 @click.argument("places", nargs=-1, type=click.Path(path_type=Path), metavar="[DIR]...")
 @click.option("--fix", is_flag=True, help="Mend what can be mended; without it nothing is changed.")
+@redacting_output
 @common
 @click.pass_context
 def command(
@@ -45,11 +47,14 @@ def command(
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
     rows += [_treat(finding, fix) for finding in _restores()]
     rows += [(Finding(problem), False) for problem in noted]
-    if wants_json(context, as_json):
-        print_json([{**msgspec.to_builtins(finding.problem), "mended": mended} for finding, mended in rows])
+    json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    if json:
+        found = [{**msgspec.to_builtins(finding.problem), "mended": mended} for finding, mended in rows]
+        print_json(masking.value(found))
     else:
         for finding, mended in rows:
-            click.echo(("mended: " if mended else "") + line(finding.problem))
+            click.echo(("mended: " if mended else "") + line(finding.problem, masking))
     return 1 if any(_counts(finding, mended) for finding, mended in rows) else 0
 
 

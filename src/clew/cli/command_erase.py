@@ -12,6 +12,7 @@ from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.own import own_session
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, UsageError
 from clew.host import data_dir
 from clew.model.json import JSON
@@ -29,6 +30,7 @@ _LENGTH = 60
 @click.argument("reference", metavar="REF")
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
 @click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
+@redacting_output
 @common
 @click.pass_context
 def command(
@@ -51,7 +53,9 @@ def command(
     refuse_copy(session.folder)
     uuids = list(dict.fromkeys(_uuid(session, message, write) for message in messages))
     refuse_links(session.folder, whole=not uuids)
-    said = _said(session, uuids)
+    json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    said = _said(session, uuids, masking)
     shelf = library(context, homes)
     done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])
     copies = _copies(session)
@@ -67,18 +71,18 @@ def command(
         "files": done.files,
         "copies": [*done.copies, *copies],
     }
-    if wants_json(context, as_json):
-        print_json(row)
+    if json:
+        print_json(masking.value(row))
     else:
-        _say(row, bool(messages))
+        _say(row, bool(messages), masking)
 
 
-def _say(row: dict[str, JSON], some: bool) -> None:
+def _say(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
     for number, uuid in enumerate(row["messages"] or ()):
         # What is gone is not said again: terminals are recorded.
         click.echo(f"{uuid}  {_words(row['words'][number])}" if row["words"] else uuid)
     counts = f"{_some(row['records'], 'record')}, {_some(row['files'], 'file')}"
-    click.echo(f"{'of ' if some else ''}session {row['session']}: {counts}")
+    click.echo(_words(f"{'of ' if some else ''}session {masking.text(row['session'])}: {counts}"))
     for copy in row["copies"]:
         say(f"clew: not erased: {copy}")
     if not row["erased"]:
@@ -95,10 +99,12 @@ def _words(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def _said(session: Session, uuids: Sequence[str]) -> dict[str, str]:
+def _said(session: Session, uuids: Sequence[str], masking: Redaction) -> dict[str, str]:
     """The kind and the first words of messages, by which a person knows them again."""
     records = {str(uuid): record for uuid, record in session.by_uuid() if uuid in uuids}
-    return {uuid: f"{record.get('type')}: {_beginning(record)}" for uuid, record in records.items()}
+    # Masked before it is cut: a part of a secret would not be found.
+    masked = zip(records, masking.values(records.values()), strict=True)
+    return {uuid: f"{record.get('type')}: {_beginning(record)}" for uuid, record in masked}
 
 
 def _beginning(record: dict[str, JSON]) -> str:

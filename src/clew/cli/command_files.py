@@ -92,4 +92,4 @@ def _print(marks: list[Mark], history: FileHistory, masking: Redaction) -> None:
         ]
         for mark in marks
     ]
-    print_table(columns, masking.value(cells))
+    print_table(columns, cells, masking)

@@ -11,7 +11,7 @@ import click
 from clew.cli.cataloguing import listed as find_rows
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
@@ -37,17 +37,18 @@ def command(
     names = shown_ids(row["id"] for row in listed)
     if not (subagents or as_json):
         listed = [row for row in listed if not row["is_agent_session"]]
-    listed = redaction(context, DATA if as_json else TEXT).rows(listed[:limit])
+    listed = listed[:limit]
+    masking = redaction(context, DATA if as_json else TEXT)
     if as_json:
-        print_json(listed)
+        print_json(masking.value(listed))
     elif listed:
-        _print(listed, names, shelf.hosts[0].now())
+        _print(listed, names, shelf.hosts[0].now(), masking)
     else:
-        say("no sessions; `clew agents` shows where they are looked for")
+        say("no sessions; `clew agents` shows where they are looked for", own=True)
     return 0 if listed else 1
 
 
-def _print(listed: list[dict[str, JSON]], names: dict[str, str], now: datetime) -> None:
+def _print(listed: list[dict[str, JSON]], names: dict[str, str], now: datetime, masking: Redaction) -> None:
     from clew.render.tables import Column, ago, count
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
@@ -76,7 +77,7 @@ def _print(listed: list[dict[str, JSON]], names: dict[str, str], now: datetime) 
         ]
         for row in listed
     ]
-    print_table(columns, cells)
+    print_table(columns, cells, masking)
 
 
 def _place(source: dict[str, JSON]) -> str:

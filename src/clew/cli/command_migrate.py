@@ -9,6 +9,7 @@ import msgspec
 
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import SourceUnreadable
 from clew.migrate.sage import apply, plan
 from clew.migrate.step import Step
@@ -23,6 +24,7 @@ from clew.model.json import JSON
 @click.option("--forms", is_flag=True, help="Sage Agent: records get the form it writes today.")
 @click.option("--metadata", is_flag=True, help="Both: metadata.json is made anew from the log where it is wrong.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@redacting_output
 @common
 @click.pass_context
 def command(
@@ -51,10 +53,12 @@ def command(
     steps = plan(place, **chosen)
     if not dry_run:
         apply(steps, _stamp())
-    if wants_json(context, as_json):
-        print_json({"dry_run": dry_run, "steps": [_row(step) for step in steps]})
+    json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    if json:
+        print_json(masking.value({"dry_run": dry_run, "steps": [_row(step) for step in steps]}))
     else:
-        _report(steps, dry_run)
+        _report(steps, dry_run, masking)
 
 
 def _stamp() -> str:
@@ -68,11 +72,13 @@ def _row(step: Step) -> dict[str, JSON]:
     return row
 
 
-def _report(steps: list[Step], dry_run: bool) -> None:
+def _report(steps: list[Step], dry_run: bool, masking: Redaction) -> None:
+    from clew.render.safe import one_line
+
     for step in steps:
         target = f" -> {step.target}" if step.target is not None else ""
         changes = f", {step.changes} records" if step.changes else ""
-        click.echo(f"{step.kind}  {step.path}{target}  ({step.reason}{changes})")
+        click.echo(one_line(masking.text(f"{step.kind}  {step.path}{target}  ({step.reason}{changes})")))
     if not steps:
         say("nothing to do")
     elif dry_run:

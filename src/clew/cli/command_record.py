@@ -89,11 +89,9 @@ def _record(session: Session, lines: list[bytes], first: int) -> int:
         except UsageError as error:
             bad[number] = error
     _append(session, good, bad)
-    if bad:
-        from clew.redact.scan import redact
     for number in sorted(bad):
         # What is wrong may be named by what somebody wrote.
-        say(f"clew: line {number}: {redact(str(bad[number]))}")
+        say(f"clew: line {number}: {bad[number]}")
     return len(bad)
 
 

@@ -6,12 +6,14 @@ import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.own import own_session
+from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.cli.undoing import carry_out, going_back, rescue_of
 
 
 @click.command("redo")
 @click.argument("reference", metavar="REF")
 @going_back
+@redacting_output
 @common
 @click.pass_context
 def command(
@@ -32,6 +34,7 @@ def command(
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)
+    json = wants_json(context, as_json)
     with session:
         carry_out(
             session,
@@ -43,6 +46,7 @@ def command(
                 rescue=rescue,
                 moved_from=moved_from,
             ),
-            json=wants_json(context, as_json),
+            json=json,
             dry_run=dry_run,
+            masking=redaction(context, DATA if json else TEXT),
         )

@@ -12,6 +12,7 @@ from clew.agents.evidence import absolute
 from clew.cli.filing import in_words, message_in, opened, row, spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.files.history import FileHistory
 from clew.files.restoring import Step, carry_out, plan
@@ -32,6 +33,7 @@ from clew.model.json import JSON
 @click.option("--unproved", is_flag=True, help="Take content that nothing proves, too.")
 @click.option("--force", is_flag=True, help="Replace and remove files that differ; a copy of each is kept.")
 @click.option("--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc.")
+@redacting_output
 @common
 @click.pass_context
 def command(
@@ -65,14 +67,16 @@ def command(
     kept: list[str] = []
     _settle(place, options["write"])
     steps = _plan(history, message, paths, folder, base, options)
+    masking = redaction(context, DATA if json else TEXT)
     if not json:
-        _print(steps)
+        _print(steps, masking)
     if options["write"]:
         _refuse(steps, options["force"])
         with alone(place):
             kept = carry_out(steps, folder, rescue, place)
     if json:
-        print_json({"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)})
+        found = {"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)}
+        print_json(masking.value(found))
     elif not options["write"]:
         say("nothing was written; --write does it")
     elif kept:
@@ -151,11 +155,11 @@ def _rows(steps: list[Step]) -> list[dict[str, JSON]]:
     ]
 
 
-def _print(steps: list[Step]) -> None:
+def _print(steps: list[Step], masking: Redaction) -> None:
     from clew.render.tables import Column
 
     columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
-    print_table(columns, [[step.verdict, spelled(step.path), _known(step)] for step in steps])
+    print_table(columns, [[step.verdict, spelled(step.path), _known(step)] for step in steps], masking)
 
 
 def _known(step: Step) -> str:

@@ -14,6 +14,7 @@ from clew.agents.base import Agent, Receives
 from clew.agents.receiving import Receiver
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.convert.choosing import Prepared, is_there, prepare
 from clew.convert.writing import counted
 from clew.errors import SourceUnreadable, UsageError, WouldLose
@@ -29,6 +30,7 @@ _SHOWN = 10
 @click.option("--branch", metavar="MESSAGE", help="Go on with the branch this message is on: its index or uuid.")
 @click.option("--print", "only_print", is_flag=True, help="Convert where needed, but only print the command.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
+@redacting_output
 @common
 @click.pass_context
 def command(
@@ -66,11 +68,12 @@ def command(
     # An agent looks below HOME, so one that is to look elsewhere is told so.
     environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
     if wants_json(context, as_json):
-        print_json({"argv": argv, "cwd": folder if _is_place(folder) else None, "environment": environment})
+        found = {"argv": argv, "cwd": folder if _is_place(folder) else None, "environment": environment}
+        print_json(redaction(context, DATA).value(found))
     elif only_print:
         if not _is_place(folder):
             say(f"clew: nobody knows the folder of this session, only the name {folder!r}: run it where the project is")
-        click.echo(_spelled(argv, folder, environment))
+        click.echo(redaction(context, TEXT).text(_spelled(argv, folder, environment)))
     else:
         _start(argv, folder, environment)
     return 0

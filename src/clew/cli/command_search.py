@@ -6,21 +6,24 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.catalog.place import DATABASE
+from clew.catalog.place import DATABASE, catalog_folder
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, PLACES, Found, Redact, Request, Searcher, check
 from clew.cli import hits_shown
-from clew.cli.cataloguing import folder_for
-from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.options import FILTER_NAMES, common, filtering, library, take_filters, wants_json
 from clew.cli.output import say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sourcing import REFRESH, wanted_sources
 from clew.errors import Busy, SourceUnreadable, UsageError
-from clew.host import Host
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clew.host import Host
 
 
 @click.command("search")
@@ -63,8 +66,6 @@ def command(
     if regex and substring:
         raise UsageError("--regex and --substring exclude each other")
     as_json = wants_json(context, as_json)
-    shelf = library(context, homes)
-    filters = take_filters(options, shelf)
     request = Request(
         query=" ".join(query),
         mode="regex" if regex else "substring" if substring else "words",
@@ -72,20 +73,19 @@ def command(
         newest=newest,
         limit=limit,
         offset=offset,
-        filters=filters if filters != type(filters)() else None,
     )
-    folder = folder_for(context, homes, shelf.hosts)
+    redact = _redact(redaction(context, DATA if as_json else TEXT))
     try:
         check(request)
-        redact = _redact(redaction(context, DATA if as_json else TEXT))
-        if engine is not None and engine != "sqlite":
-            found = _found_on(engine, request, redact)
-        else:
-            found = _found(shelf.hosts, folder, request, not no_sync, redact)
+        found = None
+        if engine is None and not no_sync and not any(options[name] for name in FILTER_NAMES):
+            found = _found_at_once(context, homes, request, redact)
+        if found is None:
+            found = _found_in_sources(context, homes, request, redact, engine, not no_sync, options)
     except BadQuery as error:
         click.echo(hits_shown.complaint(error), err=True, nl=False)
         return error.exit_code
-    _print(found, as_json, offset)
+    _print(found, as_json, offset, redact)
     return 0 if found.hits else 1
 
 
@@ -96,6 +96,44 @@ def _redact(chosen: Redaction) -> Redact:
     return lambda text: str(chosen.value(text))
 
 
+def _found_at_once(context: click.Context, homes: tuple[str, ...], request: Request, redact: Redact) -> Found | None:
+    """What is found in a catalog that is up to date; None where it is not.
+
+    Nothing that reads sessions is loaded for it.
+    """
+    from clew.catalog.fresh import is_fresh
+
+    named = [*context.find_root().obj["homes"], *homes]
+    if wanted_sources(context) or context.meta.get(REFRESH) or not all(map(os.path.isdir, named)):
+        return None
+    folder = catalog_folder(named)
+    try:
+        return _search(folder, request, redact) if is_fresh(folder) else None
+    except (sqlite3.Error, ValueError, OSError):
+        # The catalog, or its index, is damaged: the longer way mends it.
+        return None
+
+
+def _found_in_sources(
+    context: click.Context,
+    homes: tuple[str, ...],
+    request: Request,
+    redact: Redact,
+    engine: str | None,
+    may_sync: bool,
+    options: dict[str, Any],
+) -> Found:
+    """What is found on a server, or in the catalog over all sources, which is brought up to date where it may be."""
+    from clew.cli.cataloguing import folder_for
+
+    shelf = library(context, homes)
+    filters = take_filters(options, shelf)
+    request = request._replace(filters=filters if filters != type(filters)() else None)
+    if engine is not None and engine != "sqlite":
+        return _found_on(engine, request, redact)
+    return _found(shelf.hosts, folder_for(context, homes, shelf.hosts), request, may_sync, redact)
+
+
 def _found(hosts: Sequence[Host], folder: Path, request: Request, may_sync: bool, redact: Redact) -> Found:
     if may_sync:
         _bring_up_to_date(hosts, folder)
@@ -104,7 +142,7 @@ def _found(hosts: Sequence[Host], folder: Path, request: Request, may_sync: bool
     except (sqlite3.DatabaseError, ValueError, OSError) as error:
         if not may_sync:
             raise UsageError("the catalog cannot be read; a search without --no-sync makes it anew") from None
-        say("clew: the catalog could not be read; making it anew")
+        say("clew: the catalog could not be read; making it anew", own=True)
         _mend(hosts, folder, is_index=not isinstance(error, sqlite3.DatabaseError))
     try:
         return _search(folder, request, redact)
@@ -158,7 +196,7 @@ def _bring_up_to_date(hosts: Sequence[Host], folder: Path) -> None:
         # Said once, and only where something is read: a look at the files alone is not worth a word.
         if not told:
             told.append("clew: bringing the catalog up to date")
-            say(told[0])
+            say(told[0], own=True)
 
     if not (folder / DATABASE).exists():
         tell()
@@ -178,13 +216,13 @@ def _sync(
         say(f"clew: the catalog could not be used; it was moved to {report.moved} and made anew")
 
 
-def _print(found: Found, as_json: bool, offset: int) -> None:
+def _print(found: Found, as_json: bool, offset: int, redact: Redact) -> None:
     terminal = sys.stdout.isatty()
     if as_json:
-        click.echo(hits_shown.as_json(found, terminal), nl=False)
+        click.echo(hits_shown.as_json(found, terminal, redact), nl=False)
         return
-    for line in hits_shown.as_text(found, terminal and "NO_COLOR" not in os.environ):
+    for line in hits_shown.as_text(found, terminal and "NO_COLOR" not in os.environ, redact):
         click.echo(line, nl=False, color=terminal)
     more = hits_shown.remainder(found, offset)
     if more:
-        say(more)
+        say(more, own=True)

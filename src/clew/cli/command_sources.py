@@ -68,7 +68,7 @@ def _list(context: click.Context, as_json: bool) -> int:
         lines.append([row["name"], row["kind"], row["where"], *(figures if hosts else []), note])
     columns = [Column("name"), Column("kind"), Column("where", flexible=True, least=20)]
     columns += [Column("files", right=True), Column("size", right=True)] if hosts else []
-    print_table([*columns, Column("")], lines)
+    print_table([*columns, Column("")], lines, None)
     return 0
 
 
@@ -233,7 +233,7 @@ def _print_checks(rows: list[dict[str, JSON]]) -> None:
             state = f"{count(row['waiting'])} files to fetch, {size(row['waiting_bytes'])}"
         lines.append([row["name"], row["kind"], count(row["sessions"]), agents, state])
     columns = [Column("name"), Column("kind"), Column("sessions", right=True), Column("agents", flexible=True)]
-    print_table([*columns, Column("")], lines)
+    print_table([*columns, Column("")], lines, None)
     for row in rows:
         for problem in row["problems"]:
             say(f"clew: {row['name']}: {problem}")

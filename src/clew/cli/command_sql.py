@@ -13,6 +13,7 @@ import click
 from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_line, print_table, say
+from clew.cli.redacting import DATA, Redaction, redacting_on_demand, redaction
 from clew.errors import SourceUnreadable, UsageError
 
 _SHOWN = 1000
@@ -22,13 +23,16 @@ _SHOWN = 1000
 @click.command("sql")
 @click.argument("query", metavar="QUERY")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@redacting_on_demand
 @common
 @click.pass_context
 def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[str, ...], as_json: bool) -> int:
     """Ask the catalog in SQL; nothing can be changed. JSON prints one row a line.
 
     Tables: sessions, messages, blocks, tool_calls, usage, usage_days, file_changes, todos, sources. Run `clew sync`
-    before: this command answers from the catalog as it is, and prints what is there, unmasked.
+    before: this command answers from the catalog as it is, and prints what is there, unmasked unless --redact says
+    what to mask. That masks each cell by itself, as the question left it: a text that the question cut or encoded may
+    not be found.
     """
     from clew.catalog import place
 
@@ -42,7 +46,7 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     try:
         cursor = db.execute(query)
         names = [column[0] for column in cursor.description or ()]
-        return _print(names, iter(cursor), as_csv, wants_json(context, as_json))
+        return _print(names, iter(cursor), as_csv, wants_json(context, as_json), redaction(context, DATA))
     except (sqlite3.Error, sqlite3.Warning) as error:
         if str(error) == "interrupted":
             raise KeyboardInterrupt from None
@@ -65,16 +69,16 @@ def _only_reading(action: int, first: str | None, second: str | None, *_: Any) -
     return sqlite3.SQLITE_DENY
 
 
-def _print(names: list[str], rows: Iterator[tuple[Any, ...]], as_csv: bool, as_json: bool) -> int:
+def _print(names: list[str], rows: Iterator[tuple[Any, ...]], as_csv: bool, as_json: bool, masking: Redaction) -> int:
     if not (as_csv or as_json):
-        return 0 if _print_table(names, rows) else 1
+        return 0 if _print_table(names, rows, masking) else 1
     is_empty = True
     writer = csv.writer(sys.stdout)
     if as_csv:
         writer.writerow(names)
     for row in rows:
         is_empty = False
-        cells = [_plain(cell) for cell in row]
+        cells = [_plain(cell, masking) for cell in row]
         if as_csv:
             writer.writerow(cells)
         else:
@@ -82,7 +86,7 @@ def _print(names: list[str], rows: Iterator[tuple[Any, ...]], as_csv: bool, as_j
     return int(is_empty)
 
 
-def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> int:
+def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]], masking: Redaction) -> int:
     from itertools import islice
 
     from clew.render.tables import Column
@@ -90,11 +94,19 @@ def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> int:
     cells = list(islice(rows, _SHOWN))
     numbers = [all(isinstance(row[at], int | float) for row in cells) for at in range(len(names))]
     columns = [Column(name, right=right, flexible=not right) for name, right in zip(names, numbers, strict=True)]
-    print_table(columns, [["" if cell is None else str(_plain(cell)) for cell in row] for row in cells])
+    shown = [["" if cell is None else str(_plain(cell, masking)) for cell in row] for row in cells]
+    print_table(columns, shown, None)
     if next(rows, None) is not None:
         say(f"clew: only {_SHOWN} rows are shown; --csv and --json give all")
     return len(cells)
 
 
-def _plain(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else value
+def _plain(value: Any, masking: Redaction) -> Any:
+    """A cell as it is printed. Bytes are printed in hex, unless they are a text in which something is masked."""
+    if isinstance(value, str):
+        return masking.value(value)
+    if not isinstance(value, bytes):
+        return value
+    text = value.decode("utf-8", "replace")
+    masked = masking.text(text)
+    return value.hex() if masked == text else masked

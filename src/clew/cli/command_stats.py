@@ -11,13 +11,16 @@ import click
 
 from clew.catalog import place
 from clew.catalog.answer import counted_stats, fresh_stats, over
-from clew.catalog.stats import BLOCK, BY, Choice, Stats, report
+from clew.catalog.stats import BLOCK, BY, Choice, Stats, report, with_names
 from clew.cli.options import FILTER_NAMES, check_agents, common, filtering, wants_json
 from clew.cli.quick_stats import keep_memory
+from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.cli.sourcing import REFRESH, wanted_sources
 from clew.errors import SourceUnreadable, UsageError
 
 HAS = ("error", "thinking", "subagent", "edit")
+TIMES = ("day", "week", "month", BLOCK)
+"""What rows stand for where their names are times."""
 
 
 @click.command("stats")
@@ -27,6 +30,7 @@ HAS = ("error", "thinking", "subagent", "edit")
 @click.option(
     "--engine", metavar="NAME", help="What to ask: sqlite (the catalog), duckdb:DIR, postgresql://..., spark://..."
 )
+@redacting
 @filtering
 @common
 @click.pass_context
@@ -55,11 +59,16 @@ def command(
         else:
             stats = _stats(context, homes, choice, by)
         found = report(stats, by)
+    as_json = wants_json(context, as_json)
+    masking = redaction(context, DATA if as_json or as_csv else TEXT)
+    if masking.was_asked or by not in TIMES or found["totals"]["unpriced_models"]:
+        # Times and figures do not come from what was said, and most statistics do without the rules.
+        found = with_names(found, masking.value)
     if as_csv:
         from clew.cli.stats_shown import print_csv
 
         print_csv(found["rows"])
-    elif wants_json(context, as_json):
+    elif as_json:
         sys.stdout.write(json.dumps(found, indent=2 if sys.stdout.isatty() else None) + "\n")
     else:
         from clew.cli.stats_shown import print_stats

@@ -6,6 +6,7 @@ import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.own import own_session
+from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.cli.undoing import carry_out, going_back, rescue_of
 
 
@@ -14,6 +15,7 @@ from clew.cli.undoing import carry_out, going_back, rescue_of
 @click.option("--to", metavar="MESSAGE", help="Go to this message, its uuid or #12, or to a branch.")
 @click.option("--file", metavar="PATH", help="Put back this file alone; the conversation stays where it is.")
 @going_back
+@redacting_output
 @common
 @click.pass_context
 def command(
@@ -38,6 +40,7 @@ def command(
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)
+    json = wants_json(context, as_json)
     with session:
         carry_out(
             session,
@@ -51,6 +54,7 @@ def command(
                 rescue=rescue,
                 moved_from=moved_from,
             ),
-            json=wants_json(context, as_json),
+            json=json,
             dry_run=dry_run,
+            masking=redaction(context, DATA if json else TEXT),
         )

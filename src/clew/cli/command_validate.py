@@ -11,6 +11,7 @@ import msgspec
 from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UnknownReference
 from clew.library import StoredSession
 from clew.model import Problem
@@ -25,6 +26,7 @@ _SEVERITIES = ("error", "warning", "note")
     "--level", type=click.Choice(_SEVERITIES), default="warning", show_default=True, help="Least severity shown."
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first problem of a session.")
+@redacting
 @filtering
 @common
 @click.pass_context
@@ -52,18 +54,21 @@ def command(
     unreadable = each(chosen(shelf, references), take_filters(options, shelf), check)
     if not checked and not unreadable:
         raise UnknownReference("no session to check; `clew agents` shows where they are looked for")
-    if wants_json(context, as_json):
-        print_json([msgspec.to_builtins(problem) for problem in problems])
+    json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    if json:
+        print_json(masking.value([msgspec.to_builtins(problem) for problem in problems]))
     else:
         for problem in problems:
-            click.echo(line(problem))
+            click.echo(line(problem, masking))
     return 1 if problems else UNREADABLE if unreadable else 0
 
 
-def line(problem: Problem) -> str:
+def line(problem: Problem, masking: Redaction) -> str:
     """A problem on one line, its place first, as compilers do it."""
     from clew.render.safe import one_line
 
+    problem = msgspec.convert(masking.value(msgspec.to_builtins(problem)), Problem)
     place = ":".join(str(part) for part in (problem.file, problem.line) if part is not None)
     offset = f" (byte {problem.start})" if problem.start is not None else ""
     message = f" (message {problem.index})" if problem.index is not None else ""

@@ -10,12 +10,14 @@ import msgspec
 from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UnknownReference
 from clew.export.verify import Proof, verify
 
 
 @click.command("verify")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@redacting
 @filtering
 @common
 @click.pass_context
@@ -37,14 +39,16 @@ def command(
         raise UnknownReference("no session to verify; `clew agents` shows where they are looked for")
     if not proof.files:
         return UNREADABLE
-    if wants_json(context, as_json):
-        print_json(msgspec.to_builtins(proof))
+    json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    if json:
+        print_json(masking.value(msgspec.to_builtins(proof)))
     else:
-        _report(proof)
+        _report(proof, masking)
     return 1 if not proof.holds else UNREADABLE if unreadable else 0
 
 
-def _report(proof: Proof) -> None:
+def _report(proof: Proof, masking: Redaction) -> None:
     from clew.render.safe import one_line
 
     for difference in proof.different:
@@ -56,5 +60,6 @@ def _report(proof: Proof) -> None:
     click.echo(f"{raw} carried raw; the documents are {ratio:.2f} times the size of their sources")
     for name, counts in (("types", proof.unknown_types), ("keys", proof.unknown_keys)):
         if counts:
-            listed = ", ".join(f"{key or '(none)'} ({count})" for key, count in sorted(counts.items()))
+            names = zip(masking.value(sorted(counts)), sorted(counts), strict=True)
+            listed = ", ".join(f"{name or '(none)'} ({counts[key]})" for name, key in names)
             click.echo(one_line(f"unknown {name}, kept: {listed}"))

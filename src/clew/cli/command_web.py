@@ -71,7 +71,7 @@ def command(
     click.echo(app.link())
     if opens:
         _open(app.link())
-    app.run(lambda: say(f"clew: that link was used; a fresh one: {app.link()}"))
+    app.run(lambda: say(f"clew: that link was used; a fresh one: {app.link()}", own=True))
 
 
 def _over_server(engine: str, listening: Callable[[], socket], host: str, profile: str) -> App:

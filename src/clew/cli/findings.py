@@ -29,17 +29,19 @@ class Report:
         if not self._masking.is_on:
             return
         redactor = self._masking.learned(session)
+        # What is found is never printed, and so not where its place is named either.
+        name, path = redactor.text(session.id), redactor.text(str(session.path))
         for unit in session.units():
             for text, finding in redactor.findings(unit.value):
                 value = text[finding.start : finding.end]
                 marker = redactor.marker(value, finding.rule)
                 self._rows.append(
                     {
-                        "session": session.id,
+                        "session": name,
                         "agent": session.agent.id,
                         "message": unit.value["index"] if unit.is_message else None,
                         "line": unit.line,
-                        "path": str(session.path),
+                        "path": path,
                         "rule": redactor.values.get(value, finding.rule),
                         "kind": finding.kind,
                         "confidence": finding.confidence,
@@ -76,6 +78,7 @@ class Report:
                 ]
                 for row in self._rows
             ],
+            None,
         )
 
     def _may_reveal(self) -> bool:

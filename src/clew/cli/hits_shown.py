@@ -1,39 +1,29 @@
-"""What a search prints. Loads neither click nor rich: a search is over before they would be there."""
+"""What a search prints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from clew.catalog.query import BadQuery
-from clew.catalog.search import Found, Hit
+from clew.catalog.search import Found, Hit, Redact
 
 MARKS = "«", "»"
-_ESCAPES = {ord('"'): '\\"', ord("\\"): "\\\\", **{code: f"\\u{code:04x}" for code in range(0x20)}}
 _BOLD, _HIT, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
 
 
-def as_json(found: Found, readable: bool) -> str:
+def as_json(found: Found, readable: bool, redact: Redact) -> str:
     """All hits of a page as one JSON value."""
+    import json
+
+    value = {"total": found.total, "hits": [_value(hit, redact) for hit in found.hits]}
     if readable:
-        import json
-
-        return (
-            json.dumps({"total": found.total, "hits": [*map(_value, found.hits)]}, ensure_ascii=False, indent=2) + "\n"
-        )
-    hits = (",".join(f'"{name}":{_json(value)}' for name, value in _value(hit).items()) for hit in found.hits)
-    return f'{{"total":{found.total},"hits":[{",".join(f"{{{hit}}}" for hit in hits)}]}}\n'
+        return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _json(value: str | int | None) -> str:
-    """A value as JSON; the library that knows more takes as long to load as the whole search."""
-    if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
-    return "null" if value is None else str(value)
-
-
-def _value(hit: Hit) -> dict[str, str | int | None]:
+def _value(hit: Hit, redact: Redact) -> dict[str, str | int | None]:
     return {
-        "session": hit.session,
+        "session": redact(hit.session),
         "message": hit.message,
         "agent": hit.agent,
         "kind": hit.kind,
@@ -42,7 +32,7 @@ def _value(hit: Hit) -> dict[str, str | int | None]:
     }
 
 
-def as_text(found: Found, color: bool) -> Iterator[str]:
+def as_text(found: Found, color: bool, redact: Redact) -> Iterator[str]:
     """The hits of a page, those of a session together, each session where its first hit stands."""
     sessions: dict[tuple[str, str], list[Hit]] = {}
     for hit in found.hits:
@@ -50,14 +40,14 @@ def as_text(found: Found, color: bool) -> Iterator[str]:
     for number, hits in enumerate(sessions.values()):
         if number:
             yield "\n"
-        yield _head(hits[0], color)
+        yield _head(hits[0], color, redact)
         for hit in hits:
             yield _line(hit, color)
 
 
-def _head(hit: Hit, color: bool) -> str:
+def _head(hit: Hit, color: bool, redact: Redact) -> str:
     words = [_one_line(word) for word in (hit.title, hit.project) if word]
-    name = _one_line(f"{hit.agent}:{hit.session}")
+    name = _one_line(f"{hit.agent}:{redact(hit.session)}")
     rest = "".join(f" · {word}" for word in words)
     return f"{_BOLD}{name}{_PLAIN}{_DIM}{rest}{_PLAIN}\n" if color else f"{name}{rest}\n"
 

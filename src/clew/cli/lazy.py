@@ -52,6 +52,9 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(_final(ctx, leaving.exit_code)) from None
         except BrokenPipeError:
             raise _ReaderGone from None
+        except (ClewError, OSError) as error:
+            # Said while the context is there, which knows what this run is to mask.
+            raise click.exceptions.Exit(leave(error)) from None
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         """Run; an error that clew raises on purpose is one line on stderr and its exit code."""
@@ -79,7 +82,7 @@ def leave(error: BaseException) -> int:
         _complain(f"{complaint}")
         return complaint.exit_code
     except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted")
+        click.echo("clew: interrupted", err=True)
         return _INTERRUPTED
     except (_ReaderGone, BrokenPipeError):
         # The reader of our output has gone; nothing is left to say.
@@ -103,10 +106,17 @@ def _final(context: click.Context, code: Any) -> Any:
 
 def _complain(text: str) -> None:
     """One line on stderr; nothing in it can steer the terminal."""
-    from clew.redact.scan import redact
+    from clew.cli.redacting import masked_for_people
     from clew.render.safe import one_line
 
-    click.echo(one_line(f"clew: {redact(text)}"), err=True)
+    try:
+        text = masked_for_people(text, counted=False)
+    except ClewError as failure:
+        # The person's own rules cannot be used: that is said instead of a text that could not be masked.
+        from clew.redact.scan import redact
+
+        text = redact(str(failure))
+    click.echo(one_line(f"clew: {text}"), err=True)
 
 
 def _confess(error: Exception) -> None:

@@ -18,6 +18,7 @@ from clew.io.compress import SUFFIXES, packer
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
+    from clew.cli.redacting import Redaction
     from clew.library import Library
     from clew.render.tables import Column
 
@@ -35,24 +36,33 @@ def print_line(value: JSON) -> None:
     sys.stdout.buffer.write(dumps(value) + b"\n")
 
 
-def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
-    """A table: fitted to a terminal, as wide as it needs to be in a pipe."""
+def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], masking: Redaction | None) -> None:
+    """A table: fitted to a terminal, as wide as it needs to be in a pipe.
+
+    Cells are masked before they are cut to fit. Without masking no cell may come from a session.
+    """
     import shutil
 
     import click
 
     from clew.render.tables import table
 
+    if masking is not None:
+        cells = masking.value([list(row) for row in cells])
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     for line in table(columns, cells, width=width, color=terminal and "NO_COLOR" not in os.environ):
         click.echo(line, nl=False)
 
 
-def say(text: str) -> None:
-    """Talk to the person, not to the pipe."""
+def say(text: str, *, own: bool = False) -> None:
+    """Talk to the person, not to the pipe. Text is masked unless it is clew's own words alone."""
     from clew.render.safe import visible
 
+    if not own:
+        from clew.cli.redacting import masked_for_people
+
+        text = masked_for_people(text)
     if sys.stderr is not None:
         sys.stderr.write(f"{visible(text)}\n")
         sys.stderr.flush()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import click
 
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, print_table, say
+from clew.cli.redacting import TEXT, redaction
 from clew.cli.rows import rows
 from clew.model.json import JSON
 
@@ -22,7 +24,7 @@ def overview(context: click.Context) -> None:
     for row in listed:
         by_agent[row["agent"]].append(row)
     if wants_json(context, False):
-        print_json(_summary(shelf, by_agent))
+        print_json(_summary(shelf, by_agent, redaction(context, TEXT).text))
     elif by_agent:
         _print(by_agent, shelf.hosts[0].now())
     else:
@@ -30,12 +32,13 @@ def overview(context: click.Context) -> None:
     context.exit(0 if by_agent else 1)
 
 
-def _summary(shelf: JSON, by_agent: dict[str, list[dict[str, JSON]]]) -> dict[str, JSON]:
+def _summary(shelf: JSON, by_agent: dict[str, list[dict[str, JSON]]], mask: Callable[[str], str]) -> dict[str, JSON]:
     import msgspec
 
     return {
         "agents": {agent: _agent_summary(listed) for agent, listed in sorted(by_agent.items())},
-        "tokens": {model: msgspec.to_builtins(usage) for model, usage in sorted(shelf.usage().items())},
+        # There is no --redact here, so names of models are masked whatever is printed.
+        "tokens": {mask(model): msgspec.to_builtins(usage) for model, usage in sorted(shelf.usage().items())},
     }
 
 
@@ -68,6 +71,6 @@ def _print(by_agent: dict[str, list[dict[str, JSON]]], now: JSON) -> None:
         ]
         lines.append(cells)
     numbers = [Column(name, right=True) for name in ("sessions", "sub-agents", "messages", "size")]
-    print_table([Column("agent"), *numbers, Column("last activity")], lines)
+    print_table([Column("agent"), *numbers, Column("last activity")], lines, None)
     click.echo("")
     click.echo("Try: clew list · clew show @last · clew graph @last · clew verify · clew export @last --to markdown")

@@ -60,13 +60,28 @@ def keep_memory() -> None:
 
 def _say(text: str, code: int) -> int:
     """Print the answer and leave; freeing what it was made from would take longer than printing it."""
-    from clew.cli.quick_search import unheard, write_all
-
     try:
-        write_all(text.encode())
+        _write_all(text.encode())
     except OSError as error:
-        return unheard(error)
+        return _unheard(error)
     os._exit(code)
+
+
+def _write_all(text: bytes) -> None:
+    """Write all of it: where Python does not hold output back, a pipe may take a part and leave the rest."""
+    rest = memoryview(text)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.flush()
+
+
+def _unheard(error: OSError) -> int:
+    """What all commands do where nobody takes their output: say why, unless the reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 141
+    sys.stderr.write(f"clew: {error.strerror or error}\n")
+    return 3
 
 
 def _hosts(homes: list[str]) -> list[Host]:

@@ -5,7 +5,6 @@ Text for people is masked unless they say otherwise; what programs read is whole
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from clew.cli.output import say
-from clew.host import config_dir
 from clew.io.compress import open_source
-from clew.library import StoredSession
-from clew.model.json import JSON
 
 if TYPE_CHECKING:
     import click
 
+    from clew.library import StoredSession
+    from clew.model.json import JSON
     from clew.redact.tree import Redactor, Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,18 +35,26 @@ STANDARD = Path("-")
 DATA = "none"
 """The profile for what programs read, unless somebody names one."""
 _CHOICE = "clew.redact"
-_SUSPECT = re.compile(r"(?i)\S{16}|pass|pwd|secret|token|key|auth|cred|bearer|login|pin\b")
-"""What a short text must hold to hold a secret."""
-_UNSHOWN = frozenset(
-    ("id", "agent", "agent_id", "parent_session_id", "workspace", "path", "slug", "started_at", "ended_at")
-)
-"""Names, places and times in a row, which tables leave out, or which say nothing that was said."""
-RULES_FILE = "redaction.toml"
-"""A person's own rules, spelled here for the same reason as the profiles."""
+_MASKED = "clew.masked"
+_CHOICES = "secrets, pii (and secrets), paths (and secrets), all. Default: secrets in text, none in JSON"
 
 
 def redacting(function: F) -> F:
     """--redact, --redact-plain and --rules; no command needs to take them."""
+    return _with_options(function, f"What to mask: {_CHOICES} and native files.")
+
+
+def redacting_output(function: F) -> F:
+    """The same for commands that write files as they are: only what they print is masked."""
+    return _with_options(function, f"What to mask in what is printed, and in nothing else: {_CHOICES}.")
+
+
+def redacting_on_demand(function: F) -> F:
+    """The same for commands that mask nothing unless they are asked to."""
+    return _with_options(function, "What to mask: secrets, pii (and secrets), paths (and secrets), all. Default: none.")
+
+
+def _with_options(function: F, help_text: str) -> F:
     import click
 
     options = (
@@ -57,8 +63,7 @@ def redacting(function: F) -> F:
             type=click.Choice(NAMES),
             expose_value=False,
             callback=_note,
-            help="What to mask: secrets, pii (and secrets), paths (and secrets), all. Default: secrets in text, "
-            "none in JSON and native files.",
+            help=help_text,
         ),
         click.option(
             "--redact-plain",
@@ -90,20 +95,15 @@ def _as_it_is(text: str, _path: str | None = None) -> str:
     return text
 
 
-def _shown(rows: Iterable[dict[str, JSON]]) -> Iterator[str]:
-    """The texts of rows that come from a session and that a list for people shows."""
-    for row in rows:
-        yield from (value for name, value in row.items() if isinstance(value, str) and name not in _UNSHOWN)
-        yield str((row.get("source") or {}).get("host"))
-
-
 class Redaction:
     """The masking of one run."""
 
     def __init__(self, default: str, redact: str | None = None, plain: bool = False, rules: Path | None = None) -> None:
         self.profile, self.was_asked = redact or default, redact is not None
-        self._plain, self._rules = plain, rules
+        self.plain, self.rules_file = plain, rules
         self.masked: Counter[str] = Counter()
+        self.can_be_asked = True
+        """The command takes --redact."""
 
     @property
     def is_on(self) -> bool:
@@ -115,7 +115,7 @@ class Redaction:
         """What is masked, and how; the rules are loaded when the first text is looked at."""
         from clew.redact.setting import chosen
 
-        return chosen(self.profile, plain=self._plain, rules=self._rules)
+        return chosen(self.profile, plain=self.plain, rules=self.rules_file)
 
     @property
     def version(self) -> str:
@@ -195,21 +195,13 @@ class Redaction:
         redactor.learn(kept)
         return map(redactor.value, kept)
 
-    def rows(self, rows: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-        """What a list says of sessions. Where nothing it shows can hold a secret, the rules are not even loaded."""
-        if not (self.was_asked or self._has_rules) and not any(map(_SUSPECT.search, _shown(rows))):
-            return rows
-        masked: list[dict[str, JSON]] = self.value(rows)
-        return masked
-
-    @property
-    def _has_rules(self) -> bool:
-        """True where the person has rules of their own."""
-        return self._rules is not None or (config_dir() / RULES_FILE).is_file()
-
     def value(self, value: JSON) -> JSON:
         """A value that stands alone."""
         return self.redactor().once(value) if self.is_on else value
+
+    def text(self, text: str) -> str:
+        """A text that stands alone."""
+        return str(self.value(text))
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -228,7 +220,8 @@ class Redaction:
     def report(self) -> None:
         """Say what was masked."""
         if self.masked:
-            say(f"clew: masked {self.words()}" + ("" if self.was_asked else "; --redact none leaves it"))
+            hint = "; --redact none leaves it" if self.can_be_asked and not self.was_asked else ""
+            say(f"clew: masked {self.words()}{hint}", own=True)
 
 
 def _standard_input() -> Callable[[], BinaryIO]:
@@ -237,8 +230,25 @@ def _standard_input() -> Callable[[], BinaryIO]:
 
 
 def redaction(context: click.Context, default: str) -> Redaction:
-    """The masking that was asked for, or the default of what the command gives out."""
+    """The masking that was asked for, or the default of what the command gives out.
+
+    All that is masked in one run is counted together, and reported once.
+    """
     choice: dict[str, Any] = context.meta.get(_CHOICE, {})
     found = Redaction(default, choice.get("redact"), "redact_plain" in choice, choice.get("rules"))
-    context.call_on_close(found.report)
+    found.can_be_asked = any(parameter.name == "redact" for parameter in context.command.params)
+    if _MASKED in context.meta:
+        found.masked = context.meta[_MASKED]
+    else:
+        context.meta[_MASKED] = found.masked
+        context.find_root().call_on_close(found.report)
     return found
+
+
+def masked_for_people(text: str, *, counted: bool = True) -> str:
+    """A text for the terminal, masked as this run was asked to; without secrets where nobody asked for anything."""
+    import click
+
+    context = click.get_current_context(silent=True)
+    masking = redaction(context, TEXT) if context is not None else Redaction(TEXT)
+    return str(masking.redactor(counted).once(text)) if masking.is_on else text

@@ -82,11 +82,15 @@ class Scrub:
             rows: dict[str, JSON] = {"sessions": self.rows, "refused": self.refused}
             print_json({"written": self._write, **rows, "left": left + archives})
             return
+        from clew.render.safe import one_line
+
         for row in self.rows:
+            # The files are named without what was found in them.
+            redactor = self._masking.redactor(counted=False)
             found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())
-            click.echo(f"{row['agent']}:{row['session']}  {found}")
+            click.echo(one_line(f"{row['agent']}:{redactor.text(row['session'])}  {found}"))
             for file in row["files"]:
-                click.echo(f"  {file['path']}  {file['records']} records")
+                click.echo(f"  {one_line(redactor.text(file['path']))}  {file['records']} records")
         self._say_rest([*left, *(f"{folder}: {_PRUNE}" for folder in archives)])
 
     def _sessions(self) -> list[tuple[str, str]]:

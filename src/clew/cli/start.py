@@ -25,16 +25,10 @@ def _run() -> None:
         return
     if "sync" in sys.argv[1:] and _synced(sys.argv[1:]):
         return
-    if "search" in sys.argv[1:]:
-        from clew.cli.quick_search import answered
+    if "stats" in sys.argv[1:]:
+        from clew.cli.quick_stats import answered
 
         code = answered(sys.argv[1:])
-        if code is not None:
-            sys.exit(code)
-    if "stats" in sys.argv[1:]:
-        from clew.cli.quick_stats import answered as stats_answered
-
-        code = stats_answered(sys.argv[1:])
         if code is not None:
             sys.exit(code)
     if "--site" in sys.argv[1:]:

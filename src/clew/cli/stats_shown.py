@@ -111,8 +111,6 @@ def print_stats(found: Row, by: str, *, is_full: bool) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
-    if by in ("session", "project"):
-        found = {**found, "rows": _masked(found["rows"])}
     names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
     if by == "session":
         names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
@@ -125,19 +123,6 @@ def print_stats(found: Row, by: str, *, is_full: bool) -> None:
     if not is_full:
         words = "turns, tools, files, and sessions without token counts, are known to the catalog"
         click.echo(f"{words}: `clew sync` makes one", err=True)
-
-
-def _masked(rows: Sequence[Row]) -> list[Row]:
-    """The rows with what a session may say in them masked, as `clew list` masks it."""
-    # Most statistics hold nothing to mask, and do without what masking loads.
-    from clew.cli.redacting import TEXT, Redaction
-
-    masking = Redaction(TEXT)
-    said = [{name: row.get(name) for name in ("title", "project")} for row in rows]
-    masked = masking.rows(said)
-    if masking.masked:
-        click.echo(f"clew: masked {masking.words()}", err=True)
-    return [{**row, **shown} for row, shown in zip(rows, masked, strict=True)]
 
 
 def _name(row: Row, by: str) -> str:

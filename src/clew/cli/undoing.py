@@ -11,6 +11,7 @@ import click
 from clew.agents.evidence import ABSENT, State, Whole
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
+from clew.cli.redacting import Redaction
 from clew.files.differing import unified
 from clew.files.unfinished import settle
 from clew.host import data_dir
@@ -46,7 +47,7 @@ Go = Callable[[bool], Undone]
 """Does it, or with True only looks what would be done."""
 
 
-def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool) -> None:
+def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: Redaction) -> None:
     """Look, do it unless it is only to be looked at, and print what came of it."""
     refuse_copy(session.folder)
     if not dry_run:
@@ -55,9 +56,9 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool) -> None:
     try:
         done = plan if dry_run else go(False)
     except Refused as refused:
-        _print(Undone(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json)
+        _print(Undone(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json, masking)
         raise
-    _print(done, json)
+    _print(done, json, masking)
     if not json and dry_run:
         say("nothing was changed")
     elif not json and done.rescue is not None:
@@ -78,18 +79,21 @@ def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) 
     return data_dir() / "rescue" / f"sage-agent-{session.id[:8]}-{now}"
 
 
-def _print(done: Undone, json: bool) -> None:
+def _print(done: Undone, json: bool, masking: Redaction) -> None:
     if json:
-        print_json(_json(done))
+        print_json(masking.value(_json(done)))
         return
     from clew.render.safe import visible
     from clew.render.tables import Column
 
     columns = [Column("step"), Column("file", flexible=True), Column("why", flexible=True)]
-    print_table(columns, [[step.verdict, spelled(step.path), step.reason or ""] for step in done.steps])
+    cells = [[step.verdict, spelled(step.path), step.reason or ""] for step in done.steps]
+    print_table(columns, cells, masking)
     for step in done.steps:
         if step.verdict == "conflict":
-            click.echo(visible(_diff(step)), nl=False)
+            # The path tells of a credential file, of which everything is masked.
+            redactor = masking.redactor()
+            click.echo(visible(redactor.text(_diff(step), spelled(step.path))), nl=False)
     for words in done.unknown:
         say(f"clew: other files may have to go back too: {words}")
     if done.head != done.start:

@@ -174,7 +174,8 @@ class ServerSearcher:
             kind, seq, agent, session, title, project, text = found[key.batch, key.number]
             # The whole text is redacted before anything is cut from it.
             cut = snippet(self._redact(text), find, visible)
-            hits.append(Hit(agent, session, seq or None, kind, key.when, self._redact(title), project, cut))
+            title, project = self._redact(title), self._redact(project)
+            hits.append(Hit(agent, session, seq or None, kind, key.when, title, project, cut))
         return hits
 
 

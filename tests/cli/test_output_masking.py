@@ -1,0 +1,224 @@
+"""What commands print is masked by the same rules everywhere: names, titles, paths and messages, not only prompts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Ran, clew
+from tests.counting.homes import SESSION, claude, prompt, reply
+from tests.redact.planted import Planter
+
+INSTALLED = (sys.executable, "-c", "from clew.cli.start import run; run()")
+"""What the installed command runs, which may answer before the group of commands is loaded."""
+SECRETS = {name: Planter(name).github() for name in ("project", "branch", "model", "tool", "title", "file")}
+
+
+def installed(*words: str | Path) -> Ran:
+    done = subprocess.run([*INSTALLED, *map(str, words)], capture_output=True, timeout=60, check=False)
+    return Ran(done.returncode, done.stdout, done.stderr.decode())
+
+
+def write_own_rules(pattern: str) -> None:
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "clew" / "redaction.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f'[[rule]]\nid = "harbour"\npattern = "{pattern}"\n')
+
+
+def sync(home: Path) -> None:
+    # A file that was written just now may change again within the same time stamp, and is not trusted.
+    time.sleep(0.2)
+    assert clew("--home", home, "sync").code == 0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a session whose names hold a secret each."""
+    home = tmp_path / "world"
+    more = {"cwd": f"/srv/{SECRETS['project']}", "gitBranch": f"fix/{SECRETS['branch']}"}
+    call = {
+        "type": "tool_use",
+        "id": "toolu_01",
+        "name": f"mcp__{SECRETS['tool']}",
+        "input": {"file_path": f"/srv/{SECRETS['file']}.py", "content": "x\n"},
+    }
+    write = {**call, "id": "toolu_02", "name": "Write"}
+    answer = reply("m1", 10, 20, model=f"model-{SECRETS['model']}", **more)
+    answer["message"]["content"] += [call, write]
+    result = {"type": "tool_result", "tool_use_id": "toolu_02", "content": "ok"}
+    given = prompt("", uuid="results", **more)
+    given["message"]["content"] = [result]
+    claude(home, prompt(f"sail with {SECRETS['title']}", **more), answer, given)
+    return home
+
+
+def printed(done: Ran) -> str:
+    return done.out + done.err
+
+
+def held(text: str) -> list[str]:
+    """The names of the secrets that a text shows."""
+    return [name for name, secret in SECRETS.items() if secret in text]
+
+
+@pytest.mark.parametrize("words", [("sail",), ("--regex", "sail"), ("--substring", "sail"), ("sail", "-n", "1")])
+def test_a_search_obeys_the_rules_of_the_person_on_every_path(tmp_path: Path, words: tuple[str, ...]) -> None:
+    claude(tmp_path, prompt("sail to Saint-Malo"), reply("m1", 1, 2))
+    write_own_rules("Saint-Malo")
+    sync(tmp_path)
+    for run in (clew, installed):
+        found = run("--home", tmp_path, "search", *words)
+        assert found.code == 0
+        assert "Saint-Malo" not in found.out
+        assert "[REDACTED:harbour:" in found.out
+        assert "masked" in found.err and "harbour" in found.err
+        filtered = run("--home", tmp_path, "search", *words, "--agent", "claude-code")
+        assert (filtered.out, filtered.err) == (found.out, found.err)
+        assert "Saint-Malo" in run("--home", tmp_path, "search", *words, "--json").out
+        assert "Saint-Malo" not in run("--home", tmp_path, "search", *words, "--json", "--redact", "secrets").out
+
+
+def test_a_search_shows_no_project_in_clear(home: Path) -> None:
+    sync(home)
+    for run in (clew, installed):
+        found = run("--home", home, "search", "sail")
+        assert found.code == 0
+        assert held(printed(found)) == []
+    assert held(clew("--home", home, "search", "sail", "--redact", "none").out)
+
+
+def test_an_option_without_its_value_is_refused(home: Path) -> None:
+    sync(home)
+    assert installed("--home", home, "search", "tide", "--in").code == 2
+
+
+# Every command that prints text of sessions.
+
+ASKED = ("--redact", "secrets")
+STATS = [("stats", "--by", by) for by in ("day", "session", "project", "branch", "model", "tool")]
+COMMANDS = [
+    (),
+    ("list",),
+    ("search", "sail"),
+    *STATS,
+    ("stats", "--blocks"),
+    ("show", SESSION, "--detail", "full"),
+    ("tail", SESSION, "--detail", "full"),
+    ("graph", SESSION),
+    ("files", SESSION),
+    ("diff", f"{SESSION}#2"),
+    ("todos", SESSION),
+    ("validate", "--level", "note"),
+    ("verify",),
+    ("doctor",),
+    ("redact", "scan"),
+    ("redact", "scrub", SESSION),
+    ("restore", f"{SESSION}#3", "--into", "."),
+    ("restore", f"{SESSION}#3", "--into", ".", "--write"),
+    ("resume", SESSION, "--print"),
+    ("convert", SESSION, "--to", "codex", "--home", "made", "--dry-run"),
+    ("archive", "list"),
+    ("archive", "verify"),
+    ("archive", "prune", "--keep-days", "0"),
+]
+
+
+def damage(home: Path) -> None:
+    """Records and files whose problems name a secret."""
+    (path,) = home.rglob(f"{SESSION}.jsonl")
+    odd = {**prompt("x"), "type": f"odd-{SECRETS['tool']}", "uuid": SECRETS["branch"], "timestamp": SECRETS["title"]}
+    with path.open("a") as lines:
+        lines.write(json.dumps(odd) + "\n" + json.dumps({**odd, SECRETS["file"]: 1}) + "\n")
+
+
+@pytest.fixture
+def archived(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    damage(home)
+    sync(home)
+    assert clew("--home", home, "archive").code == 0
+    return home
+
+
+def ran(*words: str | Path) -> Ran:
+    """A command that must end as commands do, and know its options."""
+    done = clew(*words)
+    assert "should not have happened" not in done.err, (words, done.err)
+    assert "no such option" not in done.err.casefold(), (words, done.err)
+    return done
+
+
+def test_text_on_the_terminal_is_masked(archived: Path) -> None:
+    for words in COMMANDS:
+        done = ran("--home", archived, *words)
+        assert held(printed(done)) == [], (words, printed(done))
+
+
+def test_json_is_masked_on_demand_and_whole_otherwise(archived: Path) -> None:
+    for words in filter(None, COMMANDS):
+        asked = ran("--home", archived, *words, "--json", *ASKED)
+        assert held(printed(asked)) == [], (words, printed(asked))
+        if words[0] != "redact":  # which never prints what it finds
+            done = ran("--home", archived, *words, "--json")
+            assert "[REDACTED" not in done.out, words
+            assert bool(held(done.out)) == ("[REDACTED" in asked.out), words
+            assert held(done.err) == [], words
+
+
+def test_statistics_as_csv_are_masked_on_demand(archived: Path) -> None:
+    for words in STATS[1:]:
+        assert held(clew("--home", archived, *words, "--csv").out), words
+        done = clew("--home", archived, *words, "--csv", *ASKED)
+        assert "[REDACTED:" in done.out, words
+        assert held(printed(done)) == [], words
+
+
+QUERIES = [
+    *(
+        f"SELECT * FROM {table}"
+        for table in ("sessions", "messages", "blocks", "tool_calls", "usage", "file_changes", "sources")
+    ),
+    "SELECT CAST(title AS BLOB) AS raw FROM sessions",
+]
+
+
+def test_sql_masks_every_cell_on_demand(archived: Path) -> None:
+    for query in QUERIES:
+        for form in ((), ("--csv",), ("--json",)):
+            done = clew("--home", archived, "sql", query, *form, *ASKED)
+            assert done.code == 0, done.err
+            assert held(printed(done)) == [], (query, form)
+            whole = clew("--home", archived, "sql", query, *form)
+            assert "[REDACTED" not in whole.out, (query, form)
+            assert bool(held(whole.out) or query.startswith("SELECT CAST")) == ("[REDACTED" in done.out), (query, form)
+
+
+def test_the_rules_of_the_person_hold_for_every_command(archived: Path) -> None:
+    write_own_rules("(?i)odd|sail|app")
+    for words in COMMANDS:
+        done = ran("--home", archived, *words)
+        assert "sail" not in printed(done).casefold(), (words, printed(done))
+
+
+def test_an_error_is_masked_by_the_rules_of_the_person(tmp_path: Path) -> None:
+    write_own_rules("Saint-Malo")
+    done = clew("--home", tmp_path, "show", "Saint-Malo")
+    assert done.code
+    assert "Saint-Malo" not in done.err
+    assert "Saint-Malo" in clew("--home", tmp_path, "show", "Saint-Malo", "--redact", "none").err
+
+
+def test_rules_that_cannot_be_used_are_named_instead_of_an_error_that_they_would_mask(tmp_path: Path) -> None:
+    write_own_rules("Saint-Malo(")
+    done = clew("--home", tmp_path, "show", "Saint-Malo")
+    assert done.code
+    assert "redaction.toml" in done.err
+    assert "should not have happened" not in done.err
+    assert "no session" not in done.err
