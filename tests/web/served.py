@@ -30,7 +30,7 @@ class Served:
         self.port, self.keys = port, keys
         self.host = f"127.0.0.1:{port}"
 
-    def ask(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
+    def ask(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str | bytes) -> Answer:
         """One request; `Host` and the like are what the caller says, and nothing is added."""
         sent = {"Host": self.host, **{name.replace("_", "-"): value for name, value in headers.items()}}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
@@ -63,7 +63,7 @@ def served(pages: Sequence[Route]) -> Iterator[Served]:
     """The app with these pages, on a free port."""
     listening = bind("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    keys = Keys()
+    keys = Keys(port)
     server = uvicorn.Server(configured(make_app(pages, keys, names(port))))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -101,7 +101,8 @@ def test_W02_no_other_origin_may_read(app: Served, cookie: str) -> None:
 
 
 def test_W03_without_the_link_there_is_nothing(app: Served) -> None:
-    for cookie in ("", "clew=", "clew=x", "clew=" + app.keys.link, "other=1"):
+    name = app.keys.cookie
+    for cookie in ("", f"{name}=", f"{name}=x", f"{name}={app.keys.link}", "other=1"):
         assert app.ask("/", Cookie=cookie).status == 401
     assert app.ask("/", Accept="text/html").headers["location"] == "/enter"
 
@@ -120,13 +121,51 @@ def test_W03_the_cookie_is_kept_from_pages_and_other_sites(app: Served) -> None:
     assert "httponly" in said and "samesite=strict" in said and "domain" not in said
 
 
+def test_W03_a_cookie_of_any_bytes_is_no_key(app: Served, cookie: str) -> None:
+    for odd in (
+        b"\xff",
+        b"\x80\xfe=\xff",
+        f"{app.keys.cookie}=".encode() + b"\xc3\x28",
+        b";;=;\xff;",
+        b"a[b]=1; \xe9=2",
+    ):
+        assert app.ask("/", Cookie=odd).status == 401
+        # Other servers of this machine may have set what they like: it does not lock anybody out.
+        assert app.ask("/", Cookie=odd + b"; " + cookie.encode()).status == 200
+        assert twice(app, odd) == 401
+        assert twice(app, odd, cookie.encode()) == 200
+
+
+def twice(app: Served, *cookies: bytes) -> int:
+    """The status of a request with a cookie header of words, and one more for each of these."""
+    lines = [b"Cookie: first=1", *(b"Cookie: " + cookie for cookie in cookies)]
+    with socket.create_connection(("127.0.0.1", app.port), timeout=5) as raw:
+        head = [b"GET / HTTP/1.1", f"Host: {app.host}".encode(), *lines, b"Connection: close", b"", b""]
+        raw.sendall(b"\r\n".join(head))
+        return int(raw.makefile("rb").read().split()[1])
+
+
+def test_W03_two_servers_do_not_share_their_cookies(app: Served, cookie: str) -> None:
+    """A browser sends the cookies of one port to every other port of the same address."""
+    with served([Route("/", _page)]) as other:
+        own = other.cookie()
+        assert own.partition("=")[0] != cookie.partition("=")[0]
+        for server, accepted, refused in ((app, cookie, own), (other, own, cookie)):
+            value = refused.partition("=")[2]
+            assert server.ask("/", Cookie=refused).status == 401
+            assert server.ask("/", Cookie=f"{server.keys.cookie}={value}").status == 401
+            # What the browser holds after entering both.
+            assert server.ask("/", Cookie=f"{cookie}; {own}").status == 200
+            assert server.ask("/", Cookie=accepted).status == 200
+
+
 def test_W03_a_broken_exchange_is_refused(app: Served) -> None:
     for body in (b"", b"{", b"[]", b'{"token":1}', b'{"token":"\xff"}', b"null"):
         assert app.ask("/enter", "POST", body, Content_Type="application/json", X_Clew="1").status in (400, 403)
 
 
 def test_W03_every_key_is_compared() -> None:
-    keys = Keys()
+    keys = Keys(7411)
     visitors = [keys.exchange(keys.link) for _ in range(3)]
     assert all(visitor is not None and keys.knows(visitor) for visitor in visitors)
     assert not keys.knows("") and not keys.knows("é")

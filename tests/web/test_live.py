@@ -11,12 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clew.catalog.browsing import Entry
 from clew.demo import write_demo
 from clew.web import live
 from tests.web.live_session import ADDRESS, line, session_file
@@ -118,6 +120,33 @@ def test_W07_streams_are_limited_and_let_go(tmp_path: Path, monkeypatch: pytest.
         pytest.fail("streams that nobody reads are not let go")
 
 
+def test_W07_streams_that_are_asked_for_at_once_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST", 2)
+    session_file(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        find = app.shelf.entry
+
+        def slow(agent: str, identity: str) -> Entry:
+            time.sleep(0.3)
+            return find(agent, identity)
+
+        monkeypatch.setattr(app.shelf, "entry", slow)
+        app.get("/sources")
+        with ThreadPoolExecutor(6) as pool, ExitStack() as stack:
+            answers = list(pool.map(lambda _: stack.enter_context(stream(app)), range(6)))
+            assert sorted(answer.status for answer in answers) == [200, 200, 503, 503, 503, 503]
+
+
+def test_W07_a_stream_of_no_session_takes_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST", 1)
+    session_file(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        for _ in range(3):
+            assert app.get("/session/claude-code/nowhere/live").status == 404
+        with stream(app) as one:
+            assert one.status == 200
+
+
 def started(home: Path, *options: str) -> subprocess.Popen[str]:
     """The app as a person starts it."""
     env = {**os.environ, "CLEW_DATA_DIR": str(home.parent / "own"), "HOME": str(home)}
@@ -183,3 +212,37 @@ def test_W04_another_address_must_be_allowed(tmp_path: Path) -> None:
     running = started(tmp_path / "home", "--host", "0.0.0.0")
     out, said = running.communicate(timeout=30)
     assert running.returncode == 2 and "--allow-remote" in said and out == ""
+
+
+def test_a_server_on_all_addresses_answers_to_its_link_and_to_each_address(tmp_path: Path) -> None:
+    write_demo(tmp_path / "home")
+    running = started(tmp_path / "home", "--host", "0.0.0.0", "--allow-remote")
+    assert running.stdout is not None and running.stderr is not None
+    try:
+        found = re.fullmatch(r"http://([\d.]+):(\d+)/enter#token=([\w-]{43})", running.stdout.readline().strip())
+        assert found is not None
+        address, port, token = found[1], int(found[2]), found[3]
+        assert status(address, f"{address}:{port}", port) == 200
+        assert enter(port, token)
+        # Another address of this machine, as one of its network would be.
+        assert status("127.0.0.2", f"127.0.0.2:{port}", port) == 200
+        for name in ("evil.example", "127.0.0.3", "0.0.0.0", ""):
+            assert status("127.0.0.2", f"{name}:{port}", port) == 421
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=20)
+
+
+def status(address: str, name: str, port: int) -> int:
+    """What the way in answers at an address, to a browser that calls it by a name."""
+    end = time.monotonic() + 20
+    while True:
+        connection = http.client.HTTPConnection(address, port, timeout=10)
+        try:
+            connection.request("GET", "/enter", headers={"Host": name})
+            return connection.getresponse().status
+        except ConnectionError:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        finally:
+            connection.close()

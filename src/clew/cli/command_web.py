@@ -55,7 +55,7 @@ def command(
     With --engine, what is new on the server is copied to this machine first, and every minute from then on; without
     text where only metrics were pushed.
     """
-    from clew.web.running import App, listen
+    from clew.web.running import ALL_ADDRESSES, App, listen
 
     profile = redaction(context, DATA).profile
     if engine is not None and engine != "sqlite":
@@ -68,6 +68,8 @@ def command(
             app.keep_fresh(_options(context, homes), _roots(shelf.hosts))
     if host not in ("127.0.0.1", "::1", "localhost"):
         say(f"clew: other machines can reach {host}; whoever has the link reads everything, and so may the network")
+    if host in ALL_ADDRESSES:
+        say("clew: on another machine, put an address of this one into the link")
     click.echo(app.link())
     if opens:
         _open(app.link())

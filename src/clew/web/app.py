@@ -19,9 +19,14 @@ from clew.web.guard import Guard, Keys
 
 
 def make_app(
-    pages: Sequence[Route], keys: Keys, allowed: frozenset[str], used: Callable[[], None] = lambda: None
+    pages: Sequence[Route],
+    keys: Keys,
+    allowed: frozenset[str],
+    used: Callable[[], None] = lambda: None,
+    *,
+    any_address: bool = False,
 ) -> ASGIApp:
-    """The app with its pages behind the guard."""
+    """The app with its pages behind the guard; `any_address` where it listens on all addresses of the machine."""
     entry = Entry(keys, used)
     own = [
         Route("/enter", entry.page),
@@ -29,7 +34,7 @@ def make_app(
         Route("/static/{name}", static),
     ]
     inner = Starlette(routes=[*own, *pages], exception_handlers={HTTPException: _refused, Exception: _failed})
-    return Guard(inner, keys, allowed, OPEN)
+    return Guard(inner, keys, allowed, OPEN, any_address=any_address)
 
 
 async def static(request: Request) -> Response:

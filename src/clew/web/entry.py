@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from clew.web.guard import COOKIE, Keys
+from clew.web.guard import Keys
 
 OPEN = frozenset({"/enter", *(f"/static/{name}" for name in ("entry.js", "page.css", "app.css", "icon.svg"))})
 """What a browser may have before it is let in."""
@@ -60,5 +60,5 @@ class Entry:
             return JSONResponse({"error": "this link was used, or is of another run"}, 403)
         self._used()
         response = JSONResponse({})
-        response.set_cookie(COOKIE, visitor, httponly=True, samesite="strict", path="/")
+        response.set_cookie(self._keys.cookie, visitor, httponly=True, samesite="strict", path="/")
         return response

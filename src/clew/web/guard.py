@@ -8,11 +8,9 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "clew"
 MAX_BODY = 64 * 1024
 """Nothing that a person sends here is longer."""
 _OWN = frozenset({"same-origin", "none"})
@@ -37,7 +35,9 @@ HEADERS = (
 class Keys:
     """The secrets of one run: a link that is good for one exchange, and what it is exchanged for."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int) -> None:
+        self.cookie = f"clew-{port}"
+        """The name of the cookie. Browsers send cookies to every port of an address, so each server has its own."""
         self._link = secrets.token_urlsafe(32)
         self._visitors: set[str] = set()
 
@@ -48,7 +48,7 @@ class Keys:
 
     def exchange(self, given: str) -> str | None:
         """A visitor's key for the secret of a link, once; the next link has another secret."""
-        if not hmac.compare_digest(given.encode(), self._link.encode()):
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._link.encode()):
             return None
         self._link = secrets.token_urlsafe(32)
         visitor = secrets.token_urlsafe(32)
@@ -68,8 +68,18 @@ def names(port: int, hosts: Iterable[str] = ()) -> frozenset[str]:
 class Guard:
     """Refuses what does not come from the person's own browser, and puts the same headers on every answer."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, allowed: frozenset[str], open_paths: frozenset[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        keys: Keys,
+        allowed: frozenset[str],
+        open_paths: frozenset[str],
+        *,
+        any_address: bool = False,
+    ) -> None:
         self._app, self._keys, self._allowed, self._open = app, keys, allowed, open_paths
+        self._any_address = any_address
+        """The server listens on all addresses of the machine, and may be called by the one that was connected to."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -86,9 +96,10 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         head = _head(scope)
-        if head is None or head.get("host", "").lower() not in self._allowed:
+        allowed = self._allowed | _connected_to(scope) if self._any_address else self._allowed
+        if head is None or head.get("host", "").lower() not in allowed:
             return 421, "This server answers to its own name only."
-        if head.get("sec-fetch-site", "none") not in _OWN or not self._is_own(head.get("origin")):
+        if head.get("sec-fetch-site", "none") not in _OWN or not _is_own(head.get("origin"), allowed):
             return 403, "This came from another page."
         if scope["method"] in _UNSAFE:
             if not head.get("content-type", "").startswith("application/json") or "x-clew" not in head:
@@ -97,12 +108,23 @@ class Guard:
                 return 413, "Too long."
         elif scope["method"] not in ("GET", "HEAD"):
             return 405, "Not possible."
-        if scope["path"] not in self._open and not self._keys.knows(_cookie(head)):
+        if scope["path"] not in self._open and not any(map(self._keys.knows, _cookies(head, self._keys.cookie))):
             return (303, "/enter") if "text/html" in head.get("accept", "") else (401, "Open the link clew printed.")
         return None
 
-    def _is_own(self, origin: str | None) -> bool:
-        return origin is None or origin.lower().removeprefix("http://") in self._allowed
+
+def _is_own(origin: str | None, allowed: frozenset[str]) -> bool:
+    return origin is None or origin.lower().removeprefix("http://") in allowed
+
+
+def _connected_to(scope: Scope) -> frozenset[str]:
+    """The address and port of this machine that the request came to, as a browser spells them.
+
+    An address cannot be made to point elsewhere, as a name can.
+    """
+    address, port = scope["server"] or ("", None)
+    address = address.removeprefix("::ffff:")
+    return frozenset({f"[{address}]:{port}" if ":" in address else f"{address}:{port}"} if port else ())
 
 
 def _keeping(scope: Scope) -> bytes:
@@ -119,16 +141,15 @@ def _head(scope: Scope) -> dict[str, str] | None:
         key = name.decode("latin-1").lower()
         if key in head and key in ("host", "origin", "content-length", "sec-fetch-site"):
             return None
-        head[key] = value.decode("latin-1") if key != "cookie" or key not in head else f"{head[key]}; {value.decode()}"
+        text = value.decode("latin-1")
+        head[key] = f"{head[key]}; {text}" if key == "cookie" and key in head else text
     return head
 
 
-def _cookie(head: dict[str, str]) -> str:
-    try:
-        found = SimpleCookie(head.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found is not None else ""
+def _cookies(head: dict[str, str], wanted: str) -> list[str]:
+    """The values of a cookie. Other servers of the machine may have set others that follow no rule."""
+    pairs = (pair.strip().partition("=") for pair in head.get("cookie", "").split(";"))
+    return [value for name, _, value in pairs if name == wanted]
 
 
 def _limited(receive: Receive) -> Receive:

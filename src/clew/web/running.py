@@ -16,6 +16,9 @@ from clew.web.shelf import Shelf
 from clew.web.syncing import Syncing
 from clew.web.warming import warm
 
+ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+"""What listens on all addresses of the machine, and the address that a link on the machine itself leads to."""
+
 
 def listen(host: str, port: int | None, usual: int, is_allowed: bool) -> socket.socket:
     """A socket on the port that was named, or on the usual one, or on a free one where that is taken."""
@@ -43,7 +46,7 @@ class App:
         self._listening, self._host = listening, host
         self._port: int = listening.getsockname()[1]
         self._hosts, self._folder, self._profile, self._engine = hosts, folder, profile, engine
-        self._keys = Keys()
+        self._keys = Keys(self._port)
         self._syncing = Syncing([])
 
     def keep_fresh(self, options: Sequence[str], roots: Sequence[Path]) -> None:
@@ -57,16 +60,17 @@ class App:
 
     def link(self) -> str:
         """The link that lets a browser in; it is good once. What stands behind the # is never sent."""
-        name = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{name}:{self._port}/enter#token={self._keys.link}"
+        name = ALL_ADDRESSES.get(self._host, self._host)
+        return f"http://{_spelled(name)}:{self._port}/enter#token={self._keys.link}"
 
     def run(self, used: Callable[[], None]) -> None:
         """Serve until somebody stops it; `used` is called when a link was."""
         shelf = Shelf(self._hosts, self._folder, profile=self._profile, syncing=self._syncing, engine=self._engine)
         shelf.prepare(warm)
-        own = names(self._port, () if self._host in ("0.0.0.0", "::") else (_spelled(self._host),))
+        is_everywhere = self._host in ALL_ADDRESSES
+        own = names(self._port, () if is_everywhere else (_spelled(self._host),))
         try:
-            run(make_app(pages(shelf), self._keys, own, used), self._listening)
+            run(make_app(pages(shelf), self._keys, own, used, any_address=is_everywhere), self._listening)
         finally:
             self._syncing.stop()
             shelf.close()
