@@ -245,7 +245,7 @@ class Writer:
         with closing(written_apart(write, sizes, told_of) if is_free else (None for _ in sizes)) as tried:
             attempts = enumerate(tried)
             self.unreadable += each(sessions, Filters(), finish)
-        say(f"{len(sessions) - self.unreadable} sessions in {folder}")
+        say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
         """Where each session goes, or why its name cannot be told."""
@@ -290,7 +290,7 @@ class Writer:
                 session.source, session.session_object, folder, layout, taken, self.masking.files(session)
             ),
         )
-        say(f"{len(sessions) - self.unreadable} sessions in {folder}")
+        say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
 
 
 def died(sessions: Sequence[StoredSession], begun: list[int] | None = None) -> Callable[[Sequence[int]], None]:

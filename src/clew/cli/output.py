@@ -1,4 +1,7 @@
-"""What goes out: data on stdout, talk on stderr, files whole or not at all."""
+"""What goes out: data on stdout, talk on stderr, files whole or not at all.
+
+Every command loads this, so what only some of its functions need is imported there.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-import msgspec
-
 from clew.errors import UsageError, WouldLose
-from clew.io.atomic import replacing
-from clew.io.codec import dumps
-from clew.io.compress import SUFFIXES, packer
-from clew.model.json import JSON
 
 if TYPE_CHECKING:
     from clew.cli.redacting import Redaction
     from clew.library import Library
+    from clew.model.json import JSON
     from clew.render.tables import Column
 
 
 def print_json(value: JSON) -> None:
     """One JSON value, readable on a terminal and compact in a pipe."""
+    import msgspec
+
+    from clew.io.codec import dumps
+
     text = dumps(value)
     if sys.stdout.isatty():
         text = msgspec.json.format(text, indent=2)
@@ -33,6 +35,8 @@ def print_json(value: JSON) -> None:
 
 def print_line(value: JSON) -> None:
     """One JSON value on one line."""
+    from clew.io.codec import dumps
+
     sys.stdout.buffer.write(dumps(value) + b"\n")
 
 
@@ -73,6 +77,8 @@ def opened(
     target: Path | None, compression: str | None = None, force: bool = False, *, durable: bool = True
 ) -> Iterator[IO[bytes]]:
     """Stdout, or a file that appears when it is complete; compressed on demand or by its suffix."""
+    from clew.io.compress import SUFFIXES
+
     if target is not None:
         compression = compression or SUFFIXES.get(target.suffix)
         with _replaced(target.resolve(), force, durable) as raw, _packed(raw, compression) as out:
@@ -92,6 +98,8 @@ def _replaced(target: Path, force: bool, durable: bool) -> Iterator[IO[bytes]]:
         return
     if target.exists() and not force:
         raise WouldLose(f"{target} exists; --force replaces it")
+    from clew.io.atomic import replacing
+
     with replacing(target, durable=durable) as raw:
         yield raw
 
@@ -114,6 +122,8 @@ def _packed(raw: IO[bytes], compression: str | None) -> Iterator[IO[bytes]]:
     if compression is None:
         yield raw
         return
+    from clew.io.compress import packer
+
     out = packer(compression)(raw)
     yield out
     out.close()

@@ -58,7 +58,7 @@ class Pages:
         """A folder with a page for each session; says how many there are, and returns the exit code."""
         private_folder(str(folder))
         unreadable = self.many(sessions, folder, force, with_index=with_index)
-        say(f"{len(sessions) - unreadable} sessions in {folder}")
+        say(f"{len(sessions) - unreadable} sessions in {folder}", own=True)
         return UNREADABLE if unreadable else 0
 
     def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:

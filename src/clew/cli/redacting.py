@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from clew.cli.output import say
-from clew.io.compress import open_source
 
 if TYPE_CHECKING:
     import click
@@ -164,6 +163,7 @@ class Redaction:
         """Masks native files of a session; None where they go out as they are."""
         if not self.is_on:
             return None
+        from clew.io.compress import open_source
         from clew.redact.native import mask_file
 
         redactor = self.learned(session)
@@ -171,6 +171,8 @@ class Redaction:
 
     def pieces(self, path: Path) -> Iterable[bytes]:
         """A file that belongs to no session; `-` is standard input."""
+        from clew.io.compress import open_source
+
         is_file = path != STANDARD
         opened: Callable[[], BinaryIO] = partial(open_source, path) if is_file else _standard_input()
         if not self.is_on:
@@ -247,8 +249,7 @@ def redaction(context: click.Context, default: str) -> Redaction:
 
 def masked_for_people(text: str, *, counted: bool = True) -> str:
     """A text for the terminal, masked as this run was asked to; without secrets where nobody asked for anything."""
-    import click
-
-    context = click.get_current_context(silent=True)
+    # Some commands run before click is loaded.
+    context = sys.modules["click"].get_current_context(silent=True) if "click" in sys.modules else None
     masking = redaction(context, TEXT) if context is not None else Redaction(TEXT)
     return str(masking.redactor(counted).once(text)) if masking.is_on else text
