@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.store import Store
 from tests.cli.running import Ran, clew
 from tests.counting.homes import SESSION, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -222,3 +223,78 @@ def test_rules_that_cannot_be_used_are_named_instead_of_an_error_that_they_would
     assert "redaction.toml" in done.err
     assert "should not have happened" not in done.err
     assert "no session" not in done.err
+
+
+# Commands of clew's own store.
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a secret in the names of a session, a branch and a file, and in what was said and changed."""
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    file = f"{SECRETS['file']}.txt"
+    (work / file).write_text("1\n")
+    with Store(home).session(SECRETS["project"]) as session:
+        session.user("." * 40 + SECRETS["title"], uuid="q1")
+        with session.watch(session.assistant("I write.", uuid="a1"), [file]):
+            (work / file).write_text("2\n")
+        session.user("and tomorrow?", uuid="q2")
+        session.user("and at night?", uuid="q3", parent="a1")
+        session.name_branch("q3", f"night-{SECRETS['branch']}")
+    (work / file).write_text(f"3 {SECRETS['model']}\n")
+    return home
+
+
+STORE_COMMANDS = [
+    ("list",),
+    ("branches", "REF"),
+    ("branch", "REF"),
+    ("branch", "REF", "q3", "--compare", "q2"),
+    ("branch", "REF", f"night-{SECRETS['branch']}", "--compare", "main"),
+    ("branch", "REF", "q3", "--name", f"late-{SECRETS['branch']}"),
+    ("undo", "REF", "--to", "q1", "--dry-run"),
+    ("undo", "REF", "--to", "q1"),
+    ("undo", "REF", "--to", "q1", "--force"),
+    ("redo", "REF", "--dry-run"),
+    ("redo", "REF"),
+    ("erase", "REF", "q1"),
+    ("erase", "REF"),
+    ("erase", "REF", "q1", "--write"),
+    ("erase", "REF", "--write"),
+]
+
+
+def test_commands_of_the_store_are_masked(stored: Path) -> None:
+    for words in STORE_COMMANDS:
+        given = [SECRETS["project"] if word == "REF" else word for word in words]
+        if "--write" not in words:
+            asked = ran("--home", stored, *given, "--json", *ASKED)
+            assert held(printed(asked)) == [], (words, printed(asked))
+        done = ran("--home", stored, *given)
+        assert held(printed(done)) == [], (words, printed(done))
+
+
+def test_a_message_is_masked_before_it_is_cut(stored: Path) -> None:
+    """The first words of a message that is to be erased may end within a secret."""
+    done = clew("--home", stored, "erase", SECRETS["project"], "q1")
+    pieces = [SECRETS["title"][at : at + 8] for at in range(4, len(SECRETS["title"]) - 8)]
+    assert not any(piece in done.out for piece in pieces), done.out
+
+
+def test_a_credential_file_is_masked_by_its_name_in_blame(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    for text in ("PLAIN=tangerine42harbour\n", "".join(f"A{at}=tangerine42harbour\n" for at in range(2_000))):
+        file.write_text(text)
+        for words in ((), ("--json", *ASKED)):
+            assert "tangerine" not in printed(ran("--home", home, "blame", file, *words))
+    assert "tangerine" in clew("--home", home, "blame", file, "--json").out
+
+
+def test_what_is_masked_is_reported_once(archived: Path) -> None:
+    for words in (("list",), ("stats", "--by", "model"), ("search", "sail"), ("validate", "--level", "note")):
+        done = clew("--home", archived, *words)
+        reports = [line for line in done.err.splitlines() if line.startswith("clew: masked ")]
+        assert len(reports) == 1 and reports[0].endswith("github_token; --redact none leaves it"), done.err
+        assert "clew: masked" not in clew("--home", archived, *words, "--redact", "none").err

@@ -48,9 +48,11 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
         lines = [lines[number - 1]]
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     if wants_json(context, as_json):
-        print_json(masking.value([_row(line) for line in lines]))
+        texts = masking.lines([_text(line) for line in lines], str(path))
+        rows = [{**_row(line), "text": text} for line, text in zip(lines, texts, strict=True)]
+        print_json(masking.value(rows))
     else:
-        _print(lines, masking)
+        _print(lines, masking, str(path))
     return 0 if any(line.origin is not None for line in lines) else 1
 
 
@@ -75,7 +77,7 @@ def _blamed(shelf: Library, names: set[str], now: bytes) -> list[Line]:
 
 
 def _row(line: Line) -> dict[str, JSON]:
-    row: dict[str, JSON] = {"line": line.number, "text": spelled(line.text.rstrip("\r\n")), "session": None}
+    row: dict[str, JSON] = {"line": line.number, "text": _text(line), "session": None}
     if line.origin is not None:
         prompt = line.origin.prompt
         row |= {
@@ -90,13 +92,17 @@ def _row(line: Line) -> dict[str, JSON]:
     return row
 
 
-def _print(lines: list[Line], masking: Redaction) -> None:
+def _text(line: Line) -> str:
+    return spelled(line.text.rstrip("\r\n"))
+
+
+def _print(lines: list[Line], masking: Redaction, path: str) -> None:
     from clew.render.safe import one_line, visible
 
     names = [_name(line) for line in lines]
     width = max(map(len, names), default=0)
     said: set[str] = set()
-    texts = masking.value([spelled(line.text.rstrip("\r\n")) for line in lines])
+    texts = masking.lines([_text(line) for line in lines], path)
     for line, name, text in zip(lines, names, texts, strict=True):
         click.echo(f"{name:<{width}}  {line.number:>4}  {visible(text).rstrip()}")
     for line, name in zip(lines, names, strict=True):

@@ -55,9 +55,14 @@ def command(
     With --engine, what is new on the server is copied to this machine first, and every minute from then on; without
     text where only metrics were pushed.
     """
+    from clew.web.masking import Manner, mask_by
     from clew.web.running import ALL_ADDRESSES, App, listen
 
-    profile = redaction(context, DATA).profile
+    masking = redaction(context, DATA)
+    # Rules that cannot be used are said now, and not on every page.
+    masking.prepare()
+    mask_by(Manner(masking.plain, masking.rules_file))
+    profile = masking.profile
     if engine is not None and engine != "sqlite":
         app = _over_server(engine, lambda: listen(host, port, PORT, allow_remote), host, profile)
     else:

@@ -201,6 +201,18 @@ class Redaction:
         """A value that stands alone."""
         return self.redactor().once(value) if self.is_on else value
 
+    def lines(self, lines: list[str], path: str) -> list[str]:
+        """The lines of a file."""
+        if not self.is_on:
+            return lines
+        from clew.redact.marks import PLAIN
+
+        redactor = self.redactor()
+        redactor.learn([lines], path)
+        masked = redactor.value(lines, path)
+        # A long credential file is one marker.
+        return masked if isinstance(masked, list) else [PLAIN] * len(lines)
+
     def text(self, text: str) -> str:
         """A text that stands alone."""
         return str(self.value(text))

@@ -17,6 +17,7 @@ from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageErro
 from clew.filters import Filters
 from clew.redact.finding import PROFILES
 from clew.web.drawing import drawn
+from clew.web.masking import masking, resolved
 from clew.web.shelf import NoCatalog, Shelf
 
 FRAGMENT = "x-clew"
@@ -47,11 +48,12 @@ class Asked:
         value = self._request.query_params.get(name, "").strip()
         if len(value) > LONGEST:
             raise UsageError(f"{name}: too long")
-        return value or None
+        return resolved(value) or None
 
     def words(self, name: str) -> tuple[str, ...]:
         """All values of a parameter that may stand there several times."""
-        return tuple(value.strip()[:LONGEST] for value in self._request.query_params.getlist(name) if value.strip())
+        given = self._request.query_params.getlist(name)
+        return tuple(resolved(value.strip()[:LONGEST]) for value in given if value.strip())
 
     def number(self, name: str, default: int, most: int = 10**9) -> int:
         """A parameter that is a number."""
@@ -76,10 +78,11 @@ class Asked:
         return said if said in PROFILES else "none"
 
     def address(self, path: str | None = None, /, **changes: object) -> Markup:
-        """This address with some parameters changed; None takes one away."""
+        """This address with some parameters changed; None takes one away. What is masked does not stand in it."""
         kept = [(name, value) for name, value in self._request.query_params.multi_items() if name not in changes]
         new = [(name, str(value)) for name, value in changes.items() if value is not None]
-        words = urlencode([*kept, *new])
+        refer = masking(self.profile).reference
+        words = urlencode([(name, refer(value)) for name, value in (*kept, *new)])
         return escape((path or self.path) + (f"?{words}" if words else ""))
 
 

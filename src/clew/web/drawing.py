@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,7 @@ from clew.web.assets import static
 from clew.web.masking import masking
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_UUID = re.compile(r"(?:agent-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NANO = 10**9
 _FIRST = frozenset({"base.html", "home.html", "session.html", "sessions.html"})
 
@@ -65,9 +67,10 @@ def _environment(profile: str) -> Environment:
         "size": size,
         "address": address,
         "marked": marked,
-        "name": name,
+        "name": lambda entry: name(entry, mask),
     }
-    made.globals |= {"age": age, "cost_of": cost_of, "link": link, "static": static, "quoted": shlex.quote}
+    made.globals |= {"age": age, "cost_of": cost_of, "static": static, "quoted": shlex.quote}
+    made.globals["link"] = lambda path, /, **parameters: link(path, profile, **parameters)
     made.globals |= {"theme": Markup(theme()), "choices": Markup(views("full"))}
     return made
 
@@ -130,17 +133,25 @@ def address(entry: Entry) -> Markup:
 def session_address(agent: str, identity: str, key: str, message: int | None = None) -> Markup:
     """The same of a session by its names, and of a message in it."""
     place = f"#m{message}" if message is not None else ""
-    return Markup(f"/session/{quote(agent, safe='')}/{identity if _PLAIN.fullmatch(identity) else key}{place}")
+    return Markup(f"/session/{quote(agent, safe='')}/{identity if _may_be_shown(identity) else key}{place}")
 
 
-def link(path: str, /, **parameters: object) -> Markup:
-    """An address with parameters."""
-    return escape(f"{path}?{urlencode({name: str(value) for name, value in parameters.items()})}")
+def _may_be_shown(identity: str) -> bool:
+    """True for an id that is a plain part of a path, and that no profile masks: some agents let people choose it."""
+    if _UUID.fullmatch(identity):
+        return True
+    return _PLAIN.fullmatch(identity) is not None and masking("all").text(identity) == identity
 
 
-def name(entry: Entry) -> str:
+def link(path: str, profile: str, /, **parameters: object) -> Markup:
+    """An address with parameters. What the profile masks does not stand in it."""
+    refer = masking(profile).reference
+    return escape(f"{path}?{urlencode({name: refer(str(value)) for name, value in parameters.items()})}")
+
+
+def name(entry: Entry, mask: Callable[[str], str]) -> str:
     """What a session is called."""
-    return entry.title or f"{'Sub-agent' if entry.is_subagent else 'Session'} {entry.id[:16]}"
+    return entry.title or f"{'Sub-agent' if entry.is_subagent else 'Session'} {mask(entry.id)[:16]}"
 
 
 def marked(snippet: Any) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from markupsafe import Markup
@@ -51,6 +51,13 @@ def stacked(
     drawing = bars([Stack(name, found) for name, found in parts.items()], title, "$" if what == "cost_nano" else "")
     rows = [(name, _sum(by_name[name], what)) for name in parts if name in by_name]
     return Chart(title, drawing, _legend(order, by_model, what), rows[::-1] if is_timed else rows)
+
+
+def with_names(cells: Cells, mask: Callable[[list[str]], list[str]]) -> Cells:
+    """The same with all names as they may be shown."""
+    known = list(dict.fromkeys(name for cell in cells for name in cell[:2]))
+    names = dict(zip(known, mask(known), strict=True))
+    return [(names[name], names[model], used) for name, model, used in cells]
 
 
 def _colours(cells: Cells) -> dict[str, int]:

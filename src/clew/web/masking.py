@@ -2,18 +2,55 @@
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from clew.host import config_dir
 from clew.library import StoredSession
 from clew.model.json import JSON
+from clew.redact.marks import PLAIN
+from clew.redact.setting import RULES_FILE, chosen
 
 if TYPE_CHECKING:
-    from clew.redact.tree import Redactor
-
-T = TypeVar("T")
+    from clew.redact.tree import Redactor, Setting
 
 NONE = "none"
+_SIGN = "~"
+"""What the reference to a masked value begins with."""
+_KEY = secrets.token_bytes(32)
+_LENGTH = 24
+"""Hexadecimal digits of a reference."""
+
+
+class Manner(NamedTuple):
+    """How is masked, whatever the profile."""
+
+    plain: bool = False
+    rules: Path | None = None
+
+
+_manner = Manner()
+_referred: dict[str, str] = {}
+"""The values that references stand for. They are good while this process runs."""
+
+
+def mask_by(manner: Manner) -> None:
+    """Mask in this manner from now on, in all pages of this process."""
+    global _manner
+    _manner = manner
+
+
+def manner() -> Manner:
+    """How is masked now."""
+    return _manner
+
+
+def resolved(word: str) -> str:
+    """The value that a reference stands for; anything else is what it is."""
+    return _referred.get(word, word) if word.startswith(_SIGN) else word
 
 
 class Masking:
@@ -29,10 +66,9 @@ class Masking:
 
     def redactor(self) -> Redactor:
         """A new one, which has seen nothing."""
-        from clew.redact.setting import chosen
         from clew.redact.tree import Redactor
 
-        return Redactor(chosen(self.profile))
+        return Redactor(_setting(self.profile, _manner, _state_of_rules()))
 
     def session(self, session: StoredSession) -> StoredSession:
         """The session as it may be seen."""
@@ -42,9 +78,28 @@ class Masking:
         """A text as it may be seen."""
         return str(self.redactor().once(text)) if self.is_on and text else text
 
+    def texts(self, texts: list[str], path: str | None = None) -> list[str]:
+        """Texts as they may be seen; `path` is the file that they come from."""
+        if not self.is_on:
+            return texts
+        redactor = self.redactor()
+        # All of them are one value: what begins in one line of a file may end in the next.
+        redactor.learn([texts], path)
+        masked = redactor.value(texts, path)
+        # A long credential file is one marker.
+        return masked if isinstance(masked, list) else [PLAIN] * len(texts)
+
     def value(self, value: JSON) -> JSON:
         """A value that stands alone."""
         return self.redactor().once(value) if self.is_on else value
+
+    def reference(self, text: str) -> str:
+        """What stands for a text in an address: the text itself, unless something in it is masked."""
+        if self.text(text) == text:
+            return text
+        word = _SIGN + hmac.digest(_KEY, text.encode("utf-8", "surrogatepass"), "sha256").hex()[:_LENGTH]
+        _referred[word] = text
+        return word
 
     def learned(self, session: StoredSession) -> Redactor:
         """One that has seen a whole session."""
@@ -67,3 +122,18 @@ class Masking:
 def masking(profile: str) -> Masking:
     """The masking of a profile."""
     return Masking(profile)
+
+
+def _state_of_rules() -> tuple[int, int] | None:
+    """Changes when the file of the person's own rules does."""
+    try:
+        found = (_manner.rules or config_dir() / RULES_FILE).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=16)
+def _setting(profile: str, manner: Manner, _state: tuple[int, int] | None) -> Setting:
+    """What is masked, and how. The rules are read again when their file has changed."""
+    return chosen(profile, plain=manner.plain, rules=manner.rules)

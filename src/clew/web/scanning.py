@@ -8,6 +8,8 @@ import sys
 import threading
 from typing import Any
 
+from clew.web.masking import Manner, manner
+
 
 class Scan:
     """One look through all sessions, by a process of its own: pages go on meanwhile."""
@@ -32,7 +34,7 @@ class Scan:
             self.has_failed = False
             command = [sys.executable, "-c", "from clew.cli.start import run; run()", *self._options]
             self._running = subprocess.Popen(
-                [*command, "redact", "scan", "--json"],
+                [*command, "redact", "scan", "--json", *_options_of(manner())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -52,3 +54,8 @@ class Scan:
         running = self._running
         if running is not None:
             running.terminate()
+
+
+def _options_of(manner: Manner) -> list[str]:
+    rules = ["--rules", str(manner.rules)] if manner.rules is not None else []
+    return [*rules, "--redact-plain"] if manner.plain else rules

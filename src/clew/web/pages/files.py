@@ -6,6 +6,7 @@ A path is looked for in the catalog and shown from records; no file is opened be
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -106,7 +107,8 @@ def _steps(asked: Asked, entry: Entry, path: str) -> list[Step] | None:
     names = _spellings(history, path)
     marks = [mark for name in names for mark in history.timelines[name].marks if mark.action not in LOOKS]
     contents = history.contents_of((mark.number, after) for mark in marks for after in (False, True))
-    mask = asked.shelf.masking(asked.profile).text
+    masking = asked.shelf.masking(asked.profile)
+    mask = _mask_of(asked, entry, path)
     steps = []
     for mark in sorted(marks, key=lambda mark: (mark.call, mark.number)):
         before, after = contents.get((mark.number, False)), contents.get((mark.number, True))
@@ -117,13 +119,22 @@ def _steps(asked: Asked, entry: Entry, path: str) -> list[Step] | None:
                 mark.action,
                 mark.after.certainty if mark.after is not None else "unknown",
                 (history.times.get(mark.call) or "")[:16].replace("T", " "),
-                (prompt[0], mask(prompt[1])) if prompt is not None else None,
-                _diff(mask(_text(before)), mask(_text(after)), f"{entry.id}#{mark.call}")
+                (prompt[0], masking.text(prompt[1])) if prompt is not None else None,
+                _diff(mask(_text(before)), mask(_text(after)), f"{masking.text(entry.id)}#{mark.call}")
                 if after is not None or before is not None
                 else Markup(),
             )
         )
     return steps
+
+
+def _mask_of(asked: Asked, entry: Entry, path: str) -> Callable[[str], str]:
+    """Masks what a session tells of a file. Of a credential file everything is masked."""
+    masking = asked.shelf.masking(asked.profile)
+    if not masking.is_on:
+        return str
+    redactor = masking.learned(asked.shelf.session(entry, "none"))
+    return lambda text: redactor.text(text, path)
 
 
 def _text(state: State | None) -> str:
@@ -161,7 +172,7 @@ def blamed(asked: Asked) -> Response:
         asked,
         "blame.html",
         path=path,
-        lines=[_row(asked, line) for line in lines[: most or MOST_LINES]],
+        lines=_rows(asked, lines[: most or MOST_LINES], path),
         left_out=max(0, len(lines) - (most or MOST_LINES)),
         unread=unread + max(0, len(found) - (most or MOST_SESSIONS)),
     )
@@ -172,9 +183,14 @@ def _versions(asked: Asked, entry: Entry, path: str) -> list[tuple[str, Version]
     return list(versions(history, entry.id, set(_spellings(history, path)))) if history is not None else []
 
 
-def _row(asked: Asked, line: Line) -> dict[str, Any]:
+def _rows(asked: Asked, lines: Sequence[Line], path: str) -> list[dict[str, Any]]:
+    texts = asked.shelf.masking(asked.profile).texts([line.text.rstrip("\r\n") for line in lines], path)
+    return [_row(asked, line, text) for line, text in zip(lines, texts, strict=True)]
+
+
+def _row(asked: Asked, line: Line, text: str) -> dict[str, Any]:
     mask = asked.shelf.masking(asked.profile).text
-    row: dict[str, Any] = {"number": line.number, "text": mask(line.text.rstrip("\r\n")), "origin": None}
+    row: dict[str, Any] = {"number": line.number, "text": text, "origin": None}
     if line.origin is not None:
         origin = line.origin
         row |= {

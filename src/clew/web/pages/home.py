@@ -15,7 +15,7 @@ from clew.catalog.stats import Choice, Row, held_of, used_of
 from clew.web.asking import Asked, page
 from clew.web.charts import Day, heatmap
 from clew.web.drawing import drawn
-from clew.web.figures import Cells, stacked
+from clew.web.figures import Cells, stacked, with_names
 from clew.web.shelf import Shelf
 
 RUNNING = timedelta(minutes=5)
@@ -57,7 +57,8 @@ def page_of(asked: Asked) -> Response:
 def _drawn(shelf: Shelf, today: date, profile: str) -> Markup:
     """What only changes with the catalog."""
     overview = _overview(shelf, today)
-    charts = [stacked(overview.cells, what, names=overview.names) for what in ("cost_nano", "total_tokens")]
+    cells = with_names(overview.cells, shelf.masking(profile).texts)
+    charts = [stacked(cells, what, names=overview.names) for what in ("cost_nano", "total_tokens")]
     return Markup(drawn("overview.html", profile, overview=overview, charts=charts))
 
 

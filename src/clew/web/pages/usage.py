@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,10 +11,11 @@ from starlette.responses import Response
 
 from clew.catalog import browsing
 from clew.catalog.answer import over
-from clew.catalog.stats import BY, Choice, Row, Stats, report
+from clew.catalog.stats import BY, Choice, Row, Stats, report, with_names
 from clew.errors import UsageError
 from clew.filters import point_in_time
 from clew.render.sheet import write_csv
+from clew.web import figures
 from clew.web.asking import Asked, page
 from clew.web.figures import Chart, stacked
 
@@ -33,7 +35,7 @@ def page_of(asked: Asked) -> Response:
         choice = _choice(asked)
     except UsageError as error:
         choice, problem = Choice(), str(error)
-    found, charts = asked.shelf.kept(f"usage {by} {choice}", lambda: _figures(asked, choice, by))
+    found, charts = asked.shelf.kept(f"usage {by} {choice} {asked.profile}", lambda: _figures(asked, choice, by))
     return page(
         asked,
         "usage.html",
@@ -56,12 +58,12 @@ def _weight(row: Row) -> tuple[int, int]:
 
 def _figures(asked: Asked, choice: Choice, by: str) -> tuple[Row, list[Chart]]:
     stats = over(asked.shelf.db, choice, is_full=True)
-    found = report(stats, by)
-    return found, [] if by == "tool" else _charts(stats, by)
+    mask = asked.shelf.masking(asked.profile).texts
+    return with_names(report(stats, by), mask), [] if by == "tool" else _charts(stats, by, mask)
 
 
-def _charts(stats: Stats, by: str) -> list[Chart]:
-    cells = stats.cells(by, "model")
+def _charts(stats: Stats, by: str, mask: Callable[[list[str]], list[str]]) -> list[Chart]:
+    cells = figures.with_names(stats.cells(by, "model"), mask)
     sums: dict[str, int] = {}
     for name, _, used in cells:
         sums[name] = sums.get(name, 0) + (used["total_tokens"] or 0)
@@ -81,9 +83,9 @@ def _charts(stats: Stats, by: str) -> list[Chart]:
 def sheet(asked: Asked) -> Response:
     """The rows as CSV."""
     by = _by(asked)
-    rows = report(over(asked.shelf.db, _choice(asked), is_full=True), by)["rows"]
+    found = report(over(asked.shelf.db, _choice(asked), is_full=True), by)
     out = io.StringIO()
-    write_csv(rows, out)
+    write_csv(with_names(found, asked.shelf.masking(asked.profile).texts)["rows"], out)
     headers = {"Content-Disposition": f'attachment; filename="usage-by-{by}.csv"'}
     return Response(out.getvalue(), media_type="text/csv", headers=headers)
 

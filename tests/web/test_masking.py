@@ -1,0 +1,163 @@
+"""What pages show of names and paths where secrets are masked: nothing in clear, in no address either."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import quote, unquote_plus
+
+import pytest
+
+from clew.store import Store
+from clew.web.masking import Manner, mask_by
+from tests.counting.homes import SESSION, claude, prompt, reply
+from tests.redact.planted import Planter
+from tests.web.shown import Shown, links, shown
+
+SECRETS = {name: Planter(f"web {name}").github() for name in ("project", "branch", "model", "tool", "title", "file")}
+STORED = Planter("web session").github()
+PASSWORD = "tangerine42harbour"
+"""What only the name of its file tells."""
+FILE = f"/srv/{SECRETS['file']}.py"
+
+
+def write_home(home: Path) -> None:
+    """A session whose names hold a secret each, and one of the store whose own id is one."""
+    more = {"cwd": f"/srv/{SECRETS['project']}", "gitBranch": f"fix/{SECRETS['branch']}"}
+    answer = reply("m1", 1000, 2000, model=f"model-{SECRETS['model']}", **more)
+    tools = [("Write", FILE, "x = 1\n"), ("Write", "/srv/.env", f"PLAIN={PASSWORD}\n"), (SECRETS["tool"], FILE, "")]
+    answer["message"]["content"] += [
+        {"type": "tool_use", "id": f"toolu_0{at}", "name": name, "input": {"file_path": path, "content": text}}
+        for at, (name, path, text) in enumerate(tools)
+    ]
+    results = prompt("", uuid="results", **more)
+    results["message"]["content"] = [
+        {"type": "tool_result", "tool_use_id": f"toolu_0{at}", "content": "ok"} for at in range(3)
+    ]
+    claude(home, prompt(f"sail with {SECRETS['title']}", **more), answer, results)
+    with Store(home).session(STORED) as session:
+        session.user("sail again")
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    folder = tmp_path_factory.mktemp("masked")
+    write_home(folder / "home")
+    with shown(folder / "home", folder / "catalog", "secrets") as app:
+        yield app
+
+
+PAGES = [
+    "/",
+    "/running",
+    "/sessions",
+    "/sessions?project=srv",
+    "/search?q=sail",
+    "/search?q=NOT+zebra",
+    "/files",
+    "/sources",
+    *(f"/usage?by={by}" for by in ("day", "week", "month", "model", "agent", "project", "tool")),
+    *(f"/usage.csv?by={by}" for by in ("day", "model", "agent", "project", "tool")),
+    *(f"/session/claude-code/{SESSION}{part}" for part in ("", "/print", "/outline", "/graph", "/window/0")),
+    *(
+        f"/session/claude-code/{SESSION}/panel/{panel}"
+        for panel in ("timeline", "files", "todos", "usage", "record?message=2", "problems")
+    ),
+]
+
+
+def held(text: str) -> list[str]:
+    """The names of the secrets that a text shows, also in its addresses."""
+    plain = unquote_plus(unescape(text))
+    known = {**SECRETS, "stored": STORED}
+    return [name for name, secret in known.items() if secret in text or secret in plain]
+
+
+def shown_by(app: Shown, path: str, **headers: str) -> str:
+    answer = app.get(path, **headers)
+    assert answer.status == 200, (path, answer.status, answer.body[:300])
+    return answer.body.decode() + "\n".join(f"{name}: {value}" for name, value in answer.headers.items())
+
+
+def test_no_page_shows_a_secret_and_no_address_holds_one(masked: Shown) -> None:
+    for path in PAGES:
+        assert held(shown_by(masked, path)) == [], path
+        if path.startswith(("/search", "/sessions", "/session/")):
+            assert held(shown_by(masked, path, X_Clew="1")) == [], path
+
+
+def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
+    """Every address that pages of this server lead to, as far as they go."""
+    waiting, met = ["/", "/search?q=sail"], set[str]()
+    while waiting and len(met) < 400:
+        path = waiting.pop()
+        if path in met or path.startswith(("/static", "/secrets")):
+            continue
+        met.add(path)
+        body = shown_by(masked, path)
+        assert held(body) == [], path
+        if not path.startswith("/usage.csv"):
+            found = links(masked.page(path))
+            waiting += [place.partition("#")[0] for place in found]
+            waiting += [unescape(place) for place in re.findall(r'data-load="([^"]+)"', body)]
+    for part in ("/files/history?", "/files/changes?", "/files/blame?", "/search?", "/session/sage-agent/"):
+        assert any(path.startswith(part) for path in met), part
+    assert not any(held(path) for path in met)
+
+
+def test_a_masked_facet_narrows_the_search(masked: Shown) -> None:
+    page = masked.page("/search?q=sail")
+    narrowed = [place for place in links(page) if "project=" in place]
+    assert narrowed
+    for place in narrowed:
+        assert "sail" in shown_by(masked, place), place
+
+
+def test_a_masked_path_leads_to_its_file(masked: Shown) -> None:
+    (place,) = [place for place in links(masked.page("/files")) if place.startswith("/files/history?path=~")]
+    assert "/srv/[REDACTED" in shown_by(masked, place)
+    assert masked.get("/files/history?path=~0123456789abcdef01234567").status == 404
+
+
+def test_a_credential_file_is_masked_because_of_its_name(masked: Shown) -> None:
+    (place,) = [place for place in links(masked.page("/files")) if ".env" in place]
+    for address in (place, place.replace("history", "blame")):
+        assert PASSWORD not in shown_by(masked, address)
+    (changes,) = [place for place in links(masked.page(place)) if "/files/changes" in place]
+    assert "PLAIN=" in shown_by(masked, changes)
+    assert PASSWORD not in shown_by(masked, changes)
+
+
+def test_without_masking_everything_is_shown(tmp_path: Path) -> None:
+    write_home(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        assert held(shown_by(app, "/files")) == ["file"]
+        assert "model" in held(shown_by(app, "/"))
+        assert "project" in held(shown_by(app, "/usage.csv?by=project"))
+        assert "/files/history?path=" + quote(FILE, safe="") in shown_by(app, "/files")
+        assert held(shown_by(app, "/usage.csv?by=project&redact=secrets")) == []
+        assert held(shown_by(app, "/files?redact=secrets")) == []
+
+
+def test_pages_obey_the_rules_of_the_person(tmp_path: Path) -> None:
+    claude(
+        tmp_path / "home", prompt("sail to Saint-Malo", cwd="/srv/Saint-Malo"), reply("m1", 1, 2, cwd="/srv/Saint-Malo")
+    )
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "clew" / "redaction.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[[rule]]\nid = "harbour"\npattern = "Saint-Malo"\n')
+    other = tmp_path / "other.toml"
+    other.write_text('[[rule]]\nid = "verb"\npattern = "sail"\n')
+    with shown(tmp_path / "home", tmp_path / "catalog", "secrets") as app:
+        for path in ("/", "/sessions", "/search?q=sail", "/usage.csv?by=project", f"/session/claude-code/{SESSION}"):
+            assert "Saint-Malo" not in shown_by(app, path), path
+        # What --rules and --redact-plain say.
+        mask_by(Manner(plain=True, rules=other))
+        try:
+            text = shown_by(app, "/sessions")
+        finally:
+            mask_by(Manner())
+        assert "[REDACTED] to Saint-Malo" in text
