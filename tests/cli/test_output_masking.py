@@ -276,6 +276,26 @@ def test_commands_of_the_store_are_masked(stored: Path) -> None:
         assert held(printed(done)) == [], (words, printed(done))
 
 
+def test_problems_of_the_store_are_masked(stored: Path, tmp_path: Path) -> None:
+    log = stored / ".sage" / "sessions" / SECRETS["project"] / "messages.jsonl"
+    log.write_text(log.read_text() + f'{{"type": "{SECRETS["tool"]}", broken\n' + f'{{"{SECRETS["tool"]}": 1}}\n')
+    log.chmod(0o644)
+    assert ran("--home", stored, "archive").code == 0
+    ref = SECRETS["project"]
+    commands = (
+        ("doctor",), ("validate", "--level", "note"), ("verify",), ("migrate", stored, "--dry-run"), ("files", ref),
+        ("archive", "list"), ("archive", "prune", "--keep-days", "0"), ("redact", "scan"), ("redact", "scrub", ref),
+        ("convert", ref, "--to", "claude-code", "--home", tmp_path / "made", "--allow-loss", "--dry-run"),
+        ("resume", ref, "--print"), ("resume", ref, "--in", "claude-code", "--print"),
+    )  # fmt: skip
+    for words in commands:
+        done = ran("--home", stored, *words)
+        assert held(printed(done)) == [], (words, printed(done))
+        asked = ran("--home", stored, *words, "--json", *ASKED)
+        assert held(printed(asked)) == [], (words, printed(asked))
+    assert held(clew("--home", stored, "doctor", "--json").out)
+
+
 def test_a_message_is_masked_before_it_is_cut(stored: Path) -> None:
     """The first words of a message that is to be erased may end within a secret."""
     done = clew("--home", stored, "erase", SECRETS["project"], "q1")

@@ -73,12 +73,12 @@ def _row(step: Step) -> dict[str, JSON]:
 
 
 def _report(steps: list[Step], dry_run: bool, masking: Redaction) -> None:
-    from clew.render.safe import one_line
+    from clew.render.safe import visible
 
     for step in steps:
         target = f" -> {step.target}" if step.target is not None else ""
         changes = f", {step.changes} records" if step.changes else ""
-        click.echo(one_line(masking.text(f"{step.kind}  {step.path}{target}  ({step.reason}{changes})")))
+        click.echo(visible(masking.text(f"{step.kind}  {step.path}{target}  ({step.reason}{changes})")))
     if not steps:
         say("nothing to do")
     elif dry_run:

@@ -80,15 +80,17 @@ class Scrub:
         archives = [str(archive)] if is_archived(archive, self._sessions()) else []
         if as_json:
             rows: dict[str, JSON] = {"sessions": self.rows, "refused": self.refused}
-            print_json({"written": self._write, **rows, "left": left + archives})
+            found: dict[str, JSON] = {"written": self._write, **rows, "left": left + archives}
+            # Paths lead programs to the copies, so they are whole unless somebody asked.
+            print_json(self._masking.redactor(counted=False).once(found) if self._masking.was_asked else found)
             return
-        from clew.render.safe import one_line
+        from clew.render.safe import one_line, visible
 
         for row in self.rows:
             # The files are named without what was found in them.
             redactor = self._masking.redactor(counted=False)
             found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())
-            click.echo(one_line(f"{row['agent']}:{redactor.text(row['session'])}  {found}"))
+            click.echo(visible(f"{row['agent']}:{redactor.text(row['session'])}  {found}"))
             for file in row["files"]:
                 click.echo(f"  {one_line(redactor.text(file['path']))}  {file['records']} records")
         self._say_rest([*left, *(f"{folder}: {_PRUNE}" for folder in archives)])
