@@ -80,9 +80,9 @@ class Scrub:
         archives = [str(archive)] if is_archived(archive, self._sessions()) else []
         if as_json:
             rows: dict[str, JSON] = {"sessions": self.rows, "refused": self.refused}
-            found: dict[str, JSON] = {"written": self._write, **rows, "left": left + archives}
+            result: dict[str, JSON] = {"written": self._write, **rows, "left": left + archives}
             # Paths lead programs to the copies, so they are whole unless somebody asked.
-            print_json(self._masking.redactor(counted=False).once(found) if self._masking.was_asked else found)
+            print_json(self._masking.redactor(counted=False).once(result) if self._masking.was_asked else result)
             return
         from clew.render.safe import one_line, visible
 
