@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def sync(home: Path) -> None:
 def home(tmp_path: Path) -> Path:
     """A home with a session whose names hold a secret each."""
     home = tmp_path / "world"
-    more = {"cwd": f"/srv/{SECRETS['project']}", "gitBranch": f"fix/{SECRETS['branch']}"}
+    more: dict[str, Any] = {"cwd": f"/srv/{SECRETS['project']}", "gitBranch": f"fix/{SECRETS['branch']}"}
     call = {
         "type": "tool_use",
         "id": "toolu_01",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote_plus
 
 import pytest
@@ -26,7 +27,7 @@ FILE = f"/srv/{SECRETS['file']}.py"
 
 def write_home(home: Path) -> None:
     """A session whose names hold a secret each, and one of the store whose own id is one."""
-    more = {"cwd": f"/srv/{SECRETS['project']}", "gitBranch": f"fix/{SECRETS['branch']}"}
+    more: dict[str, Any] = {"cwd": f"/srv/{SECRETS['project']}", "gitBranch": f"fix/{SECRETS['branch']}"}
     answer = reply("m1", 1000, 2000, model=f"model-{SECRETS['model']}", **more)
     tools = [("Write", FILE, "x = 1\n"), ("Write", "/srv/.env", f"PLAIN={PASSWORD}\n"), (SECRETS["tool"], FILE, "")]
     answer["message"]["content"] += [
