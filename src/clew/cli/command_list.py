@@ -42,13 +42,15 @@ def command(
     if as_json:
         print_json(masking.value(listed))
     elif listed:
-        _print(listed, names, shelf.hosts[0].now(), masking)
+        ids = [names[row["id"]] for row in listed]
+        # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
+        _print(masking.value(listed), ids, shelf.hosts[0].now(), masking)
     else:
         say("no sessions; `clew agents` shows where they are looked for", own=True)
     return 0 if listed else 1
 
 
-def _print(listed: list[dict[str, JSON]], names: dict[str, str], now: datetime, masking: Redaction) -> None:
+def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking: Redaction) -> None:
     from clew.render.tables import Column, ago, count
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
@@ -65,7 +67,7 @@ def _print(listed: list[dict[str, JSON]], names: dict[str, str], now: datetime, 
     ]
     cells = [
         [
-            names[row["id"]],
+            name,
             row["agent"],
             ago(parse_time(row["ended_at"]), now),
             row["project"] or "",
@@ -75,7 +77,7 @@ def _print(listed: list[dict[str, JSON]], names: dict[str, str], now: datetime, 
             row["title"] or "",
             *([_place(row["source"])] if foreign else []),
         ]
-        for row in listed
+        for name, row in zip(ids, listed, strict=True)
     ]
     print_table(columns, cells, masking)
 
