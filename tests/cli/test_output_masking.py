@@ -319,3 +319,23 @@ def test_what_is_masked_is_reported_once(archived: Path) -> None:
         reports = [line for line in done.err.splitlines() if line.startswith("clew: masked ")]
         assert len(reports) == 1 and reports[0].endswith("github_token; --redact none leaves it"), done.err
         assert "clew: masked" not in clew("--home", archived, *words, "--redact", "none").err
+
+
+def test_rules_that_cannot_be_used_stop_a_command_before_it_changes_anything(stored: Path) -> None:
+    write_own_rules("(")
+    before = {path: path.read_bytes() for path in stored.parent.rglob("*") if path.is_file()}
+    ref = SECRETS["project"]
+    for words in (("undo", ref, "--to", "q1", "--force"), ("erase", ref, "--write"), ("migrate", stored)):
+        done = ran("--home", stored, *words)
+        assert done.code == 2 and "redaction.toml" in done.err, (words, done.err)
+    after = {path: path.read_bytes() for path in stored.parent.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_message_that_cannot_be_masked_is_not_shown_and_stops_nothing(home: Path) -> None:
+    write_own_rules("(")
+    (path,) = home.rglob("*.jsonl")
+    other = path.with_name(f"{SECRETS['file']}.jsonl")
+    other.mkdir()
+    done = ran("--home", home, "list", "--json")
+    assert len(done.json) == 1 and held(done.err) == []

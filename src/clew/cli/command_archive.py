@@ -381,6 +381,8 @@ def prune_command(
     from clew.archive.writing import writer
     from clew.host import Host
 
+    # Rules that cannot be used are said before anything goes.
+    redaction(context, DATA if wants_json(context, as_json) else TEXT).prepare()
     policy = pruning.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
     if policy == pruning.Policy() and not repack:
         raise UsageError("say what to keep: --keep-days, --keep-versions, --max-size, or --repack")

@@ -55,6 +55,7 @@ def command(
     refuse_links(session.folder, whole=not uuids)
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
+    masking.prepare()
     said = _said(session, uuids, masking)
     shelf = library(context, homes)
     done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])

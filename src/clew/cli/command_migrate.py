@@ -50,11 +50,12 @@ def command(
     chosen = {"names": names, "ids": ids, "tokens": tokens, "forms": forms, "metadata": metadata}
     if not any(chosen.values()):
         chosen = dict.fromkeys(chosen, True)
+    json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    masking.prepare()
     steps = plan(place, **chosen)
     if not dry_run:
         apply(steps, _stamp())
-    json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
     if json:
         print_json(masking.value({"dry_run": dry_run, "steps": [_row(step) for step in steps]}))
     else:

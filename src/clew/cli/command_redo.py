@@ -35,6 +35,8 @@ def command(
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)
     json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    masking.prepare()
     with session:
         carry_out(
             session,
@@ -48,5 +50,5 @@ def command(
             ),
             json=json,
             dry_run=dry_run,
-            masking=redaction(context, DATA if json else TEXT),
+            masking=masking,
         )

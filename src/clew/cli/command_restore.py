@@ -65,9 +65,10 @@ def command(
     json, place = wants_json(context, as_json), data_dir()
     rescue = place / "rescue" / f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}"
     kept: list[str] = []
+    masking = redaction(context, DATA if json else TEXT)
+    masking.prepare()
     _settle(place, options["write"])
     steps = _plan(history, message, paths, folder, base, options)
-    masking = redaction(context, DATA if json else TEXT)
     if not json:
         _print(steps, masking)
     if options["write"]:

@@ -41,6 +41,8 @@ def command(
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)
     json = wants_json(context, as_json)
+    masking = redaction(context, DATA if json else TEXT)
+    masking.prepare()
     with session:
         carry_out(
             session,
@@ -56,5 +58,5 @@ def command(
             ),
             json=json,
             dry_run=dry_run,
-            masking=redaction(context, DATA if json else TEXT),
+            masking=masking,
         )

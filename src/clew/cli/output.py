@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from clew.errors import UsageError, WouldLose
+from clew.errors import ClewError, UsageError, WouldLose
 
 if TYPE_CHECKING:
     from clew.cli.redacting import Redaction
@@ -66,7 +66,13 @@ def say(text: str, *, own: bool = False) -> None:
     if not own:
         from clew.cli.redacting import masked_for_people
 
-        text = masked_for_people(text)
+        try:
+            text = masked_for_people(text)
+        except ClewError as error:
+            # Nothing that a command does depends on what it says.
+            from clew.redact.scan import redact
+
+            text = f"clew: a message is not shown, because it cannot be masked: {redact(str(error))}"
     if sys.stderr is not None:
         sys.stderr.write(f"{visible(text)}\n")
         sys.stderr.flush()

@@ -128,7 +128,7 @@ class Redaction:
         return Redactor(self.setting, self.masked if counted else None)
 
     def prepare(self) -> None:
-        """Load the rules now: processes that are forked later have them then."""
+        """Load the rules now: processes that are forked later have them then, and no work is done if they are wrong."""
         if self.is_on:
             self.redactor(counted=False).once("password")
 
