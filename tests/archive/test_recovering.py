@@ -270,6 +270,44 @@ def test_a_prune_that_was_killed_leaves_nothing_behind(world: World) -> None:
         assert {name: found[-1] for name, found in world.contents().items()} == truth
 
 
+@pytest.mark.parametrize("old_pack", ["gone", "damaged", "cut short"])
+def test_manifests_from_before_a_prune_find_what_it_moved(world: World, tmp_path: Path, old_pack: str) -> None:
+    """As where the manifests come from an older backup than the packs."""
+    truth = several(world)
+    shutil.copytree(world.archive, tmp_path / "older")
+    with writer(world.archive) as open_writer:
+        prune(open_writer, plan(open_writer.state, Policy(), 0), repack=True)
+    for path in manifest_files(world):
+        path.unlink()
+    for place in ("captures", "packs"):
+        for path in manifests(tmp_path / "older", place).values():
+            shutil.copy(path, world.archive / place)
+    old = packs(tmp_path / "older")[1].read_bytes()
+    if old_pack == "damaged":
+        (world.archive / "packs" / "00000001.pack").write_bytes(bytes(len(old)))
+    elif old_pack == "cut short":
+        (world.archive / "packs" / "00000001.pack").write_bytes(old[:100])
+    moved = packs(world.archive)[2].read_bytes()
+    for path in world.project.iterdir():
+        path.unlink()
+    for _ in range(2):
+        found = world.contents()
+        assert {name: versions[-1] for name, versions in found.items()} == truth
+        assert found[world.session(3).name][0] == lines(3000, 3001)
+        world.capture()
+    assert packs(world.archive)[2].read_bytes() == moved
+
+
+def test_a_folder_with_the_name_of_a_pack_is_left_alone(world: World) -> None:
+    several(world)
+    (world.archive / "packs" / "00000007.pack" / "inside").mkdir(parents=True)
+    (world.archive / "captures" / "00000000.manifest" / "inside").mkdir(parents=True)
+    assert verify(world.archive).problems == []
+    world.capture()
+    assert (world.archive / "packs" / "00000007.pack" / "inside").is_dir()
+    assert (world.archive / "captures" / "00000000.manifest" / "inside").is_dir()
+
+
 def test_a_redundant_pack_stays_while_the_other_copy_is_damaged(world: World) -> None:
     several(world)
     old = packs(world.archive)[1].read_bytes()

@@ -184,7 +184,7 @@ def numbered(folder: Path, suffix: str) -> dict[int, Path]:
         return {}
     plain = {name.removesuffix(suffix): folder / name for name in names if name.endswith(suffix)}
     numbers = {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
-    return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}"}
+    return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}" and path.is_file()}
 
 
 def manifests(folder: Path, place: str = CAPTURES) -> dict[int, Path]:

@@ -13,6 +13,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from clew.archive.blocks import Table
 from clew.archive.health import is_whole
 from clew.archive.layout import RECOVERED, Block, Dictionary, Version, pack_path, packs
@@ -47,31 +49,78 @@ def _take_in(reader: Reader, suspect: dict[int, int]) -> list[Block]:
     """Add the parts that are found from an offset on in each of these packs; returns the blocks among them."""
     state = reader.state
     found = [part for number in sorted(suspect, reverse=True) for part in _parts(reader, number, suspect[number])]
-    named = {one.number for one in state.dictionaries}
-    unnamed = [one for one in found if isinstance(one, Dictionary) and one.number not in named]
-    dictionaries = [one for one in unnamed if is_whole(reader, one)]
-    state.dictionaries += dictionaries
-    ranges = sorted((block.first, block.first + block.count) for block in state.blocks)
+    dictionaries = _take_in_dictionaries(reader, [one for one in found if isinstance(one, Dictionary)])
+    fresh = _take_in_blocks(reader, [one for one in found if isinstance(one, Block)])
+    state.is_recovered = state.is_recovered or bool(fresh) or dictionaries
+    return fresh
+
+
+def _take_in_dictionaries(reader: Reader, found: list[Dictionary]) -> bool:
+    """Add dictionaries that are not known, or not whole where they are known; returns whether there were any."""
+    state = reader.state
+    named = list(state.dictionaries)
+    added = False
+    for one in found:
+        same = [other for other in named if other.number == one.number]
+        if not is_whole(reader, one) or any(other.digest != one.digest or is_whole(reader, other) for other in same):
+            continue
+        agent = same[0].agent if same else one.agent
+        # In place: the reader has the same list.
+        state.dictionaries[:] = [other for other in state.dictionaries if other not in same]
+        state.dictionaries.append(msgspec.structs.replace(one, agent=agent))
+        added = True
+    return added
+
+
+def _take_in_blocks(reader: Reader, found: list[Block]) -> list[Block]:
+    """Add blocks, of several with the same chunks the first one that is whole; returns those that were added."""
+    state = reader.state
     marks = needed(state, state.versions())
+    known = _Ranges(state.blocks)
     fresh: list[Block] = []
     damaged: list[Block] = []
     for block in found:
-        if not isinstance(block, Block) or not _is_apart(block, ranges):
-            continue
-        if is_whole(reader, block):
-            fresh.append(block)
-            insort(ranges, (block.first, block.first + block.count))
-        else:
+        others = known.overlapping(block)
+        if not is_whole(reader, block):
             damaged.append(block)
+        elif all(_is_inside(one, block) and not is_whole(reader, one) for one in others):
+            # Where a manifest names a pack that is gone or damaged, its chunks may have been moved to this one.
+            known.replace(others, block)
+            fresh = [one for one in fresh if one not in others] + [block]
     # A damaged block is only of use where a file needs it: then its damage is told, and can be made good.
     for block in damaged:
-        if _is_apart(block, ranges) and 1 in marks[block.first : block.first + block.count]:
+        if not known.overlapping(block) and 1 in marks[block.first : block.first + block.count]:
+            known.replace([], block)
             fresh.append(block)
-            insort(ranges, (block.first, block.first + block.count))
-    state.blocks = sorted([*state.blocks, *fresh], key=lambda block: block.first)
-    state.next_chunk = max([state.next_chunk, *(end for _, end in ranges)])
-    state.is_recovered = state.is_recovered or bool(fresh or dictionaries)
+    state.blocks = known.blocks
+    state.next_chunk = max([state.next_chunk, *(block.first + block.count for block in state.blocks)])
     return fresh
+
+
+def _is_inside(one: Block, other: Block) -> bool:
+    return other.first <= one.first and one.first + one.count <= other.first + other.count
+
+
+class _Ranges:
+    """Blocks of which no two have the same chunk, in the order of their chunks."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = sorted(blocks, key=lambda block: block.first)
+
+    def overlapping(self, block: Block) -> list[Block]:
+        """Those that have a chunk of this block."""
+        at = bisect_left(self.blocks, block.first + block.count, key=lambda one: one.first)
+        found = []
+        while at and self.blocks[at - 1].first + self.blocks[at - 1].count > block.first:
+            at -= 1
+            found.append(self.blocks[at])
+        return found
+
+    def replace(self, others: Iterable[Block], block: Block) -> None:
+        """Put a block in the place of others."""
+        for one in others:
+            self.blocks.remove(one)
+        insort(self.blocks, block, key=lambda one: one.first)
 
 
 def _parts(reader: Reader, number: int, start: int) -> Iterator[Part]:
@@ -81,12 +130,6 @@ def _parts(reader: Reader, number: int, start: int) -> Iterator[Part]:
         state.key = state.key or key
         if key == state.key and part.offset + part.size <= state.sizes[number]:
             yield part
-
-
-def _is_apart(block: Block, ranges: list[tuple[int, int]]) -> bool:
-    """True where no known block has a chunk of this one. Of two packs with the same chunks the newer one counts."""
-    at = bisect_left(ranges, (block.first + block.count, 0))
-    return not at or ranges[at - 1][1] <= block.first
 
 
 def _list_unneeded(reader: Reader, blocks: Iterable[Block]) -> None:
@@ -245,9 +288,10 @@ def _has_chunks(reader: Reader, block: Block, table: Table | None) -> bool:
         if known is None or not is_whole(reader, other):
             return False
         end = min(block.first + block.count, other.first + other.count)
-        for chunk in range(at, end) if table is not None else ():
-            length, name = table.lengths[chunk - block.first], table.hashes[chunk - block.first]
-            if length and name != known.hashes[chunk - other.first]:
-                return False
+        if table is not None:
+            for chunk in range(at, end):
+                length, name = table.lengths[chunk - block.first], table.hashes[chunk - block.first]
+                if length and name != known.hashes[chunk - other.first]:
+                    return False
         at = end
     return True
