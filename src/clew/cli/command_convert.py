@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -20,6 +19,7 @@ from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.references import message_of
+from clew.render.shell import shell_line
 
 _SHOWN = 20
 
@@ -92,7 +92,7 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         before = prepared.describe(home)
         if not isinstance(prepared, Conversion) or not is_there(registry.get(target), before):
             raise
-        hint = f"it was converted before; go on with: {shlex.join(before.resume)}"
+        hint = f"it was converted before; go on with: {shell_line(before.resume)}"
         raise WouldLose(f"{error}: {hint}") from None
 
 
@@ -129,4 +129,4 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))
     if outcome.resume:
-        say(f"go on with: {shlex.join(outcome.resume)}")
+        say(f"go on with: {shell_line(outcome.resume)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from clew.convert.writing import counted
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.library import StoredSession
+from clew.render.shell import shell_line, shell_word
 
 _SHOWN = 10
 
@@ -56,8 +56,9 @@ def command(
         raise UsageError(f"{agent.title} cannot be told to go on with a session")
     _refuse_subagent(session, agent)
     folder = session.header.workspace
+    program = ""
     if not only_print and not wants_json(context, as_json):
-        _check_start(agent.receiver().command({"id": "any"})[0], folder)
+        program = _program(agent.receiver().command({"id": "any"})[0], folder)
     host = _home(context, homes)
     if branch is None and agent.id == session.agent.id and _is_at_home(session, host, agent.receiver()):
         argv = agent.receiver().command({"id": session.id})
@@ -75,7 +76,7 @@ def command(
             say(f"clew: nobody knows the folder of this session, only the name {folder!r}: run it where the project is")
         click.echo(redaction(context, TEXT).text(_spelled(argv, folder, environment)))
     else:
-        _start(argv, folder, environment)
+        _start(program, argv, folder, environment)
     return 0
 
 
@@ -84,13 +85,21 @@ def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
     is_kept = isinstance(agent, Receives) and agent.receiver().keeps_children
     if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
         parent = session.header.parent_session_id
-        hint = f"; `clew resume {parent}` goes on with the session that started it" if parent else ""
+        hint = f"; `clew resume {shell_word(parent)}` goes on with the session that started it" if parent else ""
         raise UsageError(f"{session.id} is a sub-agent's, which {agent.title} does not go on with by itself{hint}")
 
 
 def _is_place(folder: str) -> bool:
-    """False for a mere name, such as the hash of a folder that nobody knows."""
-    return "/" in folder or "\\" in folder
+    """False for a mere name, such as the hash of a folder that nobody knows, and for what no folder can be named."""
+    return ("/" in folder or "\\" in folder) and _is_file_name(folder)
+
+
+def _is_file_name(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
@@ -123,21 +132,26 @@ def _converted(agent: Agent, prepared: Prepared, home: Path, allow_loss: bool) -
     return written.resume
 
 
-def _check_start(program: str, folder: str) -> None:
-    """Before anything is written: the agent can be started, and where."""
-    if shutil.which(program) is None:
-        raise UsageError(f"{program} is not installed; --print shows the command")
-    if not Path(folder).is_dir():
+def _program(name: str, folder: str) -> str:
+    """The agent's program, looked up before anything is written; refuses where it cannot be started.
+
+    Its path is absolute: from the session's folder, a relative entry of PATH would lead to a program in that folder.
+    """
+    found = shutil.which(name)
+    if found is None:
+        raise UsageError(f"{name} is not installed; --print shows the command")
+    if not _is_place(folder) or not Path(folder).is_dir():
         raise SourceUnreadable(f"{folder or 'nowhere'}: the session's folder is gone; --print shows the command")
+    return str(Path(found).absolute())
 
 
 def _spelled(argv: list[str], folder: str, environment: dict[str, str]) -> str:
-    settings = "".join(f"{name}={shlex.quote(value)} " for name, value in environment.items())
-    place = f"cd {shlex.quote(folder)} && " if _is_place(folder) else ""
-    return f"{place}{settings}{shlex.join(argv)}"
+    settings = "".join(f"{name}={shell_word(value)} " for name, value in environment.items())
+    place = f"cd -- {shell_word(folder)} && " if _is_place(folder) else ""
+    return f"{place}{settings}{shell_line(argv)}"
 
 
-def _start(argv: list[str], folder: str, environment: dict[str, str]) -> None:
+def _start(program: str, argv: list[str], folder: str, environment: dict[str, str]) -> None:
     """Become the agent; returns only by an error."""
     os.chdir(folder)
-    os.execvpe(argv[0], argv, {**os.environ, **environment})
+    os.execve(program, argv, {**os.environ, **environment})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,6 +17,7 @@ from clew.catalog.days import spelled
 from clew.render.page.escape import text
 from clew.render.page.frame import theme, views
 from clew.render.safe import visible
+from clew.render.shell import shell_word
 from clew.render.tables import ago, size
 from clew.web.assets import static
 from clew.web.masking import masking
@@ -69,7 +69,7 @@ def _environment(profile: str) -> Environment:
         "marked": marked,
         "name": lambda entry: name(entry, mask),
     }
-    made.globals |= {"age": age, "cost_of": cost_of, "static": static, "quoted": shlex.quote}
+    made.globals |= {"age": age, "cost_of": cost_of, "static": static, "quoted": shell_word}
     made.globals["link"] = lambda path, /, **parameters: link(path, profile, **parameters)
     made.globals |= {"theme": Markup(theme()), "choices": Markup(views("full"))}
     return made

@@ -1,0 +1,182 @@
+"""The command that `clew resume` prints or starts: names from a session cannot change what it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clew.render.shell import shell_word
+from tests.cli.running import Ran, clew, run
+
+SESSION = "11111111-2222-4333-8444-555555555555"
+
+NAMES = {
+    "escape sequence": "a\x1b]0;owned\x07b\x1b[2Jc",
+    "C1 control": "a\x9b2Jb",
+    "newline": "a\ntouch owned\n",
+    "carriage return": "a\rtouch owned",
+    "tab": "a\tb",
+    "bidi override": "a\u202egnp.exe",
+    "zero width": "a\u200b\u200c\ufeffb",
+    "invisible letter": "a\u3164\u115fb",
+    "tag characters": "a\U000e0041b",
+    "apostrophes": "it's; touch owned; '",
+    "backslash and apostrophe": "a\\'; touch owned; #",
+    "backslash at the end": "a\\",
+    "command substitution": "$(touch owned)`touch owned`${IFS}",
+    "double quotes": '"; touch owned; "',
+    "history": "a!!b\x1b!touch",
+    "dash": "-P",
+    "plain": "h\u00e9 \u6f22 \U0001f41a",
+}
+
+
+def home_of(folder: str, home: Path, name: str = SESSION) -> Path:
+    path = home / ".claude" / "projects" / "x" / f"{name}.jsonl"
+    path.parent.mkdir(parents=True)
+    record = {"type": "user", "uuid": "u1", "cwd": folder, "message": {"role": "user", "content": "Hello"}}
+    path.write_text(json.dumps(record) + "\n")
+    return home
+
+
+def printed(home: Path) -> Ran:
+    done = clew("resume", SESSION, "--home", home, "--print")
+    assert done.code == 0
+    return done
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `claude` writes down its folder and its arguments."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "claude").write_text('#!/bin/sh\npwd -P >"$HOME/folder"\nprintf "%s\\n" "$@" >"$HOME/arguments"\n')
+    (programs / "claude").chmod(0o755)
+    return {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+
+
+def told(home: Path) -> tuple[bytes, list[str]]:
+    folder = (home / "folder").read_bytes().removesuffix(b"\n")
+    return folder, (home / "arguments").read_text().splitlines()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_the_printed_command_enters_exactly_the_sessions_folder(
+    tmp_path: Path, agent: dict[str, str], name: str, shell: str
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    folder = tmp_path / "project" / name
+    folder.mkdir(parents=True)
+    home = home_of(str(folder), tmp_path / "home")
+    done = printed(home)
+    line = done.out.removesuffix("\n")
+    assert line.isprintable() and line.startswith("cd -- ")
+    subprocess.run([shell, "-c", line], cwd=tmp_path, env=agent, check=True, timeout=30)
+    assert told(home) == (os.fsencode(folder.resolve()), ["--resume", SESSION])
+    assert not list(tmp_path.rglob("owned"))
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_the_printed_command_runs_nothing_else_in_a_plain_posix_shell(
+    tmp_path: Path, agent: dict[str, str], name: str
+) -> None:
+    """Such a shell may not know `$'...'`; then it finds no such folder."""
+    folder = tmp_path / "project" / name
+    folder.mkdir(parents=True)
+    home = home_of(str(folder), tmp_path / "home")
+    subprocess.run(["sh", "-c", printed(home).out], cwd=tmp_path, env=agent, check=False, timeout=30)
+    assert not list(tmp_path.rglob("owned"))
+
+
+def test_a_recorded_folder_cannot_become_an_option_of_cd(tmp_path: Path) -> None:
+    assert printed(home_of("-P/x", tmp_path)).out.startswith("cd -- -P/x && ")
+
+
+def test_what_cannot_be_a_folder_is_not_printed(tmp_path: Path) -> None:
+    done = printed(home_of("/a\0b", tmp_path))
+    assert "cd " not in done.out and done.out.endswith(f"claude --resume {SESSION}\n")
+    assert "nobody knows the folder" in done.err
+    assert clew("resume", SESSION, "--home", tmp_path, "--json").json["cwd"] is None
+    assert run("resume", SESSION, "--home", tmp_path).code != 0
+
+
+@pytest.mark.parametrize("name", ["-x", "--help", "a\x1bb", "a\nb", "a\u202eb", ".x"], ids=repr)
+def test_an_id_that_could_steer_something_is_refused(tmp_path: Path, name: str) -> None:
+    done = clew("resume", "@last", "--print", "--home", home_of("/", tmp_path, name))
+    assert (done.code, done.out) == (2, "")
+    assert "no id to give to a program" in done.err and "\x1b" not in done.err
+
+
+def test_an_id_with_shell_syntax_is_one_argument(tmp_path: Path, agent: dict[str, str]) -> None:
+    name = "a\\'; touch owned; $(touch owned) #"
+    home = home_of(str(tmp_path), tmp_path / "home", name)
+    done = clew("resume", "@last", "--print", "--home", home)
+    subprocess.run(["bash", "-c", done.out], cwd=tmp_path, env=agent, check=True, timeout=30)
+    assert told(home)[1] == ["--resume", name]
+    assert not list(tmp_path.rglob("owned"))
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_the_agent_is_started_without_a_shell(tmp_path: Path, agent: dict[str, str], name: str) -> None:
+    folder = tmp_path / "project" / name
+    folder.mkdir(parents=True)
+    home = home_of(str(folder), tmp_path / "home")
+    assert run("resume", SESSION, "--home", home, env=agent, cwd=tmp_path).code == 0
+    assert told(home) == (os.fsencode(folder.resolve()), ["--resume", SESSION])
+    assert not list(tmp_path.rglob("owned"))
+
+
+@pytest.mark.parametrize("entry", ["", "."])
+def test_no_program_of_the_sessions_folder_is_started(tmp_path: Path, agent: dict[str, str], entry: str) -> None:
+    """An entry of PATH that means the present folder does not mean the one that a session names."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "claude").write_text('#!/bin/sh\ntouch "$HOME/owned"\n')
+    (folder / "claude").chmod(0o755)
+    home = home_of(str(folder), tmp_path / "home")
+    environment = {**agent, "PATH": f"{entry}{os.pathsep}{agent['PATH']}"}
+    run("resume", SESSION, "--home", home, env=environment, cwd=tmp_path)
+    assert told(home)[0] == os.fsencode(folder.resolve()) and not (home / "owned").exists()
+
+
+def test_a_session_without_a_folder_is_not_started(tmp_path: Path, agent: dict[str, str]) -> None:
+    done = run("resume", SESSION, "--home", home_of("", tmp_path / "home"), env=agent, cwd=tmp_path)
+    assert done.code != 0 and "Traceback" not in done.err and "--print" in done.err
+
+
+def test_the_session_that_a_hint_names_is_quoted(tmp_path: Path) -> None:
+    parent = "x`touch owned`; touch owned"
+    path = tmp_path / ".claude" / "projects" / "x" / "agent-a1.jsonl"
+    path.parent.mkdir(parents=True)
+    record = {"type": "user", "uuid": "u1", "cwd": "/", "isSidechain": True, "sessionId": parent, "agentId": "a1"}
+    path.write_text(json.dumps({**record, "message": {"role": "user", "content": "Hello"}}) + "\n")
+    done = clew("resume", "@last", "--print", "--home", tmp_path)
+    assert done.code == 2 and f"`clew resume {shell_word(parent)}` goes on" in done.err
+
+
+@pytest.mark.parametrize("folder", ["/a\ud800b", "/a\udcff\udc9bb"], ids=["half of a character", "invalid UTF-8"])
+def test_a_folder_that_is_no_text_is_printed_as_text(tmp_path: Path, folder: str) -> None:
+    done = printed(home_of(folder, tmp_path))
+    assert done.out.startswith("cd -- '/a\ufffd") and done.out.removesuffix("\n").isprintable()
+
+
+def test_a_word_that_is_no_text_keeps_its_bytes() -> None:
+    word = shell_word(os.fsdecode(b"a\xff\x9b'b"))
+    assert word.isascii()
+    assert subprocess.check_output(["bash", "-c", f"printf %s {word}"]) == b"a\xff\x9b'b"
+    assert shell_word("\ud800").isascii()
+
+
+def test_words_are_quoted_only_where_they_need_it() -> None:
+    assert shell_word("/home/ada/src/tide-pool") == "/home/ada/src/tide-pool"
+    assert shell_word("it's") == "'it'\"'\"'s'"
+    assert shell_word("a b\x1b") == r"$'a b\x1b'"
+    assert shell_word("C:\\src") == "'C:\\src'"
+    assert shell_word("") == "''"
