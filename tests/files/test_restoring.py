@@ -9,8 +9,9 @@ import pytest
 from clew.files.blame import Origin, Version, blame
 from clew.files.restoring import carry_out, plan
 from clew.files.unfinished import FOLDER as FOLDER_OF_RESTORES
-from clew.io.protected import is_protected
+from clew.io.protected import PROTECTED, is_protected
 from clew.store.system import SYSTEM, make_folder
+from tests.conftest import ROOT
 from tests.files.claude import FOLDER, Transcript
 from tests.files.test_within import SPELLINGS, tree
 
@@ -97,7 +98,13 @@ def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> 
         ".git/hooks/pre-commit", ".git/config", "sub/.git/config", ".bashrc", ".zshrc", ".zshenv", ".profile",
         ".bash_profile", ".ssh/authorized_keys", ".claude/settings.json", ".claude/hooks/x.sh", ".codex/config.toml",
         ".gemini/settings.json", ".mcp.json", ".vscode/tasks.json", ".husky/pre-commit", ".envrc", ".GIT/hooks/x",
-        ".gitmodules", ".gitconfig", ".npmrc",
+        ".gitmodules", ".gitconfig", ".npmrc", ".exrc", ".direnvrc", "sub/.dir-locals.el", ".config/git/config",
+        ".tool-versions", ".local/bin/ls", "lib/sitecustomize.py", "usercustomize.py", "lib/site-packages/x.pth",
+        ".zprofile", ".yarnrc.yml", "pip.conf", ".cargo/config.toml", ".bazelrc", ".nvim.lua", ".gdbinit",
+        ".githooks/x",
+        ".devcontainer/devcontainer.json", ".config/systemd/user/x.service", ".config/autostart/x.desktop",
+        "Library/LaunchAgents/x.plist", "library/launchagents/x.plist", ".config/fish/conf.d/x.fish", ".gnupg/gpg.conf",
+        ".claude/worktrees/tide/.claude/settings.json",
     ],
 )  # fmt: skip
 def test_R13_what_programs_trust_needs_an_extra_word(target: Path, path: str) -> None:
@@ -107,9 +114,47 @@ def test_R13_what_programs_trust_needs_an_extra_word(target: Path, path: str) ->
     assert verdicts(said, target, said.index, allow_protected=True) == {path: "write"}
 
 
-@pytest.mark.parametrize("path", ["bell.py", "git/config", "src/profile", "docs/.gitignore", "bashrc", "a/ssh/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".g\u200cit/hooks/x", "sub/.gi\u200dt\u202e/config", "\ufeff.git/config", ".g\u0131t/config", ".\u017fsh/rc",
+        "git~1/hooks/x", "GIT~1/config", "gi7eba~1", "CLAUDE~1.JSO", ".git /config", ".git./config", ".git. ./config",
+        ".git::$INDEX_ALLOCATION/config", ".bashrc::$DATA", "sub\\.git\\config", ".bashrc/..namedfork/data",
+        "\uff0egit/config", ".git/worktrees/tide/gitdir", ".claude/worktrees/../settings.json",
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_R13_other_spellings_of_a_trusted_file_need_it_too(path: str) -> None:
+    """What some file system holds for the same name."""
+    assert is_protected(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "bell.py", "git/config", "src/profile", "docs/.gitignore", "bashrc", "a/ssh/x", "package.json", "Makefile",
+        "AGENTS.md", "CLAUDE.md", ".github/workflows/ci.yml", "weights/model.pth", "bin/run", "config", "x.git/config",
+        "bell.py.~1~", "bell~", "long-name~1.txt", ".envoy", ".claude/worktrees/tide/src/bell.py", "pyproject.toml",
+        ".editorconfig", ".nvmrc", ".eslintrc.js", "conftest.py",
+    ],
+)  # fmt: skip
 def test_R13_other_files_do_not(path: str) -> None:
     assert not is_protected(path)
+
+
+@pytest.mark.parametrize("name", [".config/git", ".git/hooks", ".local/bin"])
+def test_R13_a_folder_that_is_trusted_itself_needs_it_too(target: Path, name: str) -> None:
+    """A session that claims to have worked in such a folder names its files by harmless relative paths."""
+    said = session(f"{FOLDER}/config")
+    folder = target / name
+    folder.mkdir(parents=True)
+    assert verdicts(said, folder, said.index) == {"config": "protected"}
+    assert verdicts(said, folder, said.index, allow_protected=True) == {"config": "write"}
+
+
+def test_R13_the_documentation_lists_what_is_protected() -> None:
+    text = (ROOT / "docs" / "time-machine.md").read_text()
+    assert [entry for group in PROTECTED.values() for entry in group if f"`{entry}`" not in text] == []
 
 
 def test_R14_without_a_recorded_folder_nothing_is_put_anywhere(target: Path) -> None:

@@ -40,7 +40,9 @@ def plan(
 ) -> list[Step]:
     """What putting files back below the folder comes to; changes nothing."""
     with Within(folder) as within:
-        steps = [_step(within, answer, state, base, allow_protected) for answer, state in answers]
+        # With --in-place the session says which folder it is, so the folder itself may be a protected one.
+        guarded = None if allow_protected else str(folder.resolve())
+        steps = [_step(within, answer, state, base, guarded) for answer, state in answers]
     try:
         refuse_twins([step.path for step in steps if step.verdict in ("write", "conflict", "same", "remove")])
     except PathRefused as error:
@@ -48,7 +50,8 @@ def plan(
     return steps
 
 
-def _step(within: Within, answer: Answer, state: State | None, base: str, allow_protected: bool) -> Step:
+def _step(within: Within, answer: Answer, state: State | None, base: str, guarded: str | None) -> Step:
+    """The step for one file; `guarded` is the folder it goes into if protected files are to be left alone."""
     path = relative(answer.path, base)
     if path is None:
         where = f"outside of {base}" if base else "the session does not say which folder it worked in"
@@ -61,7 +64,7 @@ def _step(within: Within, answer: Answer, state: State | None, base: str, allow_
     if answer.certainty == "unknown" or state is None:
         return Step(answer, path, "unknown", reason=answer.reason)
     verdict = _verdict(there, state)
-    if verdict != "same" and not allow_protected and is_protected(path):
+    if verdict != "same" and guarded is not None and is_protected(f"{guarded}/{path}"):
         return Step(answer, path, "protected", state, "programs trust this file without asking")
     if answer.certainty == "unproved" and verdict != "same":
         return Step(answer, path, "unproved", state, answer.reason)

@@ -1,30 +1,103 @@
-"""Files that programs run or trust without asking: only a person who was told so may have them put back."""
+"""Files that programs run or obey without being asked to: putting one back needs a confirmation of its own.
+
+On the list is what takes effect when a folder is opened or entered, at login, or at the start of a program that is not
+about that file. What merely is run by a build (`package.json`, `Makefile`) is not on it: agents edit that all day.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import unicodedata
 
-_PROTECTED_FOLDERS = frozenset({".git", ".hg", ".svn", ".ssh", ".gnupg", ".husky", ".aws", ".kube", ".docker"})
-_SETTINGS_FOLDERS = frozenset(
-    {".claude", ".codex", ".gemini", ".sage", ".cursor", ".vscode", ".idea", ".github", ".devcontainer", ".zed"}
+PROTECTED: dict[str, tuple[str, ...]] = {
+    "version control": (
+        ".git", ".gitconfig", ".gitmodules", ".gitattributes", ".git-credentials", ".githooks", ".husky",
+        ".pre-commit-config.yaml", ".config/git", ".hg", ".hgrc", ".svn", ".jj", ".config/jj",
+    ),
+    "shells": (
+        ".profile", ".login", ".logout", ".shrc", ".bashrc", ".bash_*", ".zsh*", ".zprofile", ".zlogin", ".zlogout",
+        ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".xonshrc", ".inputrc", ".hushlogin", "config.fish", ".config/fish",
+        ".config/zsh", ".config/nushell", ".config/powershell", "*profile.ps1",
+    ),
+    "environments of folders": (
+        ".env", ".envrc", ".direnvrc", ".config/direnv", ".autoenv*", ".rvmrc", ".tool-versions", ".mise.toml",
+        "mise.toml", ".config/mise", ".devcontainer", ".devcontainer.json",
+    ),
+    "login and desktop": (
+        ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".xserverrc", ".pam_environment", ".config/environment.d",
+        ".config/autostart", ".config/autostart-scripts", ".config/systemd", ".local/share/systemd",
+        ".local/share/applications", ".local/share/dbus-1", ".config/i3", ".config/sway", ".config/hypr",
+        "Library/LaunchAgents", "Library/LaunchDaemons", "Start Menu/Programs/Startup", "desktop.ini", "autorun.inf",
+    ),
+    "programs on the path": (".local/bin", ".cargo/bin", ".bun/bin", ".deno/bin", "go/bin", ".npm-global"),
+    "editors": (
+        ".vimrc", ".gvimrc", "_vimrc", "_gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".vim", ".config/nvim",
+        ".ideavimrc", ".emacs", ".emacs.el", ".emacs.d", ".config/emacs", "init.el", "early-init.el", ".dir-locals.el",
+        ".dir-locals-2.el", ".spacemacs", ".doom.d", ".vscode", "*.code-workspace", ".idea", ".zed", ".fleet", ".vs",
+    ),
+    "agents": (
+        ".claude", ".claude.json", ".config/claude", ".codex", ".gemini", ".sage", ".cursor", ".mcp.json",
+        ".aider.conf.yml", ".continue", ".windsurf", ".opencode", ".config/opencode", ".qwen", ".kiro", ".copilot",
+        ".config/clew",
+    ),
+    "interpreters and debuggers": (
+        "sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth", ".pythonrc*", ".pdbrc*",
+        ".ipython", ".jupyter", ".irbrc", ".pryrc", ".rprofile", ".renviron", ".ghci", ".ocamlinit", ".octaverc",
+        ".gdbinit", ".gdbearlyinit", ".config/gdb", ".lldbinit*", ".sqliterc", ".psqlrc", ".my.cnf",
+    ),
+    "package managers and builds": (
+        ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins", ".yarn/releases", ".pnpmfile.cjs", ".pypirc", "pip.conf",
+        "pip.ini", ".pip", ".condarc", ".cargo/config", ".cargo/config.toml", ".cargo/env*", ".cargo/credentials*",
+        ".bazelrc", ".gemrc", ".bundle/config", ".mavenrc", ".mvn", ".gradle/init*", ".gradle/gradle.properties",
+    ),
+    "keys and logins": (
+        ".ssh", "authorized_keys", ".rhosts", ".shosts", ".gnupg", ".netrc", "_netrc", ".pgpass", ".password-store",
+        ".aws", ".azure", ".kube", ".docker", ".config/gh", ".config/gcloud", ".terraformrc",
+    ),
+    "others": (".tmux.conf", ".config/tmux", ".screenrc", ".curlrc", ".wgetrc", ".mailcap", ".forward", ".procmailrc"),
+}  # fmt: skip
+"""Names of files and folders, at any depth; a folder stands for everything in it. `*` stands for any letters."""
+
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
-_PROTECTED_NAMES = re.compile(
-    r"\.(?:bash|zsh|k|c|tc)?(?:rc|shrc|env|profile|login|logout)|\.bash_\w+|\.zsh\w+|\.profile|\.envrc|\.netrc|\.npmrc"
-    r"|\.pypirc|\.gitconfig|\.gitmodules|\.gitattributes|\.mcp\.json|\.claude\.json|\.pre-commit-config\.yaml"
-    r"|config\.fish|authorized_keys|\.vimrc|\.emacs|init\.el|\.tmux\.conf|\.inputrc|\.xprofile|\.xinitrc",
-    re.IGNORECASE,
-)
+"""Code points that some file systems leave out when they compare names: HFS+ finds `.git` by `.g\u200cit` too."""
+_SHORT_NAME = re.compile(r"(?=[^.]{3,8}(?:\.|$))[^.~]+~[0-9]+(?:\.[^.]{0,3})?")
+"""A name that Windows makes for another one: `GIT~1` is `.git`. Which one it stands for cannot be told from it."""
+_WORKTREE = re.compile(r"/\.(?:claude|codex|cursor|gemini|sage)/worktrees/[^/]+(?=/)")
+"""Where agents check out copies of a project: these are no settings."""
 
 
 def is_protected(path: str) -> bool:
-    """True for what programs run or trust without asking: hooks, settings, keys, what shells read."""
-    parts = path.split("/")
-    # The last one too: a file or link in the place of such a folder says where the trusted one is.
-    names = {part.casefold() for part in parts}
-    if names & _PROTECTED_FOLDERS or names & _SETTINGS_FOLDERS:
+    """True for a path on which, or below which, lies what programs run or obey without being asked to."""
+    parts = [_folded(part) for part in re.split(r"[/\\]", path)]
+    if any(_SHORT_NAME.fullmatch(part) for part in parts):
         return True
-    return _PROTECTED_NAMES.fullmatch(parts[-1]) is not None
+    folded = "/" + "/".join(parts)
+    if ".." not in parts:
+        folded = _WORKTREE.sub("", folded)
+    return _PATTERN.search(folded) is not None
+
+
+def _folded(name: str) -> str:
+    """The same for all names that are one file on some system."""
+    name = _IGNORABLE.sub("", name.partition(":")[0])  # on Windows, a colon begins the name of a part of the file
+    # Letters such as a dotless i have a capital, and by it a small letter, that is another one's.
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).upper().casefold())
+    # A name of dots alone is left: it leads elsewhere.
+    return folded.rstrip(". ") or folded
+
+
+def _pattern() -> re.Pattern[str]:
+    entries = [_folded(entry) for group in PROTECTED.values() for entry in group]
+    # A file or link in the place of a folder on the list says what that folder holds, so it counts as well.
+    choices = "|".join(re.escape(entry).replace(r"\*", "[^/]*") for entry in entries)
+    return re.compile(rf"/(?:{choices})(?:/|\Z)")
+
+
+_PATTERN = _pattern()
 
 
 def leads_out(path: str, target: bytes | None) -> bool:
