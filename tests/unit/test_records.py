@@ -223,14 +223,14 @@ print(size, peak_here())
 """
 
 
-def test_P08_a_line_of_100_megabytes_needs_bounded_memory(tmp_path: Path) -> None:
-    size = 100 * MEGABYTE
+def test_P08_a_line_of_60_megabytes_needs_bounded_memory(tmp_path: Path) -> None:
+    size = 60 * MEGABYTE
     line = claude_line("assistant", "u1", None, [{"type": "text", "text": "@"}])
     head, tail = json.dumps(line, separators=(",", ":")).split("@")
     path = tmp_path / f"{SESSION}.jsonl"
     with path.open("wb") as handle:
         handle.write(head.encode())
-        for _ in range(100):
+        for _ in range(60):
             handle.write(b"x" * MEGABYTE)
         handle.write(tail.encode() + b"\n")
     done = subprocess.run([sys.executable, "-c", READ_IT, path], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -240,7 +240,7 @@ def test_P08_a_line_of_100_megabytes_needs_bounded_memory(tmp_path: Path) -> Non
 
 
 def test_P08_a_line_beyond_the_limit_is_kept_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MAX_LINE", 1000)
+    monkeypatch.setattr(records, "MAX_RECORD_BYTES", 1000)
     monkeypatch.setattr(records, "PIECE", 300)
     bad = b'{"type":"user","text":"' + b"x" * 2500 + b'"}'
     raw = GOOD + b"\n" + bad + b"\n" + GOOD + b"\n"
@@ -304,9 +304,24 @@ def test_each_line_stands_alone(tmp_path: Path) -> None:
     assert values(b"".join(line + b"\n" for line in lines)) == [alone[0], alone[2], alone[3]]
 
 
+@pytest.mark.parametrize("length", [*range(90, 106), 127, 128, 129, 163, 164, 200, 1000])
+@pytest.mark.parametrize("before", [0, 1, 28, 29, 63, 64, 65])
+@pytest.mark.parametrize("end", [b"\n", b"", b"\nlast\n"])
+def test_lines_in_chunks_are_too_long_where_single_lines_are(
+    monkeypatch: pytest.MonkeyPatch, length: int, before: int, end: bytes
+) -> None:
+    monkeypatch.setattr(records, "MAX_RECORD_BYTES", 100)
+    monkeypatch.setattr(records, "PIECE", 30)
+    raw = b"y" * before + b"\n" * bool(before) + b"x" * length + end
+    pieces = [text for text, whole in records.read_chunks(io.BufferedReader(io.BytesIO(raw)), 64) if not whole]  # type: ignore[arg-type]
+    assert pieces == [text for text, _, _, whole in records.read_lines(io.BytesIO(raw)) if not whole]
+    assert b"".join(text for text, _ in records.read_chunks(io.BufferedReader(io.BytesIO(raw)), 64)) == raw  # type: ignore[arg-type]
+    assert bool(pieces) == (length + end.startswith(b"\n") > 100 or (not end and length == 100))
+
+
 @pytest.mark.parametrize("longest", [10, 100])
 def test_lines_without_their_place_are_the_lines_with_it(monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
-    monkeypatch.setattr(records, "MAX_LINE", longest)
+    monkeypatch.setattr(records, "MAX_RECORD_BYTES", longest)
     monkeypatch.setattr(records, "PIECE", 4)
     raw = b"short\n" + b"x" * 25 + b"\n\r\nlast"
     with_place = [(text, whole) for text, _, _, whole in records.read_lines(io.BytesIO(raw))]

@@ -19,6 +19,7 @@ from clew.derive.facts import Facts
 from clew.graph.tree import Tree
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, open_source
+from clew.io.records import TOO_LONG
 from clew.model import Problem
 from clew.model.json import JSON
 
@@ -74,6 +75,23 @@ class Unit(NamedTuple):
     stop: int
     findings: tuple[str, ...]
     part: int = 0
+
+
+def joined_pieces(units: Iterable[Unit]) -> Iterator[Unit]:
+    """The units, with one fragment without content in the place of the pieces of each line that is too long."""
+    unread: Unit | None = None
+    for unit in units:
+        is_piece = TOO_LONG in unit.findings
+        if unread is not None and is_piece and (unit.part, unit.line) == (unread.part, unread.line):
+            unread = unread._replace(stop=unit.stop)
+            continue
+        if unread is not None:
+            yield unread
+        unread = unit._replace(value={"after": unit.value["after"], "kind": "fragment"}) if is_piece else None
+        if unread is None:
+            yield unit
+    if unread is not None:
+        yield unread
 
 
 @runtime_checkable

@@ -14,7 +14,8 @@ import io
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from itertools import chain
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -22,9 +23,11 @@ from msgspec import Raw
 from clew.agents.folding import note
 from clew.agents.jsonl import JsonlWriter, side_bytes
 from clew.errors import InvalidDocument
+from clew.io import records
 from clew.io.codec import COMPACT, NOT_JSON, dumps, loads
 from clew.io.jsonstream import Scanner
-from clew.io.records import RawRecord, read_line
+from clew.io.records import PIECE as UNREAD_PIECE
+from clew.io.records import TOO_LONG, RawRecord, read_line
 from clew.model.json import JSON
 
 _MARK = "\x00elements"
@@ -93,6 +96,27 @@ class _Outline(NamedTuple):
     is_guess: bool = False
     """True where the usual layout was taken for granted: then an element that is no JSON says that it is not there,
     and `spans` only tells where the elements begin and end."""
+
+
+def begin_document(stream: BinaryIO, head: bytes = b"") -> tuple[bytes, bool]:
+    """A document that begins with `head`, and whether that is all of it; if not, it is too long to be read."""
+    raw = head + stream.read(max(0, records.MAX_RECORD_BYTES + 1 - len(head)))
+    return raw, len(raw) <= records.MAX_RECORD_BYTES
+
+
+def unread_document(begun: bytes, stream: BinaryIO) -> Iterator[DocumentRecord]:
+    """A document that is too long, in pieces that are not decoded."""
+    start = 0
+    pieces = (begun[at : at + UNREAD_PIECE] for at in range(0, len(begun), UNREAD_PIECE))
+    for text in chain(pieces, iter(lambda: stream.read(UNREAD_PIECE), b"")):
+        yield DocumentRecord(1, start, text, b"", None, None, (TOO_LONG,), width=len(text))
+        start += len(text)
+
+
+def read_stream(stream: BinaryIO, keys: Iterable[str] = ()) -> Iterator[DocumentRecord]:
+    """The records of `read_document`; a document that is too long comes in pieces that are not decoded."""
+    raw, is_whole = begin_document(stream)
+    return read_document(raw, keys) if is_whole else unread_document(raw, stream)
 
 
 def read_document(raw: bytes, keys: Iterable[str] = (), take: Take | None = None) -> Iterator[DocumentRecord]:

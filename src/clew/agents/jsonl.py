@@ -19,7 +19,7 @@ from clew.agents.orders import Order, Orders
 from clew.errors import SourceUnreadable
 from clew.io.codec import COMPACT, DIALECTS
 from clew.io.compress import damage, open_source
-from clew.io.records import RawRecord, read_records
+from clew.io.records import TOO_LONG, RawRecord, read_records
 from clew.model.json import JSON
 
 CANARY = Raw(b'"\\u0063lew"')
@@ -124,7 +124,10 @@ class JsonlReading:
         """The unit of one record, which must be the next of the source."""
         value = record.value
         if record.findings and len(self.findings) < MAX_FINDINGS:
-            self.findings += [(code, record.line) for code in record.findings]
+            found = [(code, record.line) for code in record.findings]
+            # A line that is too long comes in pieces.
+            if found != self.findings[-1:] or found[0][0] != TOO_LONG:
+                self.findings += found
         if value is None:
             return self._plain(self._fragment(record, part), record, part)
         form = self.choose(value)

@@ -27,6 +27,7 @@ from clew.agents.base import (
 from clew.agents.receiving import ORIGIN, Receiver
 from clew.derive.facts import Facts
 from clew.host import Host
+from clew.io.records import TOO_LONG
 from clew.model import Problem
 from clew.model.json import JSON
 from clew.redact.native import learn_file
@@ -43,9 +44,14 @@ def learn(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts | N
         return _learn_lines(source, redactor)
     facts = facts or skim(agent, source, tree=False, counts=False)
     reading = agent.read(source, facts)
-    count = redactor.learn(unit.value if unit.value.get("type") != ORIGIN else None for unit in reading)
+    count = redactor.learn(unit.value if _is_looked_at(unit) else None for unit in reading)
     redactor.learn([reading.extensions(), agent.session(source, facts)])
     return lambda number: number >= count
+
+
+def _is_looked_at(unit: Unit) -> bool:
+    """False for what is masked unseen: a packed original, and a record that is too long."""
+    return unit.value.get("type") != ORIGIN and TOO_LONG not in unit.findings
 
 
 def _learn_lines(source: SourceFile, redactor: Redactor) -> IsNew:
@@ -174,8 +180,15 @@ class _RedactedReading:
 
     def __iter__(self) -> Iterator[Unit]:
         redactor = self._redactor
+        unread: tuple[int, int] | None = None
         for number, unit in enumerate(self._reading):
             value = unit.value
+            if TOO_LONG in unit.findings and redactor.setting.profile != "none":
+                place = unit.part, unit.line
+                marker = "" if place == unread else f'"{redactor.unread()}"'
+                yield unit._replace(value=_masked_piece(value, marker))
+                unread = place
+                continue
             if value.get("type") == ORIGIN:
                 continue  # the original that a converted session carries is packed, and would bring everything back
             if self._is_new(number):
@@ -189,6 +202,15 @@ class _RedactedReading:
         """The agent's, masked, and the word that this was done."""
         own: dict[str, JSON] = self._redactor.once(self._reading.extensions())
         return {**own, OWN: {"redacted": self._redactor.stamp()}}
+
+
+def _masked_piece(value: dict[str, JSON], marker: str) -> dict[str, JSON]:
+    """A piece of a record that is too long, with a marker in the place of its bytes."""
+    own = {
+        agent: {**{key: kept for key, kept in held.items() if key != "raw_base64"}, "raw": marker}
+        for agent, held in value["extensions"].items()
+    }
+    return {**value, "extensions": own}
 
 
 def masked_source(source: SourceFile, redactor: Redactor) -> SourceFile:

@@ -11,17 +11,18 @@ from typing import IO, NamedTuple
 
 import click
 
-from clew.agents.base import Unit
+from clew.agents.base import Unit, joined_pieces
 from clew.cli.cataloguing import find
 from clew.cli.options import common, library, wants_json
-from clew.cli.output import print_line
+from clew.cli.output import print_line, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UnknownReference
 from clew.io.compress import open_source
+from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.references import branch_of, message_of
-from clew.render.detail import DETAILS, Detail
+from clew.render.detail import DETAILS, Detail, is_remark
 
 _PIECE = 1 << 20
 
@@ -72,7 +73,10 @@ def command(
     session = redaction(context, DATA if wants_json(context, as_json) else TEXT).session(session)
     if wants_json(context, as_json):
         for message in _messages(session, wanted):
-            print_line(message)
+            if is_remark(message):
+                say(f"clew: {message['content'][0]['text']}")
+            else:
+                print_line(message)
     else:
         _print(session, wanted, detail if wanted.message is None else DETAILS[-1])
 
@@ -103,14 +107,25 @@ class Wanted(NamedTuple):
 
 
 def _messages(session: StoredSession, wanted: Wanted) -> Iterator[dict[str, JSON]]:
+    """The messages that are asked for; where all are, also a remark in the place of each record that is too long."""
     found = False
-    for unit in session.units():
+    for unit in joined_pieces(session.units()):
+        if TOO_LONG in unit.findings and wanted == (None, None):
+            yield _unread(unit)
         if wanted.admits(unit):
             found = True
             yield unit.value
             if wanted.message is not None:
                 return
     _require(session, wanted, found)
+
+
+def _unread(unit: Unit) -> dict[str, JSON]:
+    from clew.render.tables import size
+
+    what = f"line {unit.line}: a record of {size(unit.stop - unit.start)} is not shown"
+    text = f"{what}: none of more than {size(MAX_RECORD_BYTES)} is read (CLEW_MAX_LINE)"
+    return {"index": 0, "role": "system", "content": [{"type": "text", "text": text}]}
 
 
 def _require(session: StoredSession, wanted: Wanted, found: bool) -> None:
@@ -127,6 +142,7 @@ def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> No
         streams = [stack.enter_context(open_source(path)) for path in files]
         ends = [0] * len(files)
         start = stop = 0
+        unread: tuple[int, int] | None = None
         for unit in session.units():
             # A message without bytes of its own stands in the record before, which is printed once.
             shares = unit.is_message and unit.start == unit.stop
@@ -138,8 +154,20 @@ def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> No
                 streams[unit.part].seek(0)
                 ends[unit.part] = 0
             _skip(streams[unit.part], start - ends[unit.part])
-            sys.stdout.buffer.write(mask(streams[unit.part].read(stop - start)) + b"\n")
+            raw, place = streams[unit.part].read(stop - start), (unit.part, unit.line)
+            is_piece = TOO_LONG in unit.findings
+            if unread is not None and not (is_piece and place == unread):
+                sys.stdout.buffer.write(b"\n")
+            if not is_piece:
+                sys.stdout.buffer.write(mask(raw) + b"\n")
+            elif not masking.is_on:
+                sys.stdout.buffer.write(raw)
+            elif place != unread:
+                sys.stdout.buffer.write(f'"{masking.redactor().unread()}"'.encode())
+            unread = place if is_piece else None
             ends[unit.part], printed = stop, True
+        if unread is not None:
+            sys.stdout.buffer.write(b"\n")
     _require(session, wanted, printed)
 
 

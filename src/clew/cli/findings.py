@@ -6,11 +6,14 @@ import sys
 
 import click
 
+from clew.agents.base import Unit, joined_pieces
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
 from clew.errors import UsageError
+from clew.io.records import TOO_LONG
 from clew.library import StoredSession
 from clew.model.json import JSON
+from clew.redact.rules import CROWDED
 
 
 class Report:
@@ -30,27 +33,31 @@ class Report:
             return
         redactor = self._masking.learned(session)
         # What is found is never printed, and so not where its place is named either.
-        name, path = redactor.text(session.id), redactor.text(str(session.path))
-        for unit in session.units():
+        place: dict[str, JSON] = {"session": redactor.text(session.id), "path": redactor.text(str(session.path))}
+        for unit in joined_pieces(session.units()):
+            if TOO_LONG in unit.findings:
+                # Nobody knows what it holds, and it would be masked whole.
+                marker = self._masking.redactor(counted=False).unread()
+                self._note(session, unit, **place, rule=CROWDED, kind="unread", confidence=0.0, masked=marker)
+                continue
             for text, finding in redactor.findings(unit.value):
                 value = text[finding.start : finding.end]
                 marker = redactor.marker(value, finding.rule)
-                self._rows.append(
-                    {
-                        "session": name,
-                        "agent": session.agent.id,
-                        "message": unit.value["index"] if unit.is_message else None,
-                        "line": unit.line,
-                        "path": path,
-                        "rule": redactor.values.get(value, finding.rule),
-                        "kind": finding.kind,
-                        "confidence": finding.confidence,
-                        "masked": marker,
-                    }
-                )
+                found: dict[str, JSON] = {"rule": redactor.values.get(value, finding.rule), "masked": marker}
+                self._note(session, unit, **place, **found, kind=finding.kind, confidence=finding.confidence)
                 if self._reveal:
                     self._values[marker] = value
         self.count = len(self._rows)
+
+    def _note(self, session: StoredSession, unit: Unit, **found: JSON) -> None:
+        self._rows.append(
+            {
+                "agent": session.agent.id,
+                "message": unit.value["index"] if unit.is_message else None,
+                "line": unit.line,
+                **found,
+            }
+        )
 
     def finish(self) -> None:
         """Print what was found."""
@@ -74,7 +81,7 @@ class Report:
                     f"{row['agent']}:{row['session']}" + (f"#{row['message']}" if row["message"] is not None else ""),
                     str(row["line"]),
                     row["kind"],
-                    one_line(self._values[row["masked"]]) if shown else row["masked"],
+                    one_line(self._values.get(row["masked"], row["masked"])) if shown else row["masked"],
                 ]
                 for row in self._rows
             ],

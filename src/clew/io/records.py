@@ -20,13 +20,15 @@ from clew.io.codec import COMPACT, NOT_JSON, CarefulReader, Decoded, TooDeep, de
 from clew.io.compress import most
 from clew.model.json import JSON
 
-_GIVEN = os.environ.get("CLEW_MAX_LINE", "")
-MAX_LINE = int(_GIVEN) if _GIVEN.isdecimal() and int(_GIVEN) > 0 else 512 << 20
-"""Longest line, in bytes, that is read as a record."""
-PIECE = 4 << 20
-"""A longer line is kept in fragments of this size."""
 CHUNK = 1 << 20
 """How many bytes are read at a time where lines are not looked at one by one."""
+_GIVEN = os.environ.get("CLEW_MAX_LINE", "")
+MAX_RECORD_BYTES = max(int(_GIVEN), CHUNK) if _GIVEN.isdecimal() and int(_GIVEN) > 0 else 64 << 20
+"""Longest line, or session that is one JSON document, that is read; a longer one is kept as it is and not decoded."""
+PIECE = 4 << 20
+"""A longer line is kept in fragments of this many bytes."""
+TOO_LONG = "line-too-long"
+"""The finding on each of these fragments."""
 MAX_RESYNCS = 10_000
 """How many places of a damaged line are tried as the start of a record."""
 MAX_REREADS = 4
@@ -71,52 +73,66 @@ def read_records(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[Ra
 
 def read_lines(stream: BinaryIO, line: int = 1, start: int = 0) -> Iterator[tuple[bytes, int, int, bool]]:
     """Lines with their line ends, numbers and offsets; one that is too long comes in pieces that are not whole."""
-    for text in iter(partial(stream.readline, MAX_LINE), b""):
-        whole = len(text) < MAX_LINE or text.endswith(b"\n")
-        if whole:
+    for text in iter(partial(stream.readline, MAX_RECORD_BYTES), b""):
+        if is_whole(text):
             yield text, line, start, True
+            start += len(text)
         else:
-            while text:
-                for at in range(0, len(text), PIECE):
-                    yield text[at : at + PIECE], line, start + at, False
-                start += len(text)
-                text = b"" if text.endswith(b"\n") else stream.readline(PIECE)
-        start += len(text)
+            for piece in pieces_of(text, stream):
+                yield piece, line, start, False
+                start += len(piece)
         line += 1
+
+
+def is_whole(text: bytes) -> bool:
+    """False for the beginning of a line that is too long: as much of it as one read gives."""
+    return len(text) < MAX_RECORD_BYTES or text.endswith(b"\n")
+
+
+def pieces_of(begun: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    """A line that is too long, of which the beginning was read, in pieces; the last one may end in a line feed."""
+    for at in range(0, len(begun), PIECE):
+        yield begun[at : at + PIECE]
+    last = begun[-1:]
+    del begun
+    while last != b"\n" and (piece := stream.readline(PIECE)):
+        yield piece
+        last = piece[-1:]
 
 
 def read_texts(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
     """The same lines, and whether they are whole, for who need not know where they stand."""
     limit = most(stream)
-    if limit is not None and limit < MAX_LINE:
+    if limit is not None and limit < MAX_RECORD_BYTES:
         return zip(stream, repeat(True), strict=False)
     return ((text, whole) for text, _, _, whole in read_lines(stream))
 
 
-def read_chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+def read_chunks(stream: BinaryIO, size: int = CHUNK) -> Iterator[tuple[bytes, bool]]:
     """Many lines at a time; False for a piece of a line that is too long."""
-    if isinstance(stream, io.BytesIO) and (most(stream) or 0) < MAX_LINE:
+    if isinstance(stream, io.BytesIO) and (most(stream) or 0) < MAX_RECORD_BYTES:
         # All of it is there, and need not be copied.
         if text := stream.read():
             yield text, True
         return
-    while chunk := stream.read(CHUNK):
-        tail = b"" if chunk.endswith(b"\n") else stream.readline(MAX_LINE)
+    while chunk := stream.read(size):
         begin = chunk.rfind(b"\n") + 1
-        if len(chunk) - begin + len(tail) < MAX_LINE or tail.endswith(b"\n"):
+        tail = stream.readline(MAX_RECORD_BYTES - len(chunk) + begin) if begin < len(chunk) else b""
+        if begin == len(chunk) or len(chunk) - begin + len(tail) < MAX_RECORD_BYTES or tail.endswith(b"\n"):
             yield chunk + tail if tail else chunk, True
             continue
         if begin:
             yield chunk[:begin], True
-        yield chunk[begin:] + tail, False
-        while not tail.endswith(b"\n") and (tail := stream.readline(PIECE)):
-            yield tail, False
+        begun = chunk[begin:] + tail
+        del chunk, tail
+        for piece in pieces_of(begun, stream):
+            yield piece, False
 
 
 def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterator[RawRecord]:
     """The records of one line; nearly always it is one compact record and a line feed."""
     if not whole:
-        yield RawRecord(line, start, text, b"", None, None, ("line-too-long",))
+        yield RawRecord(line, start, text, b"\n" if text.endswith(b"\n") else b"", None, None, (TOO_LONG,))
         return
     try:
         value = loads(text)

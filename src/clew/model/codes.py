@@ -42,7 +42,11 @@ CODES: dict[str, Code] = {
     "duplicate-key": Code("warning", "A key stands twice in one object.", "The last one counts; the raw line is kept."),
     "number-range": Code("note", "A number does not fit a machine number.", "Shown as text; the raw line is kept."),
     "too-deep": Code("error", "The record is nested too deeply.", "Kept as a fragment; no real record is."),
-    "line-too-long": Code("error", "The line is longer than the limit.", "Raise CLEW_MAX_LINE (bytes) to read it."),
+    "line-too-long": Code(
+        "error",
+        "The line, or the session that is one JSON document, is longer than the limit.",
+        "Kept as it is and not read; raise CLEW_MAX_LINE (bytes) to read it.",
+    ),
     "trailing-bytes": Code(
         "warning", "Something stands behind the end of the document.", "Kept as it is; the document before it is read."
     ),

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from itertools import zip_longest
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
-from clew.io.records import MAX_LINE, read_chunks
+from clew.io.records import CHUNK, MAX_RECORD_BYTES, is_whole, pieces_of, read_chunks
 from clew.model.json import JSON
 from clew.redact.grouping import stretches
 from clew.redact.jsontext import MISSING, read, to_text
@@ -22,6 +22,8 @@ Open = Callable[[], BinaryIO]
 """Opens a file at its beginning; packed ones cannot go back there."""
 PIECE = 64 << 20
 """Plain text is looked at in pieces of about this size, which end where a line does."""
+_MOST_BLANK = 100_000
+"""So many blank lines are read before it is decided what a file is."""
 _ORIGIN = b'{"type":"clew-origin",'
 _ORIGIN_LINE = re.compile(rb"(?m)^(" + re.escape(_ORIGIN) + rb"[^\n]*\n?)")
 
@@ -30,7 +32,7 @@ def mask_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iter
     """The bytes of a file, masked. It is read twice, so that what is found late is known early."""
     learned = learn_file(opened, redactor, path)
     for stretch in _stretches(opened):
-        if redactor.is_clean and learned:
+        if redactor.is_clean and learned and not stretch.unread:
             known, stretch = stretch.cut(learned)
             learned = learned - len(known) if known else 0
             yield _without_origins(known)
@@ -48,6 +50,9 @@ def masked_parts(opened: Open, redactor: Redactor, path: str | None = None) -> I
 
 
 def _masked(stretch: _Stretch, redactor: Redactor, path: str | None) -> Iterator[tuple[bytes, bytes]]:
+    if stretch.unread and redactor.setting.profile != "none":
+        yield stretch.text, _unread(stretch, redactor)
+        return
     # A packed original goes, secrets and all.
     if not stretch.apart and stretch.text.startswith(_ORIGIN):
         yield stretch.text, b""
@@ -59,6 +64,12 @@ def _masked(stretch: _Stretch, redactor: Redactor, path: str | None) -> Iterator
         elif text:
             for raw, masked in redactor.masked_lines(text, path, apart=stretch.apart):
                 yield raw, masked if masked is raw else _stamped(raw, masked, redactor.stamp(), stretch.apart)
+
+
+def _unread(stretch: _Stretch, redactor: Redactor) -> bytes:
+    """A piece of a line that is too long to be looked at: one marker stands for all of them."""
+    marker = f'"{redactor.unread()}"'.encode() if stretch.unread == "first" else b""
+    return marker + (b"\n" if stretch.text.endswith(b"\n") else b"")
 
 
 def _stamped(raw: bytes, masked: bytes, stamp: dict[str, JSON], apart: bool) -> bytes:
@@ -81,6 +92,9 @@ def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> int
     size = 0
     for stretch in _stretches(opened):
         size += len(stretch.text)
+        if stretch.unread:
+            redactor.is_clean = False
+            continue
         redactor.learn_lines(_without_origins(stretch.text), path, apart=stretch.apart)
     redactor.settle()
     return size
@@ -104,6 +118,8 @@ class _Stretch(NamedTuple):
     text: bytes
     apart: bool
     """Every line of it is a record."""
+    unread: Literal["", "first", "next"] = ""
+    """Whether it is a piece of a line that is too long to be looked at, the first or a later one."""
 
     def cut(self, size: int) -> tuple[bytes, _Stretch]:
         """What lies wholly within so many bytes, and the rest."""
@@ -116,22 +132,42 @@ class _Stretch(NamedTuple):
 def _stretches(opened: Open) -> Iterator[_Stretch]:
     """Many lines of a file at a time, where every line is for itself; else all of it, unless that is too much."""
     with opened() as stream:
-        head = b""
-        for line in stream:
-            head += line
-            if line.strip():
+        while True:
+            head, is_first_whole = _head(stream)
+            if is_first_whole:
                 break
-        if head.lstrip()[:1] == b"{" and read(to_text(head.lstrip())) is not MISSING:
-            yield from (_Stretch(text, True) for text in stretches(_behind(head, read_chunks(stream))))
-            return
-        while part := head + stream.read(PIECE):
-            yield _Stretch(part + stream.readline(MAX_LINE), False)
-            head = b""
+            yield from _placed(((piece, False) for piece in pieces_of(head, stream)), apart=True)
+        apart = head.lstrip()[:1] == b"{" and read(to_text(head.lstrip())) is not MISSING
+        size = CHUNK if apart else min(PIECE, MAX_RECORD_BYTES)
+        yield from _placed(_behind(head, read_chunks(stream, size)), apart)
+
+
+def _head(stream: BinaryIO) -> tuple[bytes, bool]:
+    """The lines up to the first that is not blank, and whether that one is whole; many blank ones are enough."""
+    lines: list[bytes] = []
+    for line in iter(lambda: stream.readline(MAX_RECORD_BYTES), b""):
+        lines.append(line)
+        if line.strip() or len(lines) == _MOST_BLANK or not is_whole(line):
+            break
+    return b"".join(lines), not lines or is_whole(lines[-1])
+
+
+def _placed(chunks: Iterator[tuple[bytes, bool]], apart: bool) -> Iterator[_Stretch]:
+    """Chunks of lines, and the pieces of lines that are too long, as parts of a file."""
+    is_inside = False
+    for chunk, whole in chunks:
+        if not whole:
+            yield _Stretch(chunk, True, "next" if is_inside else "first")
+            is_inside = not chunk.endswith(b"\n")
+        elif apart:
+            yield from (_Stretch(text, True) for text in stretches([(chunk, True)]))
+        elif chunk:
+            yield _Stretch(chunk, False)
 
 
 def _behind(head: bytes, chunks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
-    first, is_whole = next(chunks, (b"", True))
-    if is_whole:
+    first, is_first_whole = next(chunks, (b"", True))
+    if is_first_whole:
         yield head + first, True
     else:
         yield from ((head, True), (first, False))

@@ -430,6 +430,12 @@ class Redactor(Looker):
         self.masked[CROWDED] += 1
         return covered(text, self._crowd_marker, apart)
 
+    def unread(self) -> str:
+        """The marker in the place of a record that is too long to be looked at."""
+        self.is_clean = False
+        self.masked[CROWDED] += 1
+        return self._crowd_marker.decode()
+
     def _hidden_value(self, text: bytes) -> JSON:
         value = read(to_text(self._hidden(text)))
         return {} if value is MISSING else value

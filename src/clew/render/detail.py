@@ -54,6 +54,11 @@ def voice(message: dict[str, JSON], *, in_subagent: bool = False) -> Voice:
     return "prompt" if is_prompt(_spoken(message, metadata)) else "injected"
 
 
+def is_remark(message: dict[str, JSON]) -> bool:
+    """True for a remark of clew's own, in the place of a record that was not read; messages are counted from 1."""
+    return message["index"] == 0
+
+
 def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JSON]:
     """The message as its author wrote it: a reminder before the words of a person does not take them away."""
     if not metadata.get("is_sidechain") and all(map(_is_whole, message["content"])):

@@ -19,7 +19,7 @@ from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.render.branching import Branching, Forks
-from clew.render.detail import DETAILS, FULL, LEVELS, Detail, Voice, result_level, voice
+from clew.render.detail import DETAILS, FULL, LEVELS, PROMPTS, Detail, Voice, is_remark, result_level, voice
 from clew.render.parts import (
     Call,
     Code,
@@ -169,6 +169,9 @@ class _Outline:
         """The parts of a message."""
         message, moved = entry.message, entry.moved
         content = message["content"]
+        if is_remark(message):
+            self.reply = None
+            return [Note(content[0]["text"], None, PROMPTS)]
         if moved and len(moved) == len(content):
             # All of it stands with the calls that it answers.
             return []

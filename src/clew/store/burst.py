@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET
 
 from clew.errors import Busy, SourceUnreadable
-from clew.io.records import MAX_LINE
+from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
 from clew.store.context import Surroundings
 from clew.store.drafts import Draft, Receipt, State
@@ -242,7 +242,7 @@ def _way(burst: Burst, state: State, beginning: str, ending: bytes) -> Generator
             limit, zeros = 10 ** len(str(seq)), f"{beginning}{FIRST}"[: -len(str(seq))]
         own = (uuid := zeros + (digits := str(seq))).encode()
         line = join((opening, own, parent, head, stamp, body, spent, end, digits.encode(), close))
-        if (length := len(line)) >= MAX_LINE:
+        if (length := len(line)) >= MAX_RECORD_BYTES:
             seq -= 1
             continue
         try:

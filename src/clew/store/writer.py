@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.codec import decode
-from clew.io.records import MAX_LINE
+from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
 from clew.store import metadata
 from clew.store.burst import Burst
@@ -273,8 +273,8 @@ class Writer:
             lines = encode_lines(records if redact is None else [redact(_as_json(one)) for one in records])
         except _CANNOT_SPELL as error:
             raise UsageError(f"the record cannot be written as JSON: {error}") from error
-        if len(lines) >= MAX_LINE and max(map(len, lines.split(b"\n"))) >= MAX_LINE:
-            raise UsageError(f"a record is longer than {MAX_LINE} bytes, and could not be read again")
+        if len(lines) >= MAX_RECORD_BYTES and max(map(len, lines.split(b"\n"))) >= MAX_RECORD_BYTES:
+            raise UsageError(f"a record is longer than {MAX_RECORD_BYTES} bytes, and could not be read again")
         return lines
 
     def _grown(self, found: list[Peek]) -> Tree:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from clew.agents.base import Agent, Reading, SourceFile, Unit
+from clew.agents.base import Agent, Reading, SourceFile, Unit, joined_pieces
 from clew.derive.collect import Collector
 from clew.derive.facts import Facts
 from clew.derive.views import in_order
 from clew.errors import SourceUnreadable, UsageError
+from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model import Problem
 from clew.model.codes import CODES, problem
 from clew.model.json import JSON
@@ -74,7 +75,7 @@ def _general(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[Problem
     place_at = place_of(source)
     reading = agent.read(source, facts)
     conversation, strange = Conversation(facts), _Strange(reading)
-    for unit in reading:
+    for unit in joined_pieces(reading):
         place = place_at(unit)
         yield from bytes_problems(unit, place)
         yield from conversation.see(unit.is_message, unit.value, place)
@@ -90,7 +91,13 @@ def bytes_problems(unit: Unit, place: Place) -> Iterator[Problem]:
     """What the reader of the bytes noted on a record."""
     for code in unit.findings:
         if code in CODES:
-            yield place.problem(code, index=unit.value["index"] if unit.is_message else None)
+            yield place.problem(
+                code, _length(unit) if code == TOO_LONG else "", index=unit.value["index"] if unit.is_message else None
+            )
+
+
+def _length(unit: Unit) -> str:
+    return f"the record has {unit.stop - unit.start:,} bytes, and the limit is {MAX_RECORD_BYTES:,}"
 
 
 def place_of(source: SourceFile) -> Callable[[Unit], Place]:

@@ -14,7 +14,7 @@ from clew.agents.claude_code import tables
 from clew.agents.claude_code.header import shared_values
 from clew.agents.claude_code.lines import LACKING, WANTED, Told
 from clew.agents.claude_code.orders import ORDERS
-from clew.agents.claude_code.scan import Scanner
+from clew.agents.claude_code.scan import UNREAD, Scanner
 from clew.agents.jsonl import BATCH, JsonlReading
 from clew.agents.mapping import Values
 from clew.agents.quick import Quick, Shapes
@@ -54,7 +54,9 @@ class ClaudeReading(JsonlReading):
                 at = text.find(_TYPE, 0, _HEAD) + 8
                 # The first type in a line, and whether a prompt is text: a wrong guess costs time, never truth.
                 sort = text[at : at + 12] if text[at : at + 5] != _USER else text[at : at + 42]
-                taken = take(sort, text, self.index, messages, records)
+                taken = take(sort, text, self.index, messages, records) if whole else None
+                if not whole and watch is not None:
+                    watch.see_text(UNREAD)
                 if taken:
                     self.index += 1
                 elif taken is None:
@@ -95,8 +97,8 @@ class ClaudeReadingAtOnce(ClaudeReading):
             # A small file is at hand by now, and need not be opened again.
             self._text = stream.getvalue() if isinstance(stream, io.BytesIO) else None
             # The first line nearly always says all that there is to guess.
-            for text, _ in read_texts(stream):
-                self._scanner.see_text(text)
+            for text, whole in read_texts(stream):
+                self._scanner.see_text(text if whole else UNREAD)
                 self._seen += 1
                 if self._scanner.of_first is not None or self._seen == _PEEK:
                     break

@@ -46,6 +46,8 @@ _decode_result = msgspec.json.Decoder(Result | str | list[msgspec.Raw] | None).d
 
 TIMES = 1000
 """So many times are looked at together."""
+UNREAD = b""
+"""Stands for a piece of a line that is too long: a record of which nothing is known."""
 SETTLED = 64
 """After so many records nobody waits any longer for a branch, a slug or an agent's id."""
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from clew.agents.base import Shown, SourceFile, open_main
 from clew.agents.claude_code.header import session_object
 from clew.agents.claude_code.lines import Line, Told
-from clew.agents.claude_code.scan import Scanner
+from clew.agents.claude_code.scan import UNREAD, Scanner
 from clew.agents.claude_code.straight import see_straight
 from clew.derive.facts import Facts
 from clew.io.records import read_line, read_texts
@@ -129,7 +129,7 @@ def _messages(place: _Place, lines: list[_Line | bytes] | None) -> Iterator[dict
             except _ERRORS:
                 line = None
             if lines is not None:
-                lines.append(text if line is None else line)
+                lines.append((text if whole else UNREAD) if line is None else line)
             message = _quick(place, line) if line is not None else None
             if message is not None:
                 yield message

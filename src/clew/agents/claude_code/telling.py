@@ -16,7 +16,7 @@ from clew.agents.lean.claude_code import FIELDS, Line, Transcript
 from clew.agents.told import Call, Message, merged
 from clew.derive.session import project_of
 from clew.io.compress import damage
-from clew.io.records import read_chunks, read_line
+from clew.io.records import TOO_LONG, read_chunks, read_line
 from clew.model.json import JSON
 
 _Line = msgspec.defstruct("_Line", [(name, Any, None) for name in FIELDS], gc=False)
@@ -36,16 +36,20 @@ class ClaudeTeller:
         self._is_whole = not source.path.name.endswith((".gz", ".zst"))
         self.problems: list[dict[str, JSON]] = []
         self.lines = self._whole_lines = 0
+        self._is_inside = False
+        """Between the pieces of a line that is too long."""
 
     def messages(self) -> Iterator[list[Message]]:
         with open_main(self._source) as stream:
             for chunk, whole in read_chunks(stream):
-                if whole and chunk.endswith(b"\n"):
+                if not whole:
+                    self._pass_over(chunk)
+                elif chunk.endswith(b"\n"):
                     yield self._take(chunk)
                     self._read_to += len(chunk)
                     self._whole_lines = self.lines
                 else:
-                    yield self._take_last(chunk, whole)
+                    yield self._take_last(chunk)
             if found := damage(stream):
                 self._problem(found, 0)
 
@@ -53,27 +57,35 @@ class ClaudeTeller:
         try:
             lines = _decode_lines(chunk)
         except _DAMAGED:
-            return self._take_apart(chunk, True)
+            return self._take_apart(chunk)
         self.lines += len(lines)
         return self._transcript.add(lines)
 
-    def _take_last(self, chunk: bytes, whole: bool) -> list[Message]:
+    def _pass_over(self, piece: bytes) -> None:
+        """A piece of a line that is too long. Nobody can go on behind such a line: it is not known what it says."""
+        if not self._is_inside:
+            self.lines += 1
+            self._problem(TOO_LONG, self.lines)
+        self._is_inside = not piece.endswith(b"\n")
+        self._is_whole = False
+
+    def _take_last(self, chunk: bytes) -> list[Message]:
         """A chunk that ends inside a line. Where that is the beginning of a record, the rest may follow."""
         at = chunk.rfind(b"\n") + 1
-        found = self._take(chunk[:at]) if whole and at else []
+        found = self._take(chunk[:at]) if at else []
         self._read_to += at
         self._whole_lines = self.lines
         before = self._transcript.lines
-        found += self._take_apart(chunk[at:], whole)
-        self._is_whole = self._is_whole and whole and self._transcript.lines == before
+        found += self._take_apart(chunk[at:])
+        self._is_whole = self._is_whole and self._transcript.lines == before
         return found
 
-    def _take_apart(self, chunk: bytes, whole: bool) -> list[Message]:
+    def _take_apart(self, chunk: bytes) -> list[Message]:
         """Lines of which at least one is no plain record."""
         messages: list[Message] = []
-        for text in _lines(chunk, whole):
+        for text in _lines(chunk):
             self.lines += 1
-            for record in read_line(text, self.lines, 0, whole):
+            for record in read_line(text, self.lines, 0):
                 for code in record.findings:
                     self._problem(code, self.lines)
                 if record.value is not None:
@@ -116,9 +128,7 @@ class ClaudeTeller:
         return self._read_to, {**place, "state": self._transcript.state()}
 
 
-def _lines(chunk: bytes, whole: bool) -> list[bytes]:
-    """Lines that end in a line feed alone; a piece of one that is too long stays as it is."""
-    if not whole:
-        return [chunk]
+def _lines(chunk: bytes) -> list[bytes]:
+    """Lines that end in a line feed alone."""
     lines = chunk.split(b"\n")
     return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

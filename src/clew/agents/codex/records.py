@@ -20,10 +20,10 @@ def is_document(source: SourceFile) -> bool:
 def records_of(source: SourceFile) -> Iterator[RawRecord]:
     """Every record of a session in its order; of a document first what stands around its items."""
     # Hardly a session is a document: who reads lines need not load what reads one.
-    from clew.agents.jsondoc import read_document
+    from clew.agents.jsondoc import read_stream
 
     with open_main(source) as stream:
-        yield from read_document(stream.read(), (ITEMS,)) if is_document(source) else read_records(stream)
+        yield from read_stream(stream, (ITEMS,)) if is_document(source) else read_records(stream)
 
 
 def head_of(record: dict[str, JSON]) -> dict[str, JSON] | None:

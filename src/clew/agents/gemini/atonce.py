@@ -21,11 +21,12 @@ from clew.agents.gemini.replay import Replay
 from clew.agents.gemini.scan import Scanner
 from clew.agents.gemini.steps import Does, Step, of_document, of_element, of_line, usual_header
 from clew.agents.gemini.terms import HEAD, Joined, is_document
+from clew.agents.jsondoc import begin_document
 from clew.agents.jsonl import BATCH
 from clew.derive.facts import Facts
 from clew.io.codec import dumps
 from clew.io.compress import damage
-from clew.io.records import MAX_LINE, read_chunks, read_line
+from clew.io.records import MAX_RECORD_BYTES, is_whole, read_chunks, read_line
 
 _HEAD = 400
 _WHOLE = 1 << 18
@@ -92,9 +93,10 @@ class AtOnce(GeminiReading):
     def _opened(self, stream: BinaryIO) -> Iterator[None]:
         """The steps of the walk; a document is nearly always read with its head, and must not be held behind them."""
         is_json = self._steps.is_json(0)
-        head = stream.read(max(HEAD, self.source.size) if is_json else HEAD)
+        head = stream.read(min(max(HEAD, self.source.size), MAX_RECORD_BYTES) if is_json else HEAD)
         if is_document(head, is_json):
-            return self._document(head + stream.read())
+            raw, self._is_right = begin_document(stream, head)
+            return self._document(raw) if self._is_right else iter(())
         return self._lines(Joined(head, stream))
 
     def _must_stop(self) -> bool:
@@ -149,16 +151,16 @@ class AtOnce(GeminiReading):
         self._general(step)
 
     def _lines(self, stream: Joined) -> Iterator[None]:
-        first = stream.readline(MAX_LINE)
-        self._take_lines(first, len(first) < MAX_LINE or first.endswith(b"\n"))
-        for text, is_whole in read_chunks(stream):  # type: ignore[arg-type]
-            self._take_lines(text, is_whole)
+        first = stream.readline(MAX_RECORD_BYTES)
+        self._take_lines(first, is_whole(first))
+        for text, whole in read_chunks(stream):  # type: ignore[arg-type]
+            self._take_lines(text, whole)
             yield
 
-    def _take_lines(self, text: bytes, is_whole: bool) -> None:
+    def _take_lines(self, text: bytes, whole: bool) -> None:
         """Take lines, together where they are all usual; else in halves."""
         waiting = [text] if text else []
-        self._is_right = self._is_right and is_whole
+        self._is_right = self._is_right and whole
         while waiting and self._is_right:
             text = waiting.pop()
             found = self._quick.lines(text)

@@ -10,10 +10,10 @@ from typing import BinaryIO, NamedTuple
 from clew.agents.base import SourceFile, open_main
 from clew.agents.gemini.tables import is_header
 from clew.agents.gemini.terms import BOM, HEAD, HISTORY, MESSAGES, PATCH, REWIND, Joined, is_document
-from clew.agents.jsondoc import DocumentRecord, read_document
+from clew.agents.jsondoc import DocumentRecord, begin_document, read_document, unread_document
 from clew.io.codec import COMPACT, dumps
 from clew.io.compress import damage, open_source
-from clew.io.records import MAX_LINE, RawRecord, read_line, read_lines
+from clew.io.records import MAX_RECORD_BYTES, RawRecord, read_line, read_lines
 from clew.model.json import JSON
 
 
@@ -58,7 +58,7 @@ class Steps:
             with self._open(part) as stream:
                 head = stream.read(HEAD)
                 if is_document(head, self.is_json(part)):
-                    yield from self._numbered(of_document(head + stream.read(), part), 0)
+                    yield from self._numbered(of_stream(head, stream, part), 0)
                 else:
                     for text, line, start, whole in read_lines(Joined(head, stream)):  # type: ignore[arg-type]
                         yield from self._numbered(of_line(text, line, start, whole, part), start)
@@ -84,7 +84,7 @@ class Steps:
         with self._open(part) as stream:
             head = stream.read(HEAD)
             if is_document(head, self.is_json(part)):
-                return list(of_document(head + stream.read(), part))
+                return list(of_stream(head, stream, part))
             return list(of_line(_line_at(stream, head, base), 0, base, True, part))
 
 
@@ -106,11 +106,20 @@ class Fetcher:
 def _line_at(stream: BinaryIO, head: bytes, base: int) -> bytes:
     if stream.seekable():
         stream.seek(base)
-        return stream.readline()
+        return stream.readline(MAX_RECORD_BYTES)
     left = base - len(head)
     while left > 0 and (piece := stream.read(min(left, HEAD))):
         left -= len(piece)
-    return Joined(head[base:], stream).readline(MAX_LINE)
+    return Joined(head[base:], stream).readline(MAX_RECORD_BYTES)
+
+
+def of_stream(head: bytes, stream: BinaryIO, part: int) -> Iterator[Step]:
+    """The steps of a document that begins with `head`; one that is too long does nothing."""
+    raw, is_whole = begin_document(stream, head)
+    if is_whole:
+        yield from of_document(raw, part)
+    else:
+        yield from (Step(Does.NOTHING, record, part=part) for record in unread_document(raw, stream))
 
 
 def of_document(raw: bytes, part: int, take: Callable[[bytes], bool] | None = None) -> Iterator[Step]:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 from clew.agents.base import SourceFile, open_main
 from clew.agents.gemini import locate
 from clew.agents.gemini.terms import CHANCE, HEAD, PATCH, REWIND, Joined, is_document, usage_of
+from clew.agents.jsondoc import begin_document
 from clew.derive.calls import UNKNOWN, Calls
 from clew.derive.collect import SYNTHETIC
 from clew.derive.usage import FIELDS
@@ -80,7 +81,10 @@ def _quick(source: SourceFile) -> Calls:
     with open_main(source) as stream:
         head = stream.read(HEAD)
         if is_document(head, is_json):
-            return _of_document(source, _decode_document(head + stream.read()))
+            raw, is_whole = begin_document(stream, head)
+            if not is_whole:
+                raise _Doubt
+            return _of_document(source, _decode_document(raw))
         return _of_lines(source, Joined(head, stream))
 
 
@@ -101,9 +105,11 @@ def _of_lines(source: SourceFile, stream: Joined) -> Calls:
     session, kind = None, None
     said: dict[str, _Line] = {}
     for text, _, _, whole in read_lines(stream):  # type: ignore[arg-type]
+        if not whole:
+            raise _Doubt
         line = _decode_line(text)
         is_told = line.id is not UNSET
-        if not whole or line.rewind is not UNSET or (not is_told and line.messages is not UNSET):
+        if line.rewind is not UNSET or (not is_told and line.messages is not UNSET):
             raise _Doubt
         if line.patch is not None and line.patch.messages is not UNSET:
             raise _Doubt

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, Unit, open_main
 from clew.agents.folding import Fold, FoldedReading, Message, note
-from clew.agents.jsondoc import DocumentRecord, note_document, read_document
+from clew.agents.jsondoc import DocumentRecord, note_document, read_stream
 from clew.agents.jsonl import Form, JsonlReading
 from clew.agents.mapping import Values
 from clew.agents.sage_emacs import locate, tables
@@ -23,8 +23,7 @@ MESSAGES = "messages"
 def document_records(source: SourceFile) -> Iterator[DocumentRecord]:
     """The header, then each element of the list of messages, then what is left over."""
     with open_main(source) as stream:
-        content = stream.read()
-    return read_document(content, (MESSAGES,))
+        yield from read_stream(stream, (MESSAGES,))
 
 
 def is_element(record: DocumentRecord) -> bool:
@@ -48,14 +47,13 @@ class DocumentReading(JsonlReading):
 
     def __iter__(self) -> Iterator[Unit]:
         with open_main(self.source) as stream:
-            content = stream.read()
+            for number, record in enumerate(read_stream(stream, (MESSAGES,))):
+                # With no list of messages in it, a document is nothing but its header.
+                self._is_header = number == 0
+                if self._is_header:
+                    self.header = record.value or {}
+                yield self.unit(record)
             self.damage = damage(stream)
-        for number, record in enumerate(read_document(content, (MESSAGES,))):
-            # With no list of messages in it, a document is nothing but its header.
-            self._is_header = number == 0
-            if self._is_header:
-                self.header = record.value or {}
-            yield self.unit(record)
 
     def unit(self, record: RawRecord, part: int = 0) -> Unit:
         """The unit of one record, with what the header says of it and what the writer needs."""
