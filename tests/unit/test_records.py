@@ -313,9 +313,9 @@ def test_lines_in_chunks_are_too_long_where_single_lines_are(
     monkeypatch.setattr(records, "MAX_RECORD_BYTES", 100)
     monkeypatch.setattr(records, "PIECE", 30)
     raw = b"y" * before + b"\n" * bool(before) + b"x" * length + end
-    pieces = [text for text, whole in records.read_chunks(io.BufferedReader(io.BytesIO(raw)), 64) if not whole]  # type: ignore[arg-type]
+    pieces = [text for text, whole in records.read_chunks(io.BufferedReader(io.BytesIO(raw)), 64) if not whole]
     assert pieces == [text for text, _, _, whole in records.read_lines(io.BytesIO(raw)) if not whole]
-    assert b"".join(text for text, _ in records.read_chunks(io.BufferedReader(io.BytesIO(raw)), 64)) == raw  # type: ignore[arg-type]
+    assert b"".join(text for text, _ in records.read_chunks(io.BufferedReader(io.BytesIO(raw)), 64)) == raw
     assert bool(pieces) == (length + end.startswith(b"\n") > 100 or (not end and length == 100))
 
 

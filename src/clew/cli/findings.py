@@ -73,6 +73,7 @@ class Report:
         from clew.render.tables import Column
 
         shown = self._may_reveal()
+        rows = [(row, str(row["masked"])) for row in self._rows]
         columns = [Column("where"), Column("line", right=True), Column("kind"), Column("found", flexible=True)]
         print_table(
             columns,
@@ -81,9 +82,9 @@ class Report:
                     f"{row['agent']}:{row['session']}" + (f"#{row['message']}" if row["message"] is not None else ""),
                     str(row["line"]),
                     row["kind"],
-                    one_line(self._values.get(row["masked"], row["masked"])) if shown else row["masked"],
+                    one_line(self._values.get(marker, marker)) if shown else marker,
                 ]
-                for row in self._rows
+                for row, marker in rows
             ],
             None,
         )

@@ -139,7 +139,8 @@ class FileHistory:
             self.times[index] = time
         if is_prompt(unit.value):
             texts = [block["text"] for block in unit.value["content"] if block["type"] == "text"]
-            self._prompts[index] = " ".join(" ".join(texts).split())[:_PROMPT]
+            # So many words are enough letters, and a list of all words of a long text would be many times its size.
+            self._prompts[index] = " ".join(" ".join(texts).split(None, _PROMPT)[:_PROMPT])[:_PROMPT]
             self._said.append(index)
 
 

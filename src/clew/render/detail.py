@@ -56,7 +56,7 @@ def voice(message: dict[str, JSON], *, in_subagent: bool = False) -> Voice:
 
 def is_remark(message: dict[str, JSON]) -> bool:
     """True for a remark of clew's own, in the place of a record that was not read; messages are counted from 1."""
-    return message["index"] == 0
+    return bool(message["index"] == 0)
 
 
 def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JSON]:

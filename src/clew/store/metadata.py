@@ -25,7 +25,8 @@ PROMPT_LENGTH = 100
 
 def shortened(text: str) -> str:
     """A prompt as metadata hold it."""
-    return " ".join(text.split())[:PROMPT_LENGTH]
+    # So many words are enough letters, and a list of all words of a long text would be many times its size.
+    return " ".join(text.split(None, PROMPT_LENGTH)[:PROMPT_LENGTH])[:PROMPT_LENGTH]
 
 
 def count_records(log: Path) -> int:
