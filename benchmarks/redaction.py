@@ -20,7 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import planted, redaction_hostile
+from benchmarks import planted
 from benchmarks.measure import Options
 from benchmarks.redaction_lines import mask_lines
 from clew.redact import Marker, scan, scan_all
@@ -197,9 +197,8 @@ def lines(
     python: Path | str,
     every_kind: bool,
     peer_seeds: range | None = None,
-    hostile: int = redaction_hostile.SIZE,
 ) -> Iterator[str]:
-    """The lines of the report. The other tools, which are slow, may see fewer seeds; `hostile`: bytes of each kind."""
+    """The lines of the report. The other tools, which are slow, may see fewer seeds."""
     yield "redaction: share of planted values found, share of findings that are right, characters per processor second"
     yield from speeds()
     if CORPUS.is_dir():
@@ -216,7 +215,6 @@ def lines(
         yield f"  beside others, {name}: {len(records)} texts"
         scores = [("clew", ours(records)), *peers(records, python)]
         yield from (each.line(tool) if isinstance(each, Score) else f"  {tool:16} {each}" for tool, each in scores)
-    yield from redaction_hostile.lines(hostile)
 
 
 def _by_kind(scores: list[tuple[str, Score]]) -> Iterator[str]:
@@ -228,8 +226,7 @@ def _by_kind(scores: list[tuple[str, Score]]) -> Iterator[str]:
 
 def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
-    seeds, hostile = range(1, options.rounds + 1), min(redaction_hostile.SIZE, options.session)
-    return lines(seeds, SHARED, options.peers or sys.executable, every_kind=False, hostile=hostile)
+    return lines(range(1, options.rounds + 1), SHARED, options.peers or sys.executable, every_kind=False)
 
 
 def main() -> None:

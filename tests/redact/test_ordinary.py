@@ -1,4 +1,4 @@
-"""Ordinary sessions: however long they are, nothing in them is hidden for what it would cost to look at."""
+"""Ordinary sessions: however long they are, nothing in them is masked for having too many candidates."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ def _session(also: dict[str, JSON]) -> list[dict[str, JSON]]:
 
 
 def _hidden_in_values(values: list[Any], profile: str) -> int:
-    """How much is hidden as crowded of values that are learned from, then masked."""
+    """How much is masked without being checked of values that are learned from, then masked."""
     redactor = Redactor(Setting(profile, Marker(b"k")))
     redactor.learn(values)
     masked = [json.dumps(redactor.value(value)) for value in values]
-    return redactor.masked["crowded"] + sum(text.count("REDACTED:crowded") for text in masked)
+    return redactor.masked["too_many_candidates"] + sum(text.count("REDACTED:too_many_candidates") for text in masked)
 
 
 def _hidden_in_file(content: bytes, profile: str) -> int:
     """The same of a file."""
     redactor = Redactor(Setting(profile, Marker(b"k")))
     masked = b"".join(mask_file(partial(BytesIO, content), redactor))
-    return redactor.masked["crowded"] + masked.count(b"REDACTED:crowded")
+    return redactor.masked["too_many_candidates"] + masked.count(b"REDACTED:too_many_candidates")
 
 
 @pytest.mark.parametrize("profile", ["secrets", "all"])

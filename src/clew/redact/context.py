@@ -25,8 +25,6 @@ class Reader(NamedTuple):
     starts: bytes
     sign: str
     read: Callable[[bytes, int], tuple[Hit, ...]]
-    looks: Callable[[bytes, int], int] | None = None
-    """How many looks more than one it is worth, where it reads far."""
 
 
 def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Hit, ...]:
@@ -145,14 +143,8 @@ def read_pem(text: bytes, place: int) -> tuple[Hit, ...]:
 # --- Cookies
 
 _COOKIES = re.compile(rb"(?i)cookie[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}([^\n\r\"'\\]{1,2000})")
-_COOKIE_LONGEST = 2000
 _PAIR = re.compile(rb"([A-Za-z0-9_.-]{1,60})=([^\s;,\"']{8,4096})")
 _SESSION = re.compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|secret|access")
-
-
-def _cookie_looks(text: bytes, place: int) -> int:
-    stop = text.find(b"\n", place, place + _COOKIE_LONGEST)
-    return (min(len(text) - place, _COOKIE_LONGEST) if stop < 0 else stop - place) // 64
 
 
 def read_cookie(text: bytes, place: int) -> tuple[Hit, ...]:
@@ -281,10 +273,6 @@ def read_tag(text: bytes, place: int) -> tuple[Hit, ...]:
     return _one(match.start(2), match.start(2) + len(value), "xml_secret", 0.85)
 
 
-def _manifest_looks(text: bytes, place: int) -> int:
-    return 8
-
-
 def read_manifest(text: bytes, place: int) -> tuple[Hit, ...]:
     """The values of a Kubernetes Secret, which are base64 of what they hide."""
     limit = place + _MANIFEST_LONGEST
@@ -325,7 +313,6 @@ READERS = (
         b"c",
         r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]",
         read_cookie,
-        looks=_cookie_looks,
     ),
     Reader(
         b" \t",
@@ -355,6 +342,6 @@ READERS = (
         r"<[A-Za-z0-9:_.-]*(?i:password|passwd|passphrase|secret|token|api-?key|privatekey)",
         read_tag,
     ),
-    Reader(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", read_manifest, looks=_manifest_looks),
+    Reader(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", read_manifest),
     Reader(b'"', r"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"[A-Za-z0-9+/]{4}", read_docker),
 )

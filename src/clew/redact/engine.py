@@ -7,9 +7,10 @@ without order.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from clew.redact import assigned, context, layers
-from clew.redact.searching import Find, Fuel, Hit, Look, finder, plain_finder, walk
+from clew.redact.searching import Checks, Find, Hit, LimitedLook, finder, plain_finder, walk_limited
 from clew.redact.services import Services
 from clew.redact.values import is_mixed
 
@@ -38,41 +39,37 @@ class Engine:
             for char in {*reader.starts, *reader.starts.upper()}:
                 self._readers.setdefault(char, []).append(reader)
 
-    def all_hits(self, text: bytes, fuel: Fuel) -> list[Hit]:
-        """Every secret in some flat bytes, and under their escapes."""
-        found = self.hits(text, fuel)
-        if fuel.is_given_up:
-            return found
-        return found + layers.layered_hits(text, lambda plain: self.hits(plain, fuel), fuel)
+    def all_hits(self, text: bytes, ends: Sequence[int] | None = None) -> list[Hit]:
+        """Every secret in some flat strings, joined with borders, and under their escapes."""
+        return self.hits(text, ends) + layers.layered_hits(text, ends, self.hits)
 
-    def hits(self, text: bytes, fuel: Fuel, depth: int = 0) -> list[Hit]:
-        """Every secret in some flat bytes."""
-        found = walk(self.find_token, text, self.look_at_token(depth), fuel)
+    def hits(self, text: bytes, ends: Sequence[int] | None, checks: Checks | None = None, depth: int = 0) -> list[Hit]:
+        """Every secret in some flat strings."""
+        found = walk_limited(self.find_token, text, self.look_at_token(depth), ends, checks)
         for find in self._find_context:
-            if not fuel.is_given_up:
-                found += walk(find, text, self._look_at_context, fuel)
+            found += walk_limited(find, text, self._look_at_context, ends, checks)
         return found
 
-    def look_at_token(self, depth: int = 0) -> Look:
+    def look_at_token(self, depth: int = 0) -> LimitedLook:
         """What stands at the sign of a token; `depth` is how much base64 is around it."""
         services = self._services
 
-        def look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+        def look(text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
             begin = start + 1 if text[start] == 0x5F else start
             token = services.at(text, begin) or services.split(text, begin) or services.around(text, start)
             if token is not None:
                 return (token, *_near(text, token)), token.end
             if depth < _DEEPEST and self._encoded.match(text, start):
-                return layers.read_base64(text, start, lambda inside: self.hits(inside, fuel, depth + 1), fuel)
+                return layers.read_base64(
+                    text, start, lambda inside: self.hits(inside, [len(inside)], checks, depth + 1)
+                )
             # The next may begin within what looked like the beginning of this one.
             return (), begin + 2
 
         return look
 
-    def _look_at_context(self, text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+    def _look_at_context(self, text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
         for reader in self._readers.get(text[start], ()):
-            if reader.looks is not None:
-                fuel.spend(reader.looks(text, start))
             hits = reader.read(text, start)
             if hits:
                 return hits, hits[-1].end

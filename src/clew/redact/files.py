@@ -37,17 +37,18 @@ SIGNS = (
 )
 """The names of all these files, as they end in a text."""
 
-# A line as tools show it: with a number before it, a sign of a difference, or bare.
-_LINE = rb"(?m)^[ \t]*(?:[0-9]+(?:\xe2\x86\x92|[:|\t])[ \t]*)?[+-]?[ \t]*"
+# A line as tools show it: with a number before it, a sign of a difference, or bare. Nothing in it is read twice, so the
+# time is linear in the length of any line.
+_LINE = rb"(?m)^[ \t]*+(?:[0-9]++(?:\xe2\x86\x92|[:|\t])[ \t]*+)?+[+-]?+[ \t]*+"
 _ENV_LINE = re.compile(
-    _LINE + rb"(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_.-]*[ \t]*[=:][ \t]*(\"[^\"\n]*\"|'[^'\n]*'|[^\s#][^\n]*)"
+    _LINE + rb"(?:export[ \t]++)?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]*+[=:][ \t]*+(\"[^\"\n]*\"|'[^'\n]*'|[^\s#][^\n]*)"
 )
 _PAIR_LINE = re.compile(
     _LINE
-    + rb"(?:-[ \t]+)?[\"']?[A-Za-z_/@][\w./@:-]*?[\"']?(?:[ \t]*=[ \t]*|:[ \t]+)"
+    + rb"(?:-[ \t]++)?[\"']?[A-Za-z_/@][\w./@:-]*?[\"']?(?:[ \t]*+=[ \t]*+|:[ \t]++)"
     + rb"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#{\[][^\n]*)"
 )
-_JSON_PAIR = re.compile(rb"\"([\w.@/:-]{1,100})\\{0,3}\"[ \t]*:[ \t\n]*\\{0,3}\"((?:[^\"\\\n]|\\[^\"\n]){1,16000})")
+_JSON_PAIR = re.compile(rb"\"([\w.@/:-]{1,100})\\{0,3}\"[ \t]*+:[ \t\n]*+\\{0,3}\"((?:[^\"\\\n]|\\[^\"\n])++)")
 _HARMLESS = re.compile(
     rb"(?i)(?:true|false|yes|no|on|off|null|none|[0-9.]{1,6}|localhost|127\.0\.0\.1|0\.0\.0\.0|development"
     rb"|production|staging|test|dev|prod"

@@ -1,198 +1,122 @@
-"""Many strings, searched for at once by four of their bytes: quick in any text, and for any number of them.
+"""Many byte strings, searched for at once: the time is linear in the text, whatever the text and the strings.
 
-An automaton would get new states at nearly every byte of a text without order. Here every fourth place of a text is
-looked at, as a number, and each string is known by four windows, one of which must lie at such a place.
+Only some places of a text are looked at, each as a number of four bytes, and each string is known by the numbers at its
+beginning, one of which must lie at such a place. Most places are told to hold none by operations on sets. Where one
+does, the longest string that begins there is found by bisection.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
 from itertools import compress
-
-from clew.redact.searching import Fuel
 
 Span = tuple[int, int]
 _WIDTH = 4
-# From the bytes of four windows, as one number, to each of them.
-_SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
-_WINDOW = (1 << 8 * _WIDTH) - 1
-# The number of a string stands above so many bits, a place in it below.
-_NUMBER = 40
-_PLACE = (1 << _NUMBER) - 1
-SHORTEST = 2 * _WIDTH - 1
-"""A shorter string may lie between two of the places."""
-# What comparing some strings costs, in bytes of text; how often that may be done.
-_PRICE, _SAVED = 96, 2000
-# So many windows are told apart at once; after so many more, those that are worn are given up.
-_BLOCK, _PART = 256, 1024
-# So often a window may stand where no string does, and so many others are tried in its place.
-_WORN, _TRIED = 32, 8
-# What it costs to give a string other windows.
-_MOVE = 12
-# Windows that are nearer to each other than so much are one crowd.
-_NEAR = 1024
-_LONGEST_WORD = 256
-_BEFORE, _REST = re.compile(rb"[\s\"'\\\0]"), re.compile(rb"[^\s\"'\\\0]*")
-_BORDER = re.compile(rb"[\n\0]")
-# So many characters of seven that words and times have few of are enough.
-_RARE = 4
-_COMMON = b"abcdefghijklmnopqrstuvwxyz 0123456789-:\\"
+# So many windows are told apart at once.
+_BLOCK = 256
 
 
 class Grams:
-    """Strings, ready to be searched for. Where their windows crowd, all of the crowd is taken for them."""
+    """Strings of at least `shortest` bytes, ready to be searched for."""
 
-    def __init__(self) -> None:
+    def __init__(self, shortest: int) -> None:
+        # Windows at so many first places of each string are known: one lies at a place that is a multiple of so much.
+        self._step = _WIDTH if shortest >= 2 * _WIDTH - 1 else 2
+        assert shortest >= _WIDTH + self._step - 1
         self._forms: list[bytes] = []
-        self._firsts: list[int] = []
-        """Where the windows of each string begin."""
+        """Sorted."""
+        self._parents: list[int] = []
+        """By string: the longest other one that it begins with; itself where there is none."""
+        self._jumps: list[int] = []
+        """By string: one of those that its parent begins with, farther away."""
+        self._is_sorted = True
+        self._longest = 0
+        self._offsets: dict[int, set[int]] = {}
+        """By window: where it stands in strings."""
         self._windows: set[int] = set()
-        self._around: dict[int, int] = {}
-        """By window: the number of the first string that has it, and where, as one number: thousands cost little."""
-        self._more: dict[int, list[int]] = {}
-        """The same for further strings with that window."""
-        self._missed: defaultdict[int, int] = defaultdict(int)
-        """How often a window stood where no string did."""
-        self._fuel = Fuel(_PRICE, _SAVED)
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
 
     def add(self, forms: Iterable[bytes]) -> None:
         """Search for more strings."""
         for form in forms:
-            first = _rarest(form)
-            if self._is_worn(form, first):
-                first = self._fresh(form, first)
             self._forms.append(form)
-            self._firsts.append(first)
-            self._enter(len(self._forms) - 1, first)
+            self._is_sorted = False
+            self._longest = max(self._longest, len(form))
+            for offset in range(self._step):
+                window = int.from_bytes(form[offset : offset + _WIDTH], sys.byteorder)
+                self._offsets.setdefault(window, set()).add(offset)
+                self._windows.add(window)
 
-    def _enter(self, number: int, first: int) -> None:
-        """Know a string by the windows that begin at some place of it."""
-        first_with, more = self._around.setdefault, self._more
-        own = (number << _NUMBER) + first
-        windows = _windows_of(self._forms[number], first)
-        self._windows.update(windows)
-        for window in windows:
-            if first_with(window, own) != own:
-                more.setdefault(window, []).append(own)
-            own += 1
+    def spans(self, text: bytes, is_apart: Callable[[bytes, int, int], bool] | None = None) -> list[Span]:
+        """Where the strings stand, in order, and joined where they overlap; only those that are apart, if it is said.
 
-    def _leave(self, number: int, first: int) -> None:
-        """Know it by these no longer."""
-        own = (number << _NUMBER) + first
-        for window in _windows_of(self._forms[number], first):
-            others = self._more.get(window, [])
-            if self._around[window] != own:
-                others.remove(own)
-            elif others:
-                self._around[window] = others.pop(0)
-            else:
-                del self._around[window]
-                self._windows.discard(window)
-            own += 1
-
-    @property
-    def compared(self) -> int:
-        """What comparing has cost so far."""
-        return self._fuel.spent
-
-    def spans(self, text: bytes) -> list[Span]:
-        """Where the strings stand, in order, and joined where they overlap."""
-        self._fuel.earn(len(text))
-        if len(text) < SHORTEST:
+        Of several that begin at the same place, the longest counts.
+        """
+        if not self._forms or len(text) < _WIDTH:
             return []
-        windows = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("I")
-        spans: list[Span] = []
-        crowd: list[int] = []
-        for start in range(0, len(windows), _PART):
-            if places := self._places(windows, start, min(len(windows), start + _PART)):
-                worn: list[int] = []
-                done = 0 if crowd else self._compare(text, windows, places, spans, worn)
-                crowd += places[done:]
-                for number in self._moved(worn) if worn else ():
-                    spans += _over(text, self._forms[number], (start + _PART) * _WIDTH)
-        if crowd:
-            spans += _crowds(text, crowd)
+        if not self._is_sorted:
+            self._sort()
+        spans = []
+        for place, window in self._places(text):
+            for offset in self._offsets[window]:
+                start = place - offset
+                end = self._end_at(text, start) if start >= 0 else 0
+                if end and (is_apart is None or is_apart(text, start, end)):
+                    spans.append((start, end))
         return merged(spans)
 
-    def _compare(self, text: bytes, windows: memoryview, places: list[int], spans: list[Span], worn: list[int]) -> int:
-        """Add the strings that stand around some places, of which as many are tried as can be paid for: how many.
+    def _places(self, text: bytes) -> Iterable[tuple[int, int]]:
+        """Where windows stand, and which. Most blocks of a text have none, which is quickly told."""
+        shared_with = self._windows.intersection
+        for shift in range(0, _WIDTH, self._step):
+            count = (len(text) - shift) // _WIDTH
+            windows = memoryview(text)[shift : shift + count * _WIDTH].cast("I")
+            for first in range(0, count, _BLOCK):
+                block = windows[first : first + _BLOCK]
+                if shared := shared_with(block):
+                    own = block.tolist()
+                    for number in compress(range(len(own)), map(shared.__contains__, own)):
+                        yield shift + (first + number) * _WIDTH, own[number]
 
-        A window that was there for nothing too often is worn.
-        """
-        done, spent, most = 0, 0, self._fuel.left // _PRICE + 1
-        forms, around, more, missed, stands = self._forms, self._around, self._more, self._missed, text.startswith
-        for place in places:
-            if spent >= most:
-                break
-            done += 1
-            spent += 1
-            before, window = len(spans), windows[place // _WIDTH]
-            each = around[window]
-            form, first = forms[each >> _NUMBER], place - (each & _PLACE)
-            if first >= 0 and stands(form, first):
-                spans.append((first, first + len(form)))
-            if (others := more.get(window)) is not None:
-                spent += (1 + len(others)) // 4
-                spans += self._standing(others, text, place)
-            if len(spans) == before:
-                missed[window] += 1
-                if missed[window] == _WORN:
-                    worn.append(window)
-        self._fuel.spend(spent)
-        return done
+    def _end_at(self, text: bytes, start: int) -> int:
+        """Where the longest string ends that begins at a place; 0 where there is none."""
+        forms, stands = self._forms, text.startswith
+        # All strings that the text goes on with are this one, or begin it.
+        number = bisect_right(forms, text[start : start + self._longest]) - 1
+        if number < 0:
+            return 0
+        while not stands(forms[number], start):
+            jump, parent = self._jumps[number], self._parents[number]
+            if parent == number:
+                return 0
+            number = parent if stands(forms[jump], start) else jump
+        return start + len(forms[number])
 
-    def _standing(self, others: Iterable[int], text: bytes, place: int) -> Iterator[Span]:
-        """Those of some strings that stand around a place."""
-        for each in others:
-            form, first = self._forms[each >> _NUMBER], place - (each & _PLACE)
-            if first >= 0 and text.startswith(form, first):
-                yield first, first + len(form)
-
-    def _moved(self, worn: Iterable[int]) -> set[int]:
-        """The strings that are known by other windows from here on."""
-        numbers = {
-            each >> _NUMBER
-            for window in worn
-            if window in self._around
-            for each in (self._around[window], *self._more.get(window, ()))
-        }
-        return {number for number in sorted(numbers) if self._move(number)}
-
-    def _move(self, number: int) -> bool:
-        """Know a string by other windows, if there are better ones."""
-        self._fuel.spend(_MOVE)
-        old = self._firsts[number]
-        first = self._fresh(self._forms[number], old)
-        if first == old:
-            return False
-        self._leave(number, old)
-        self._firsts[number] = first
-        self._enter(number, first)
-        return True
-
-    def _fresh(self, form: bytes, old: int) -> int:
-        """Where windows of a string begin none of which is worn; the old place if it has no such."""
-        last = len(form) - SHORTEST
-        tried = range(0, last + 1, last // _TRIED + 1)
-        return next((first for first in tried if not self._is_worn(form, first)), old)
-
-    def _is_worn(self, form: bytes, first: int) -> bool:
-        missed = self._missed
-        return bool(missed) and any(missed.get(window, 0) >= _WORN for window in _windows_of(form, first))
-
-    def _places(self, windows: memoryview, start: int, stop: int) -> list[int]:
-        """Where a window stands, from one place to another. Most blocks have none, which is quickly told."""
-        shared_with, places = self._windows.intersection, list[int]()
-        for first in range(start, stop, _BLOCK):
-            block = windows[first : first + _BLOCK]
-            if shared := shared_with(block):
-                at = range(first * _WIDTH, (first + _BLOCK) * _WIDTH, _WIDTH)
-                places += compress(at, map(shared.__contains__, block.tolist()))
-        return places
+    def _sort(self) -> None:
+        """Sort the strings, and find which of them begin with which others."""
+        forms = self._forms = sorted(set(self._forms))
+        parents, jumps, depths = [], [], []
+        above: list[int] = []
+        for number, form in enumerate(forms):
+            while above and not form.startswith(forms[above[-1]]):
+                above.pop()
+            parent = above[-1] if above else number
+            parents.append(parent)
+            if parent == number:
+                jumps.append(number)
+                depths.append(0)
+            else:
+                # As far as the two jumps before together, where these are equally far: any is reached in few jumps.
+                jump = jumps[parent]
+                is_even = depths[parent] - depths[jump] == depths[jump] - depths[jumps[jump]]
+                jumps.append(jumps[jump] if is_even else parent)
+                depths.append(depths[parent] + 1)
+            above.append(number)
+        self._parents, self._jumps, self._is_sorted = parents, jumps, True
 
 
 class Found:
@@ -231,55 +155,3 @@ def merged(spans: Iterable[Span]) -> list[Span]:
         else:
             joined.append((start, end))
     return joined
-
-
-def _windows_of(form: bytes, first: int) -> list[int]:
-    bits = int.from_bytes(form[first : first + SHORTEST], sys.byteorder)
-    return [bits >> shift & _WINDOW for shift in _SHIFTS]
-
-
-def _over(text: bytes, form: bytes, border: int) -> Iterator[Span]:
-    """Where a string stands over a border: its windows of old may lie behind it, and its new ones before."""
-    stop = border + len(form) - 1
-    place = text.find(form, max(0, border - len(form) + 1), stop)
-    while place >= 0:
-        yield place, place + len(form)
-        place = text.find(form, place + 1, stop)
-
-
-def _rarest(form: bytes) -> int:
-    """Where four windows begin that are least like words; the first place that is rare enough will do."""
-    last, best, most = len(form) - SHORTEST, 0, -1
-    if last < 2:
-        return 0
-    for place in (last // 2, 0, last):
-        rare = len(form[place : place + SHORTEST].translate(None, _COMMON))
-        if rare >= _RARE:
-            return place
-        if rare > most:
-            best, most = place, rare
-    return best
-
-
-def _crowds(text: bytes, places: Sequence[int]) -> Iterator[Span]:
-    """From one window to the last that is near another, within one line."""
-    first = last = places[0]
-    border = _border(text, first)
-    for place in places[1:]:
-        if place - last > _NEAR or place > border:
-            yield _word_around(text, first, last + _WIDTH)
-            first = place
-            border = border if place <= border else _border(text, place)
-        last = place
-    yield _word_around(text, first, last + _WIDTH)
-
-
-def _border(text: bytes, place: int) -> int:
-    found = _BORDER.search(text, place)
-    return len(text) if found is None else found.start()
-
-
-def _word_around(text: bytes, first: int, last: int) -> Span:
-    before = text[max(0, first - _LONGEST_WORD) : first]
-    behind = _REST.match(text, last, last + _LONGEST_WORD)
-    return first - len(_BEFORE.split(before)[-1]), behind.end() if behind else last

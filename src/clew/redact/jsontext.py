@@ -6,8 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 
-import msgspec
-
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
@@ -16,7 +14,6 @@ _LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])\d{12,19}
 # is not searched for.
 _LONG, _FEW = 1 << 14, 16
 _BETWEEN = re.compile(r'["\x00-\x1f]|\A[\s\d:,\[\]{}.+\-eEtrufalsnNIity]*\Z')
-_lines = msgspec.json.Encoder().encode_lines
 _LENIENT = json.JSONDecoder(strict=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # What is said of a value that has something behind it: there is no other way to read it.
@@ -62,14 +59,6 @@ def spelled(value: JSON) -> bytes:
             return json.dumps(value).encode()
     except (ValueError, TypeError, OverflowError, RecursionError):
         return b""
-
-
-def all_spelled(values: list[JSON]) -> list[bytes]:
-    """The same for some values."""
-    try:
-        return _lines(values).split(b"\n")[:-1]
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        return list(map(spelled, values))
 
 
 def to_text(raw: bytes) -> str:

@@ -14,8 +14,13 @@ from clew.redact.flat import to_bytes
 from clew.redact.grams import Found, Grams, Span, merged
 from clew.redact.searching import Find, Hit, finder
 
-# Shorter values stand in texts by chance.
-SHORTEST = 8
+SHORTEST = 6
+"""Shorter values are masked where they are found, and nowhere else: they stand in texts by chance."""
+# A shorter spelling counts only where it is a word by itself.
+_SHORTEST_WITHIN = 8
+# What ends before a word: no letter or digit, or an escape that ends in one.
+_APART = re.compile(rb"(?:\A|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
+_LONGEST_ESCAPE = 6
 # These are spelled alike in JSON and in addresses.
 _PLAIN = re.compile(rb"[A-Za-z0-9_.-]+")
 
@@ -31,7 +36,7 @@ _DIGITS = b"0123456789ABCDEFabcdef"
 _LEAST_HEX = 2 * SHORTEST
 # And these in hex by digits that few numbers have.
 _LETTERS = re.compile(r"[\t\n\r -~]*")
-_ESCAPED = re.compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){7,}")
+_ESCAPED = re.compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){5,}")
 _CODE = re.compile(rb"u([0-9A-Fa-f]{4})")
 _BETWEEN = b"\0" * SHORTEST
 # A character may be an escape, behind as many backslashes as it has layers around it.
@@ -42,7 +47,8 @@ class Known:
     """The values of a session, ready to be searched for. More can be added at any time, each for a little."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._spelled, self._found = Grams(), Found(self._spans)
+        self._spelled, self._short = Grams(_SHORTEST_WITHIN), Grams(SHORTEST)
+        self._found = Found(self._spans)
         self._count, self._is_plain = 0, True
         self.longest = 0
         """No spelling of a value is longer, in characters."""
@@ -55,19 +61,16 @@ class Known:
                 self._count += 1
                 self.longest = max(self.longest, _MOST_FOR_ONE * len(value))
                 self._is_plain = self._is_plain and _LETTERS.fullmatch(value) is not None
-                self._spelled.add(spellings_of(value))
+                forms = spellings_of(value)
+                self._spelled.add(form for form in forms if len(form) >= _SHORTEST_WITHIN)
+                self._short.add(form for form in forms if len(form) < _SHORTEST_WITHIN)
         self._found.forget()
 
     def __bool__(self) -> bool:
         return self._count > 0
 
-    @property
-    def compared(self) -> int:
-        """What comparing has cost so far."""
-        return self._spelled.compared
-
     def hits(self, text: bytes) -> list[Hit]:
-        """Where the values stand in some bytes; crowds of what may be values count as such."""
+        """Where the values stand in some bytes."""
         return [Hit(start, end, "known_value", 0.9) for start, end in self._found.within(text)]
 
     @property
@@ -76,7 +79,11 @@ class Known:
         return self._found.first
 
     def _spans(self, text: bytes) -> list[Span]:
-        return merged([*self._spelled.spans(text), *self._encoded(text)])
+        return merged([*self._plain(text), *self._encoded(text)])
+
+    def _plain(self, text: bytes) -> list[Span]:
+        """Where spellings stand."""
+        return self._spelled.spans(text) + self._short.spans(text, _is_apart)
 
     def _encoded(self, text: bytes) -> Iterator[Span]:
         """What holds a value letter by letter, in hex or in escapes: it is read, not searched for in that spelling."""
@@ -91,9 +98,17 @@ class Known:
 
     def _spelled_in(self, plain: bytes, sizes: list[int], spans: list[Span]) -> Iterator[Span]:
         """Those of some spans that hold a value, told from what they stand for, one behind the other."""
-        found = self._spelled.spans(plain)
+        found = self._plain(plain)
         starts = list(accumulate((size + len(_BETWEEN) for size in sizes), initial=0)) if found else []
         return (spans[bisect_right(starts, start) - 1] for start, _ in found)
+
+
+def _is_apart(text: bytes, start: int, end: int) -> bool:
+    """True for a word by itself."""
+    behind = text[end : end + 1]
+    return not (behind.isalnum() and behind.isascii()) and (
+        _APART.search(text[max(0, start - _LONGEST_ESCAPE) : start]) is not None
+    )
 
 
 @lru_cache(maxsize=2)
@@ -159,7 +174,7 @@ def _in_base64(raw: bytes) -> set[bytes]:
         start = (0, 2, 3)[shift]
         full = (len(raw) + shift) // 3 * 4 + ((len(raw) + shift) % 3)
         core = encoded[start:full]
-        if len(core) >= SHORTEST:
+        if len(core) >= _SHORTEST_WITHIN:
             forms |= {core, core.translate(_ADDRESS)}
     return forms
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from clew.redact.searching import BORDER, ESCAPE, Find, Fuel, Hit, finder
+from clew.redact.searching import BORDER, Find, Hit, ends_of, finder, in_one_string
 from clew.redact.values import is_printable, unbase64
 
-Look = Callable[[bytes], list[Hit]]
+Look = Callable[[bytes, list[int]], list[Hit]]
+"""Finds what some strings hold that are joined with borders, and end at these places."""
 
 # Each choice begins with a letter of its own, which is quick to search for; a run of backslashes is read once.
 _ESCAPE = re.compile(rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%[2-7][0-9A-Fa-f])")
@@ -28,7 +29,6 @@ _PIECE = 512
 _MOST_ESCAPES = 10_000
 # So long a stretch is taken at once.
 _LONGEST_REGION = 1 << 14
-_RUN_PER_LOOK = 256
 _LONGEST = 1 << 16
 
 
@@ -43,14 +43,13 @@ def base64_signs() -> list[str]:
     return [re.escape(sign) for sign in sorted(signs) if len(sign) >= 5]
 
 
-def read_base64(text: bytes, place: int, look: Look, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+def read_base64(text: bytes, place: int, look: Callable[[bytes], list[Hit]]) -> tuple[tuple[Hit, ...], int]:
     """The run of base64 around a sign, as one secret if the text inside holds one."""
     start = _start_of_run(text, place)
     match = _RUN.match(text, start, start + 2 * _LONGEST)
     if match is None or match.end() - start < 16:
         return (), place + 5
     run = match[0].rstrip(b"=")
-    fuel.spend(1 + len(run) // _RUN_PER_LOOK)
     inside = unbase64(run[: len(run) - len(run) % 4] if len(run) % 4 == 1 else run)
     if inside is None or not is_printable(inside) or not look(inside):
         return (), match.end()
@@ -69,40 +68,26 @@ def _start_of_run(text: bytes, place: int) -> int:
     return start
 
 
-def layered_hits(text: bytes, look: Look, fuel: Fuel) -> list[Hit]:
-    """What is found under the escapes of a text, at its places in the text. Escapes are paid for."""
+def layered_hits(text: bytes, ends: Sequence[int] | None, look: Look) -> list[Hit]:
+    """What is found under the escapes of some strings, at its places in the text that they are joined to."""
     if not (b"\\u00" in text or b"\\/" in text or b"%" in text):
         return []
-    regions: list[tuple[int, int]] = []
-    hidden: list[Hit] = []
-    for start, end in _regions(text):
-        cost = ESCAPE * (text.count(b"%", start, end) + text.count(b"\\", start, end))
-        if fuel.strip(cost):
-            regions.append((start, end))
-        else:
-            hidden += _crowded(text, start, end)
-    return hidden + (_hits_in(text, regions, look) if regions else [])
-
-
-def _crowded(text: bytes, start: int, end: int) -> Iterator[Hit]:
-    """All of a stretch, in each of the texts that it goes over."""
-    for piece in text[start:end].split(b"\0"):
-        if b"%" in piece or b"\\" in piece:
-            yield Hit(start, start + len(piece), "crowded", 0.3)
-        start += len(piece) + 1
-
-
-def _hits_in(text: bytes, regions: list[tuple[int, int]], look: Look) -> list[Hit]:
-    """The stretches are looked at together, as one text: they are worth as many looks as that."""
+    regions = _regions(text)
+    if not regions:
+        return []
     stripped = [_strip(text[start:end]) for start, end in regions]
     begins = list(accumulate((len(plain) + len(BORDER) for plain, _ in stripped), initial=0))
+    # The stretches of one string are counted as one string.
+    plain_ends = ends_of([plain for plain, _ in stripped])
+    last = [end for end, ((one, _), (other, _)) in zip(plain_ends, pairwise(regions), strict=False)
+            if not in_one_string(text, one, other, ends)]  # fmt: skip
 
     def origin(place: int) -> int:
         number = min(bisect_right(begins, place), len(regions)) - 1
         plain, inner = stripped[number]
         return regions[number][0] + inner(min(place - begins[number], len(plain)))
 
-    hits = look(BORDER.join(plain for plain, _ in stripped))
+    hits = look(BORDER.join(plain for plain, _ in stripped), [*last, plain_ends[-1]])
     placed = (Hit(origin(hit.start), origin(hit.end), hit.rule, hit.confidence) for hit in hits)
     return [hit for hit in placed if hit.start < hit.end]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -10,32 +9,23 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import NamedTuple
 
-from clew.model.json import JSON
-from clew.redact import paying
 from clew.redact.finding import Finding, Spans, kinds_of
 from clew.redact.flat import to_bytes
-from clew.redact.grouping import line_around
 from clew.redact.halves import Halves
 from clew.redact.jsontext import splice
-from clew.redact.known import Known
+from clew.redact.known import SHORTEST, Known
 from clew.redact.leaves import Collected, Joint, Leaves
 from clew.redact.rebuilding import add, dealt, near, whole, within
-from clew.redact.rules import CROWDED, Rules, standard
+from clew.redact.rules import Rules, standard
 from clew.redact.scan import apply
-from clew.redact.searching import Fuel
+from clew.redact.searching import TOO_MANY
 from clew.redact.sieve import Sieve, touched_by
 
-_MOST_CLEAN, _MOST_MARKERS = 20_000, 10_000
+_MOST_MARKERS = 10_000
 _LONG, _MOST_LONG = 1 << 14, 1000
-_LONGEST_CLEAN = 256
 # No name, number or address is longer.
 _SHORT = 512
-# What a look costs in a session, in bytes of text, and how many may be saved up: most records are never looked at.
-_LOOK, _SAVED = 3072, 700
-_SAMPLE, _CROWD, _CROWDED_LINE = 64, 0.3, 128
 _REMEMBERED = frozenset({"secret", "pii"})
-SHORTEST_KNOWN = 6
-"""Shorter values are masked where they are found, and nowhere else."""
 KNOWN = "known_value"
 """The rule that finds what another found before."""
 SURE = 0.8
@@ -73,8 +63,6 @@ class Looker:
         self._values: dict[str, str] = {}
         self._known: Known | None = None
         self._halves = Halves()
-        self._fuel = Fuel(_LOOK, _SAVED)
-        self._records = Fuel(paying.PRICE, paying.SAVED)
         self._settled = 0
         self._marked: set[str] = set()
         self._markers: dict[tuple[str, str], str] = {}
@@ -111,78 +99,18 @@ class Looker:
     def _look(self, values: Sequence[Collected]) -> list[Spans]:
         """The findings in each text, for each of some values. All texts are searched as one."""
         found = self._scan(dict.fromkeys(text for leaves in values for text in _texts(leaves)), self._kinds)
-        looked = [self._spans(leaves, found, self._leaves.clean) for leaves in values]
-        if len(self._leaves.clean) > _MOST_CLEAN:
-            self._leaves.clean.clear()
-        return looked
+        return self._across(values, [self._spans(leaves, found) for leaves in values])
 
-    def _pays(self, raw: bytes, path: str | None, *, is_read: bool = False) -> bool:
-        """Pay for reading JSON text, or going through what was read, if there is enough left."""
-        if self._sieve is None or path is not None:
-            return True
-        cost, ahead = paying.for_reading(raw, is_read)
-        if not self._records.covers(cost + ahead):
-            return False
-        self._records.spend(cost)
-        return True
-
-    def _is_crowd(self, text: bytes, path: str | None, apart: bool) -> bool:
-        """True where so many of some lines hold signs that to read these would cost too much."""
-        sieve, count, covers = self._sieve, text.count(b"\n"), self._records.covers
-        if sieve is None or path is not None or not apart or count < _SAMPLE or covers(paying.AGAIN * count):
-            return False
-        places = range(0, len(text), len(text) // _SAMPLE + 1)
-        sample = [text[start:end] for start, end in dict.fromkeys(line_around(text, place) for place in places)]
-        part = sieve.crowd(sample, count, self._fuel, self._known, cut=bool(self._values))
-        signed = int(count * part)
-        return not covers(paying.AGAIN * signed) and (part > _CROWD or signed * _CROWDED_LINE > len(text))
-
-    def _collected(self, value: JSON, path: str | None) -> Collected | None:
-        """The texts of a value, which are paid for by their number; None where there are too many for that."""
-        if self._sieve is None or path is not None:
-            return self._leaves.collect(value, path)
-        records = self._records
-        texts = self._leaves.collect_some(value, path, max(paying.FEWEST_LEAVES, int(records.looks * paying.LEAVES)))
-        met = self._leaves
-        records.spend(records.looks if texts is None else paying.for_leaves(met.cost, met.nested))
-        return texts
-
-    def _paid_look(self, values: list[Collected]) -> list[Spans | None]:
-        """What is found in some values; None for one of which that cannot be paid for."""
-        fuel = self._fuel
-        fuel.most_crowds = fuel.crowds + paying.most_crowds(values)
-        looked = self._across(values, self._within_texts(values))
-        fuel.most_crowds = sys.maxsize  # what comes next is not given up for that
-        return looked
-
-    def _within_texts(self, values: list[Collected]) -> list[Spans | None]:
-        """The same, but for what lies across two texts."""
-        before = self._worked()
-        looked = self._look(values)
-        self._pay_for_looks(before)
-        if self._fuel.is_given_up:
-            return [None] * len(values)
-        return [spans if self._pays_found(spans) else None for spans in looked]
-
-    def _across(self, values: list[Collected], looked: list[Spans | None]) -> list[Spans | None]:
-        """The same with what lies across two texts, for which the edges of both are searched once more.
-
-        That is done last, since these edges may be longer together than all texts: much is hidden before.
-        """
-        pairs = [
-            (leaves, spans) for leaves, spans in zip(values, looked, strict=True) if spans is not None and leaves.seams
-        ]
+    def _across(self, values: Sequence[Collected], looked: list[Spans]) -> list[Spans]:
+        """The same with what lies across two texts, for which the edges of both are searched once more."""
+        pairs = [(leaves, spans) for leaves, spans in zip(values, looked, strict=True) if leaves.seams]
         if not pairs:
             return looked
         for kinds, chosen in self._ways([leaves.seams for leaves, _ in pairs]):
             joined = list(map(_joined, chosen))
-            found = self._scan_edges(joined, kinds)
-            if self._fuel.is_given_up:
-                return [None] * len(values)
+            found = self._scan(dict.fromkeys((text, None) for own in joined for text, _ in own), kinds)
             for (_, spans), own in zip(pairs, joined, strict=True):
-                count = paying.count_of(spans)
                 _deal(spans, own, found)
-                self._records.spend(paying.for_found(spans, count))
         return looked
 
     def _ways(self, seams: list[list[Joint]]) -> Iterator[tuple[frozenset[str], list[list[Joint]]]]:
@@ -199,116 +127,55 @@ class Looker:
         yield self._kinds - others, long
         yield others, [[near(joint, _SHORT) for joint in own] for own in long]
 
-    def _scan_edges(self, joined: list[list[tuple[str, Joint]]], kinds: frozenset[str]) -> dict[Text, list[Finding]]:
-        """What is found in the edges of texts."""
-        texts = dict.fromkeys((text, None) for own in joined for text, _ in own)
-        before = self._worked()
-        self._records.spend(paying.for_seams(sum(len(text) for text, _ in texts)))
-        found = self._scan(texts, kinds)
-        self._pay_for_looks(before)
-        return found
-
-    def _pays_found(self, spans: Spans) -> bool:
-        """Pay for what was found in a record, if there is enough left for so much, and for the values that are new."""
-        cost, count = paying.for_found(spans), paying.count_of(spans)
-        if count > paying.FEW and self._sieve is not None:
-            new = {text[each.start : each.end] for text, found in spans.items() for each in found} - self._values.keys()
-            if not self._records.covers(cost + paying.for_values(new)):
-                return False
-        self._records.spend(cost)
-        return True
-
-    def _worked(self) -> tuple[int, int]:
-        """What all looks and escapes were worth so far, and how many crowds were hidden without a look."""
-        fuel = self._fuel
-        numbers, sifting = (own.spent if own else 0 for own in (fuel.numbers, fuel.sifting))
-        compared = self._known.compared if self._known else 0
-        return paying.for_looks(fuel.spent, numbers, sifting, fuel.stripped, compared), fuel.crowds
-
-    def _pay_for_looks(self, before: tuple[int, int]) -> None:
-        """Where signs crowd, as they do in what is built to be slow, the next records are better hidden unread."""
-        worth, crowds = self._worked()
-        self._records.spend(worth - before[0])
-        self._records.forfeit(paying.CROWDS * (crowds - before[1]))
-        self._records.owe(paying.CROWD * (crowds - before[1]))
-
-    def _spans(self, leaves: Collected, found: Mapping[Text, list[Finding]], clean: set[str]) -> Spans:
-        """What was found in the texts of one value; short ones that hold nothing are noted as clean."""
+    def _spans(self, leaves: Collected, found: Mapping[Text, list[Finding]]) -> Spans:
+        """What was found in the texts of one value."""
         spans: Spans = {}
         for text, before, behind, path in leaves.found:
             own = found.get((before + text + behind, path))
             if own is not None:
                 add(spans, text, within(own, len(before), len(text)))
-            elif path is None and not before and len(text) <= _LONGEST_CLEAN:
-                clean.add(text)
         _deal(spans, _joined(leaves.joints), found)
         for text in leaves.cut if self._values else ():
             if half := self._halves.find(text):
                 add(spans, text, [Finding(*half[:2], self._values[half[2]], "secret", 1.0)])
-                clean.discard(text)
         return spans
 
     def _again(self, seen: Sequence[Seen]) -> list[Spans]:
         """The same for records that were looked at before, with what is known since."""
         reach = self._known.longest if self._known else 0
         seams = [_joined(near(joint, reach) for joint in each.texts.seams) for each in seen]
-        texts = dict.fromkeys(text for each in seen for text in _texts(each.texts, again=True))
+        texts = dict.fromkeys(text for each in seen for text in _texts(each.texts))
         found = self._known_in(texts) | self._known_in_edges(text for own in seams for text, _ in own)
         looked = []
         for each, joints in zip(seen, seams, strict=True):
-            spans = self._spans(each.texts, found, clean=set())
+            spans = self._spans(each.texts, found)
             _deal(spans, joints, found)
-            for text in each.texts.again:
-                if own := found.get((text, None)):
-                    add(spans, text, own)
             for text, own in each.spans.items():
                 add(spans, text, own)
             looked.append(spans)
         return looked
 
-    @property
-    def _is_spent(self) -> bool:
-        """True where no record can be searched for what is known: it is hidden then."""
-        return bool(self._known) and not self._records.covers(paying.KNOWN)
-
     def _since(self, text: bytes) -> bool:
         """True where something may be in a record that is known since it was learned from."""
-        before = self._worked()
-        is_held = self._sieve is None or self._sieve.holds_known(text, self._known, cut=bool(self._values))
-        self._records.spend(paying.for_search(text) if self._known else 0)
-        self._pay_for_looks(before)
-        return is_held
+        return self._sieve is None or self._sieve.holds_known(text, self._known, cut=bool(self._values))
 
     def _with_known(self, seen: Mapping[bytes, Seen]) -> set[bytes]:
         """Those of some records that may hold a known value: in their JSON text, or across two of their texts."""
         if self._known is None:
             return set()
-        before, text = self._worked(), b"".join(seen)
+        text = b"".join(seen)
         if len(seen) == 1:  # which may have line ends within
             touched = set(seen) if self._known.find(text, 0, len(text))[0] >= 0 else set()
         else:
             touched = {text[start:end] for start, end in touched_by([self._known.find], text)}
-        touched |= self._known_across({raw: each for raw, each in seen.items() if raw not in touched})
-        self._pay_for_looks(before)
-        return touched
+        return touched | self._known_across({raw: each for raw, each in seen.items() if raw not in touched})
 
     def _known_across(self, seen: Mapping[bytes, Seen]) -> set[bytes]:
         """Those of some records of which two texts may hold a known value together, each a part of it."""
         reach = self._known.longest if self._known else 0
         pairs = [(whole(near(joint, reach)), raw) for raw, each in seen.items() for joint in each.texts.seams]
-        self._records.spend(paying.for_seams(sum(len(text) for text, _ in pairs)))
         found = self._known_in_edges(text for text, _ in pairs)
         return {raw for text, raw in pairs if (text, None) in found}
-
-    def _paid(self, raws: list[bytes], seen: Mapping[bytes, Seen]) -> tuple[list[bytes], set[bytes]]:
-        """Those of some records for which another look can be paid, which is no dearer than the first; and the rest."""
-        for count, raw in enumerate(raws):
-            if self._records.left <= 0 and self._sieve is not None:
-                return raws[:count], set(raws[count:])
-            each = seen[raw].texts
-            cost = paying.AGAIN + paying.for_leaves(len(each.found) + len(each.again), sum(map(len, each.nested)))
-            self._records.spend(cost + (paying.for_known(raw) if self._known else 0))
-        return raws, set()
 
     def _known_in(self, texts: Collection[Text]) -> dict[Text, list[Finding]]:
         """The known values in those of some texts that hold any. In long ones, what is hidden is not searched."""
@@ -332,7 +199,7 @@ class Looker:
         long = {key: self._in_long(*key, kinds) for key in keys if len(key[0]) >= _LONG}
         paths = {number: key[1] for number, key in enumerate(keys) if key[1] is not None and key not in long}
         searched = ["" if key in long else key[0] for key in keys]
-        found = self._rules.findings(searched, kinds, known=self._known, paths=paths, fuel=self._fuel)
+        found = self._rules.findings(searched, kinds, known=self._known, paths=paths)
         return _by_text(keys, found, long)
 
     def _in_long(self, text: str, path: str | None, kinds: frozenset[str]) -> list[Finding]:
@@ -342,9 +209,8 @@ class Looker:
         found = self._long.get(key)
         if found is None:
             paths = {0: path} if path is not None else None
-            found = self._rules.findings([text], kinds, paths=paths, fuel=self._fuel).get(0, [])
-            # Where the search was given up, what it found is not all there is.
-            if not self._fuel.is_given_up and len(self._long) < _MOST_LONG:
+            found = self._rules.findings([text], kinds, paths=paths).get(0, [])
+            if len(self._long) < _MOST_LONG:
                 self._long[key] = found
         return self._rules.with_known(text, found, self._known) if self._known else found
 
@@ -368,11 +234,7 @@ class Looker:
         for text, found in spans.items():
             for finding in found:
                 value = text[finding.start : finding.end]
-                if (
-                    finding.kind in _REMEMBERED
-                    and finding.rule not in (KNOWN, CROWDED)
-                    and len(value) >= SHORTEST_KNOWN
-                ):
+                if finding.kind in _REMEMBERED and finding.rule not in (KNOWN, TOO_MANY) and len(value) >= SHORTEST:
                     self._values.setdefault(value, finding.rule)
 
     def settle(self) -> None:
@@ -385,17 +247,14 @@ class Looker:
             self._known = Known()
         self._known.add(new)
         self._halves.add(new)
-        self._leaves.clean.clear()
 
 
-def _texts(leaves: Collected, *, again: bool = False) -> Iterator[Text]:
-    """The texts of a value that are to be searched, but for its seams; with those, too, that held nothing before."""
+def _texts(leaves: Collected) -> Iterator[Text]:
+    """The texts of a value that are to be searched, but for its seams."""
     for text, before, behind, path in leaves.found:
         yield before + text + behind, path
     for joint in leaves.joints:
         yield whole(joint), None
-    for text in leaves.again if again else ():
-        yield text, None
 
 
 def _by_text(

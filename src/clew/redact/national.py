@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from clew.redact.searching import Find, Fuel, Hit, finder, walk
+from clew.redact.searching import Find, Hit, finder, walk
 
 _NAMES = {
     "de_tax_id": "steuer-?id(?:nr)?|steuerliche identifikationsnummer|steueridentifikationsnummer|tax[ _-]?id|idnr",
@@ -39,12 +39,12 @@ def find_sign() -> Find:
     return finder(SIGNS)
 
 
-def national_hits(text: bytes, fuel: Fuel) -> list[Hit]:
+def national_hits(text: bytes) -> list[Hit]:
     """Every national number in some bytes."""
-    return walk(find_sign(), text, _look, fuel, wary=False)
+    return walk(find_sign(), text, _look)
 
 
-def _look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
     value = text[start:end]
     if is_codice_fiscale(value):
         return (Hit(start, end, "it_codice_fiscale", 0.9),), end

@@ -30,12 +30,9 @@ _ORIGIN_LINE = re.compile(rb"(?m)^(" + re.escape(_ORIGIN) + rb"[^\n]*\n?)")
 
 def mask_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[bytes]:
     """The bytes of a file, masked. It is read twice, so that what is found late is known early."""
-    learned = learn_file(opened, redactor, path)
+    learn_file(opened, redactor, path)
     for stretch in _stretches(opened):
-        if redactor.is_clean and learned and not stretch.unread:
-            known, stretch = stretch.cut(learned)
-            learned = learned - len(known) if known else 0
-            yield _without_origins(known)
+        # All of it is scanned again, since the file may have been rewritten: what was scanned before costs little.
         yield from (masked for _, masked in _masked(stretch, redactor, path))
 
 
@@ -87,17 +84,14 @@ def _without_origins(text: bytes) -> bytes:
     return _ORIGIN_LINE.sub(b"", text) if _ORIGIN in text else text
 
 
-def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> int:
-    """Learn what a file holds, without masking it; returns how many bytes it has."""
-    size = 0
+def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> None:
+    """Learn what a file holds, without masking it."""
     for stretch in _stretches(opened):
-        size += len(stretch.text)
         if stretch.unread:
             redactor.is_clean = False
             continue
         redactor.learn_lines(_without_origins(stretch.text), path, apart=stretch.apart)
     redactor.settle()
-    return size
 
 
 def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
@@ -120,13 +114,6 @@ class _Stretch(NamedTuple):
     """Every line of it is a record."""
     unread: Literal["", "first", "next"] = ""
     """Whether it is a piece of a line that is too long to be looked at, the first or a later one."""
-
-    def cut(self, size: int) -> tuple[bytes, _Stretch]:
-        """What lies wholly within so many bytes, and the rest."""
-        stop = len(self.text)
-        if stop > size:
-            stop = self.text.rfind(b"\n", 0, size) + 1 if self.apart else 0
-        return self.text[:stop], self._replace(text=self.text[stop:])
 
 
 def _stretches(opened: Open) -> Iterator[_Stretch]:

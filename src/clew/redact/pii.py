@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from clew.redact import national
-from clew.redact.searching import Find, Fuel, Hit, finder, walk
+from clew.redact.searching import TOO_MANY, Find, Hit, finder, walk
 
 _EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
 _NUMBER = r"[0-9](?:[ -]?[0-9]){11,18}"
@@ -69,26 +69,24 @@ def find_signs() -> tuple[Find, ...]:
     return tuple(finder(group) for group in GROUPS)
 
 
-def pii_hits(text: bytes, fuel: Fuel) -> list[Hit]:
+def pii_hits(text: bytes) -> list[Hit]:
     """Every personal number and address in some bytes."""
-    return [hit for find in find_signs() for hit in walk(find, text, _look, fuel, wary=False)] + national.national_hits(
-        text, fuel
-    )
+    return [hit for find in find_signs() for hit in walk(find, text, _look)] + national.national_hits(text)
 
 
-def _look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
     hit = _judge(text, start, end) or (_card_among(text, start) if text[start : start + 1].isdigit() else None)
     return ((hit,), hit.end) if hit else ((), end)
 
 
-def look_in_json(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+def look_in_json(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
     """The same in JSON text, where the name before a number may be that of a member, and not count.
 
     What goes over the border of two strings, or has an escape of JSON within JSON beside it, is not told here, and
     taken for something.
     """
     if text.find(b'"', start, end) >= 0 or text.find(b"\\", max(0, start - _BESIDE), end + _BESIDE) >= 0:
-        return (Hit(start, end, "crowded", 0.0),), end
+        return (Hit(start, end, TOO_MANY, 0.0),), end
     hit = _judge(text, start, end, named=False)
     if hit is None and text[start : start + 1].isdigit():
         hit = _card_among(text, start, named=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from clew.redact.searching import Find, Fuel, Hit, Look, finder, plain_finder, walk
+from clew.redact.searching import Find, Hit, Look, finder, plain_finder, walk
 
 _HOME = r"(?:/home/|/Users/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}|/mnt/[a-z]/Users/)[^\s/\\\"'`:<>|*?,;)]"
 _ENCODED = r"-(?:home|Users)-[A-Za-z0-9]{1,32}-"
@@ -53,20 +53,20 @@ def is_nobody(user: bytes) -> bool:
     return user.lower() in _SHARED or user[:1] in b"$<{%.["
 
 
-def look(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+def look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
     """What a sign stands for, and where to look on."""
     hit = _judge(text, start, end)
     return ((hit,), max(end, hit.end)) if hit else ((), end)
 
 
-def place_hits(text: bytes, fuel: Fuel) -> list[Hit]:
+def place_hits(text: bytes) -> list[Hit]:
     """Every name of a user, host or private address in some bytes."""
-    return [hit for find in _finds() for hit in walk(find, text, look, fuel, wary=False)]
+    return [hit for find in _finds() for hit in walk(find, text, look)]
 
 
-def other_hits(text: bytes, look: Look, fuel: Fuel) -> list[Hit]:
+def other_hits(text: bytes, look: Look) -> list[Hit]:
     """What a look of one's own finds at the signs of anything but home paths."""
-    return [hit for find in _other_finds() for hit in walk(find, text, look, fuel, wary=False)]
+    return [hit for find in _other_finds() for hit in walk(find, text, look)]
 
 
 _HOST_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-."

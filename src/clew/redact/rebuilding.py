@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
@@ -9,10 +10,14 @@ from itertools import accumulate
 from clew.model.json import JSON
 from clew.redact.finding import Finding
 from clew.redact.leaves import LEAST_NUMBER, MOST_NUMBER, Joint, is_count
-from clew.redact.rules import CROWDED
-from clew.redact.untouched import is_left, picture
+from clew.redact.searching import TOO_MANY
+from clew.redact.untouched import is_left, is_plain_id, picture
 
 _CONTAINERS = frozenset({dict, list, tuple})
+_TYPE_KEYS = frozenset({"type", "role"})
+_TYPE = re.compile(r"[a-z][a-z_-]{0,23}")
+# The name of a member, as formats have it.
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,30}[0-9]{0,2}")
 
 
 def whole(joint: Joint) -> str:
@@ -69,9 +74,9 @@ def add(spans: dict[str, list[Finding]], text: str, found: list[Finding]) -> Non
     merged: list[Finding] = []
     for finding in sorted([*spans.get(text, ()), *found]):
         if merged and finding.start < merged[-1].end:
-            # A crowd that reaches beyond a value makes no value of both.
-            is_crowd = finding.rule == CROWDED and finding.end > merged[-1].end
-            rule = CROWDED if is_crowd else merged[-1].rule
+            # A value and what was not checked behind it are no value together.
+            is_unchecked = finding.rule == TOO_MANY and finding.end > merged[-1].end
+            rule = TOO_MANY if is_unchecked else merged[-1].rule
             merged[-1] = merged[-1]._replace(end=max(merged[-1].end, finding.end), rule=rule)
         else:
             merged.append(finding)
@@ -108,12 +113,55 @@ def _list(value: list[JSON], changes: Mapping[str, str], key: str, new: Mapping[
 
 def _object(value: dict[str, JSON], changes: Mapping[str, str], own: str, new: Mapping[tuple[int, str], JSON]) -> JSON:
     members: dict[str, JSON] = {}
+    numbers: dict[str, int] = {}
     is_new, body, counts = False, picture(value), is_count(own)
     for key, item in value.items():
         name = changes.get(key, key)
-        while name != key and name in members:
-            name += "'"  # plain markers are alike, keys must not be
+        if name != key:
+            name = _other_name(name, members, numbers)
         told_by = own if counts and type(item) is int else key
         members[name] = item if key == body else _replaced(item, changes, told_by, new)
         is_new = is_new or name != key or members[name] is not item
     return members if is_new else value
+
+
+def _other_name(name: str, members: Mapping[str, JSON], numbers: dict[str, int]) -> str:
+    """The name, or one that no member has yet: plain markers are alike, keys must not be."""
+    other = name
+    while other in members:
+        numbers[name] = numbers.get(name, 1) + 1
+        other = f"{name}'{numbers[name]}"
+    return other
+
+
+def masked_whole(value: JSON, marker: str) -> JSON:
+    """The value with a marker for every string and long number but ids, times, and what names the type of a record."""
+    todo, met, new = [(value, "")], [], dict[int, JSON]()
+    while todo:
+        item, key = todo.pop()
+        if type(item) in _CONTAINERS:
+            met.append((item, key))
+            todo += ((own, name) for name, own in item.items()) if type(item) is dict else ((own, key) for own in item)
+
+    def masked(item: JSON, key: str) -> JSON:
+        kind = type(item)
+        if kind in _CONTAINERS:
+            return new[id(item)]
+        if kind is str:
+            is_type = key in _TYPE_KEYS and _TYPE.fullmatch(item) is not None
+            return item if is_type or is_plain_id(key, item) else marker
+        if kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not is_count(key):
+            return item if is_plain_id(key, str(item)) else marker
+        return item
+
+    for item, key in reversed(met):  # what is within comes first
+        if type(item) is dict:
+            members: dict[str, JSON] = {}
+            numbers: dict[str, int] = {}
+            for name, own in item.items():
+                shown = name if _NAME.fullmatch(name) else _other_name(marker, members, numbers)
+                members[shown] = masked(own, name)
+            new[id(item)] = members
+        else:
+            new[id(item)] = [masked(own, key) for own in item]
+    return masked(value, "")

@@ -14,7 +14,7 @@ from clew.redact.files import file_hits
 from clew.redact.finding import Finding
 from clew.redact.known import Known
 from clew.redact.marks import MARKER_BYTES
-from clew.redact.searching import BORDER, Fuel, Hit
+from clew.redact.searching import BORDER, TOO_MANY, Hit
 from clew.redact.services import Services, builtin
 from clew.redact.sieve import Sieve
 
@@ -44,13 +44,11 @@ class Allowed(NamedTuple):
     rules: frozenset[str] = frozenset()
 
 
-CROWDED = "crowded"
-"""The rule of what was hidden without being looked at."""
 _NOTHING = Allowed()
 # The rules that `services.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
-    cli_password cli_secret cookie credential_file crowded docker_auth env_file key_file known_value kubernetes_secret
-    private_key spoken_password spoken_secret url_parameter url_password url_token xml_secret
+    cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
+    private_key spoken_password spoken_secret too_many_candidates url_parameter url_password url_token xml_secret
     br_cpf ca_sin card de_tax_id email es_dni iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone pl_pesel ssn
     host_name private_address user_and_host user_name""".split()
 
@@ -82,21 +80,16 @@ class Rules:
         *,
         known: Known | None = None,
         paths: Mapping[int, str] | None = None,
-        fuel: Fuel | None = None,
     ) -> dict[int, list[Finding]]:
         """What these rules find of some kinds, by the numbers of the texts that hold something.
 
-        All texts are searched as one. `paths` are the files that some of them were read from; `fuel` is shared by
-        calls that belong together.
+        All texts are searched as one. `paths` are the files that some of them were read from.
         """
-        fuel = Fuel() if fuel is None else fuel
         found: dict[int, list[Finding]] = {}
         for numbers in _searched_together(texts, paths or {}):
             whole = _Joined([texts[number] for number in numbers])
             path = paths.get(numbers[0]) if paths else None
-            hits = [pair for pair in self._found(whole, kinds, path, known, fuel) if self._stays(whole.raw, pair[0])]
-            if fuel.is_given_up:
-                return {}
+            hits = [pair for pair in self._found(whole, kinds, path, known) if self._stays(whole.raw, pair[0])]
             for index, findings in whole.findings(hits).items():
                 found[numbers[index]] = findings
         return found
@@ -121,38 +114,36 @@ class Rules:
         """True for the name of a user in a home path that must not be shown."""
         return not places.is_nobody(user) and self._stays(user, Hit(0, len(user), "user_name", 0.9))
 
-    def places(self, text: bytes, fuel: Fuel) -> tuple[list[Hit], list[int]]:
+    def places(self, text: bytes) -> tuple[list[Hit], list[int]]:
         """What names the machine in lines of JSON text, but for users; and where nested escapes need a closer look."""
         nested: list[int] = []
 
-        def look(plain: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
+        def look(plain: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
             begin = max(start - _BEFORE, text.rfind(b"\n", 0, start))
             if text.find(b"\\\\", begin, end + _BEHIND) >= 0:
                 nested.append(start)
                 return (), end
-            hits, place = places.look(plain, start, end, fuel)
+            hits, place = places.look(plain, start, end)
             return tuple(hit for hit in hits if self._stays(text, hit)), place
 
-        found = [(hit, "path") for hit in places.other_hits(flat.without_escapes(text), look, fuel)]
+        found = [(hit, "path") for hit in places.other_hits(flat.without_escapes(text), look)]
         return [hit for hit, _ in _merged(_outside_markers(text, found))] if found else [], nested
 
     def _found(
-        self, whole: _Joined, kinds: frozenset[str], path: str | None, known: Known | None, fuel: Fuel
+        self, whole: _Joined, kinds: frozenset[str], path: str | None, known: Known | None
     ) -> Iterable[tuple[Hit, str]]:
         raw = whole.raw
         plain = flat.flatten(raw)
         if "secret" in kinds:
-            yield from ((hit, "secret") for hit in self._engine.all_hits(plain, fuel))
+            yield from ((hit, "secret") for hit in self._engine.all_hits(plain, whole.ends))
             if path:
                 yield from ((hit, "secret") for hit in file_hits(plain, path))
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
-        if fuel.is_given_up:
-            return
         if "pii" in kinds:
-            yield from ((hit, "pii") for hit in pii.pii_hits(plain, fuel.for_numbers()))
+            yield from ((hit, "pii") for hit in pii.pii_hits(plain))
         if "path" in kinds:
-            yield from ((hit, "path") for hit in places.place_hits(raw, fuel.for_numbers()))
+            yield from ((hit, "path") for hit in places.place_hits(raw))
         for rule in self._user:
             if rule.kind in kinds:
                 yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in whole.spans(rule.pattern))
@@ -204,6 +195,11 @@ class _Joined:
     def _starts(self) -> list[int]:
         return list(accumulate((size + len(BORDER) for size in self._sizes[:-1]), initial=0))
 
+    @property
+    def ends(self) -> list[int] | None:
+        """Where a single text ends, which may hold what looks like a border; None where borders tell it."""
+        return [len(self.raw)] if len(self._texts) == 1 else None
+
     def _piece(self, number: int) -> bytes:
         start = self._starts[number]
         return self.raw[start : start + self._sizes[number]]
@@ -244,15 +240,17 @@ def _rests(hit: Hit, markers: list[tuple[int, int]], ends: list[int]) -> list[Hi
     inside = list(takewhile(lambda span: span[0] < hit.end, markers[first : first + _MOST_INSIDE]))
     if not inside:
         return [hit]
-    if inside[0][0] <= hit.start:
+    # What was not checked is masked whatever its length, and also where it begins within a marker.
+    least = 1 if hit.rule == TOO_MANY else _SHORTEST_REST
+    if inside[0][0] <= hit.start and hit.rule != TOO_MANY:
         return []
     borders = [hit.start, *[place for span in inside for place in span], hit.end]
     pieces = zip(borders[::2], borders[1::2], strict=True)
-    return [Hit(start, end, hit.rule, hit.confidence) for start, end in pieces if end - start >= _SHORTEST_REST]
+    return [Hit(start, end, hit.rule, hit.confidence) for start, end in pieces if end - start >= least]
 
 
 def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
-    """Sorted, and joined where they overlap; the surest names the whole, and a crowd what it is joined to."""
+    """Sorted, and joined where they overlap; the surest names the whole, unless part of it was not checked."""
     found.sort(key=lambda pair: (pair[0][0], -pair[0][1]))
     merged: list[tuple[Hit, str]] = []
     stop = 0
@@ -267,8 +265,8 @@ def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
         if is_surer or hit[1] > stop:
             stop = max(stop, hit[1])
             best = hit if is_surer else last
-            # What was hidden without being looked at is no value by itself.
-            rule = CROWDED if CROWDED in (hit[2], last[2]) else best.rule
+            # What was masked without being checked is no value by itself.
+            rule = TOO_MANY if TOO_MANY in (hit[2], last[2]) else best.rule
             merged[-1] = (Hit(last.start, stop, rule, best.confidence), kind if is_surer else last_kind)
     return merged
 

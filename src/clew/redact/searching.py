@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 
@@ -18,7 +18,9 @@ class Hit(NamedTuple):
 
 
 Find = Callable[[bytes, int, int], tuple[int, int]]
-Look = Callable[[bytes, int, int, "Fuel"], tuple[tuple[Hit, ...], int]]
+Look = Callable[[bytes, int, int], tuple[tuple[Hit, ...], int]]
+"""Checks a candidate in some bytes, from where to where: what it confirms, and where to go on."""
+LimitedLook = Callable[[bytes, int, int, "Checks"], tuple[tuple[Hit, ...], int]]
 _MEMORY = 64 << 20
 
 
@@ -59,140 +61,90 @@ def plain_finder(sign: str) -> Find:
 
 BORDER = b"\n\0\n"
 """Stands between texts that are searched together: no value goes over it."""
-# What a closer look costs, in bytes of text, and how many looks may be saved up.
-LOOK, _SAVED = 3072, 700
-ESCAPE = 64
-"""What taking off an escape costs, in bytes of text."""
-_ESCAPES = 50_000 * ESCAPE
-_STEP, _LONGEST_STEP, _GAP = 512, 4096, 1024
+TOO_MANY = "too_many_candidates"
+"""The rule of what was masked without being checked."""
+FREE_CHECKS, BYTES_PER_CHECK = 2_000, 64
+"""So many candidates of every string are checked, and one more for each so many bytes of it."""
 
 
-class Fuel:
-    """What closer looks may still cost. Every byte that a search goes past brings some, up to a limit.
+class Checks:
+    """How many candidates of one string may still be checked."""
 
-    So the time for any text, or any number of texts that share one, is linear in their length.
-    """
+    __slots__ = ("left",)
 
-    __slots__ = (
-        "_most", "_price", "crowds", "escapes", "left", "most_crowds", "numbers", "sifting", "spent", "stripped",
-    )  # fmt: skip
-
-    def __init__(self, price: int = LOOK, saved: int = _SAVED) -> None:
-        self._price, self._most = price, price * saved
-        self.left = self._most
-        self.spent = 0
-        self.escapes = _ESCAPES
-        """The same for taking off escapes."""
-        self.numbers: Fuel | None = None
-        """That for looks at numbers and names, of which a text may be full: secrets are looked for all the same."""
-        self.sifting: Fuel | None = None
-        """That for looks at the numbers in JSON text, which tell whether it must be read."""
-        self.crowds = self.stripped = 0
-        """How many crowds were hidden, and what taking off escapes has cost."""
-        self.most_crowds = sys.maxsize
-        """With so many, nothing more is looked for: all is hidden then."""
-
-    @property
-    def is_given_up(self) -> bool:
-        """There were too many crowds."""
-        return self.crowds >= self.most_crowds
-
-    def earn(self, size: int) -> None:
-        """A search went past so many bytes."""
-        left, escapes = self.left + size, self.escapes + size
-        self.left = left if left < self._most else self._most
-        self.escapes = escapes if escapes < _ESCAPES else _ESCAPES
-
-    def for_numbers(self) -> Fuel:
-        """The fuel for personal numbers and what names the machine."""
-        if self.numbers is None:
-            self.numbers = Fuel()
-        return self.numbers
-
-    def for_sifting(self) -> Fuel:
-        """The fuel for numbers in the JSON text of records."""
-        if self.sifting is None:
-            self.sifting = Fuel()
-        return self.sifting
-
-    @property
-    def looks(self) -> int:
-        """For how many looks there is enough left."""
-        return max(0, self.left // self._price)
-
-    def earn_for(self, size: int) -> None:
-        """So many bytes are at hand: what they bring may be spent on them, however many they are."""
-        self.left = min(self._most, self.left) + size
-
-    def covers(self, looks: int) -> bool:
-        """True where there is enough left for so many looks."""
-        return self._price * looks <= self.left
-
-    def strip(self, cost: int) -> bool:
-        """Pay for taking off escapes, if there is enough left."""
-        if cost > self.escapes:
-            return False
-        self.escapes -= cost
-        self.stripped += cost
-        return True
-
-    def forfeit(self, looks: int) -> None:
-        """So many looks will not be had, or all that are left."""
-        self.left -= self._price * min(looks, self.looks)
-
-    def owe(self, looks: int) -> None:
-        """Something had to be done that is worth so many looks: what comes next pays for it, up to a limit."""
-        self.left = max(self.left - self._price * looks, min(self.left, -self._most))
-
-    def spend(self, looks: int = 1) -> None:
-        """Something was looked at that is worth so many looks."""
-        self.left -= self._price * looks
-        self.spent += looks
+    def __init__(self, size: int) -> None:
+        self.left = FREE_CHECKS + size // BYTES_PER_CHECK
 
 
-def walk(find: Find, text: bytes, look: Look, fuel: Fuel, *, wary: bool = True) -> list[Hit]:
-    """What a closer look at each sign finds. Where there is no fuel left, signs crowd, and the crowd is hidden whole.
-
-    The signs of numbers are not so sure: without `wary`, a crowd is hidden only if most looks found something.
-    """
+def walk(find: Find, text: bytes, look: Look) -> list[Hit]:
+    """What a precise check confirms at each candidate. A check must read no more than a bounded window."""
     found: list[Hit] = []
-    place = last = looks = 0
-    length = len(text)
+    place, length = 0, len(text)
     while True:
         start, end = find(text, place, length)
         if start < 0:
-            fuel.earn(length - last)
             return found
-        fuel.earn(start - last)
-        last = start
-        if fuel.left <= 0:
-            if fuel.is_given_up:
-                return found
-            crowd = crowd_at(find, text, start, end)
-            if wary or len(found) * 2 > looks:
-                found.append(crowd)
-                fuel.crowds += 1
-            place = crowd.end
-            continue
-        looks += 1
-        hits, place = look(text, start, end, fuel)
+        hits, place = look(text, start, end)
         found += hits
-        fuel.spend(len(hits) or 1)
         if place <= start:
             place = start + 1
 
 
-def crowd_at(find: Find, text: bytes, start: int, end: int) -> Hit:
-    """From one sign to the last that is near another, within one of the texts. In a long one, steps are long."""
-    border = text.find(0, start)
-    length = len(text) if border < 0 else border
-    last, step = min(end, length), _STEP
-    while last + step < length:
-        begin, end = find(text, last + step, min(length, last + step + _GAP))
-        if begin < 0:
-            return Hit(start, last + step, "crowded", 0.3)
-        last, step = end, min(2 * step, _LONGEST_STEP)
-    return Hit(start, length, "crowded", 0.3)
+def walk_limited(
+    find: Find, text: bytes, look: LimitedLook, ends: Sequence[int] | None = None, checks: Checks | None = None
+) -> list[Hit]:
+    """The same for checks that are slow. Beyond the limit for a string, the rest of it is taken for a secret.
+
+    `text` is some strings with borders between them, which end at `ends`, or, without, at each border; `checks` is
+    given where the text is part of a string whose candidates are counted already.
+    """
+    found: list[Hit] = []
+    place = stop = 0
+    length = len(text)
+    counted = checks or Checks(0)
+    while True:
+        start, end = find(text, place, length)
+        if start < 0:
+            return found
+        if start >= stop:
+            begin, stop = _string_around(text, start, ends)
+            counted = checks or Checks(stop - begin)
+            stop = max(stop, start + 1)
+        if counted.left <= 0:
+            found.append(Hit(start, stop, TOO_MANY, 0.3))
+            place = stop
+            continue
+        counted.left -= 1
+        hits, place = look(text, start, end, counted)
+        found += hits
+        if place <= start:
+            place = start + 1
+
+
+def _string_around(text: bytes, place: int, ends: Sequence[int] | None) -> tuple[int, int]:
+    """From where to where the string goes that a place is in."""
+    if ends is None:
+        before, border = text.rfind(0, 0, place), text.find(0, place)
+        begin = before + 2 if before >= 0 else 0
+        return begin, len(text) if border < 0 else border - 1
+    number = min(bisect_right(ends, place), len(ends) - 1)
+    return ends[number - 1] + len(BORDER) if number else 0, ends[number]
+
+
+def in_one_string(text: bytes, place: int, other: int, ends: Sequence[int] | None) -> bool:
+    """True where two places, one behind the other, are in the same string."""
+    if ends is None:
+        return text.find(0, place, other) < 0
+    return bisect_right(ends, place) == bisect_right(ends, other)
+
+
+def ends_of(pieces: Iterable[bytes]) -> list[int]:
+    """Where each of some strings ends when they are joined with borders."""
+    ends, place = [], -len(BORDER)
+    for piece in pieces:
+        place += len(BORDER) + len(piece)
+        ends.append(place)
+    return ends
 
 
 def each(find: Find, text: bytes) -> Iterator[tuple[int, int]]:

@@ -7,9 +7,8 @@ of a list. What is held back is read and looked at closely; what passes holds no
 from __future__ import annotations
 
 import re
-import sys
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -17,7 +16,20 @@ from typing import NamedTuple
 from clew.redact import files, flat, layers, names, national, pii, places
 from clew.redact.engine import Engine
 from clew.redact.known import Known
-from clew.redact.searching import BORDER, Find, Fuel, Hit, Look, finder, plain_finder, walk
+from clew.redact.searching import (
+    BORDER,
+    TOO_MANY,
+    Checks,
+    Find,
+    Hit,
+    LimitedLook,
+    Look,
+    ends_of,
+    finder,
+    plain_finder,
+    walk,
+    walk_limited,
+)
 from clew.redact.untouched import CALL_IDS, CUT_KEYS
 
 _QUOTE = r'\\*"'
@@ -45,59 +57,59 @@ _ORIGIN = re.escape('{"type":"clew-origin",')
 
 
 class _Look(NamedTuple):
-    """A closer look at signs in JSON text, by which a record may pass that shows one."""
+    """A precise check of candidates in JSON text, by which a record may pass that shows one."""
 
     find: Find
     """Finds the signs in their escaped spelling."""
-    find_plain: Find
-    """The same in JSON text without escapes."""
-    look: Look
-    is_number: bool
+    search: Callable[[list[bytes]], list[Hit]]
+    """Confirms them in records, which it joins with borders."""
 
-    def fuel_of(self, fuel: Fuel) -> Fuel:
-        """What such looks are paid from: a crowd of numbers must not take those at tokens."""
-        return fuel.for_sifting() if self.is_number else fuel
-
-    def held(self, text: bytes, spans: list[Span], fuel: Fuel, begin: int = 0) -> list[Span]:
-        """Those of some records, which show a sign, that hold something. Without looks left, a sign is enough.
-
-        There is no sign before `begin`, where a line begins.
-        """
+    def held(self, text: bytes, spans: list[Span], begin: int = 0) -> list[Span]:
+        """Those of some records, which show a sign, that hold something. There is no sign before `begin`."""
         # What is no JSON is read for no more than a look.
         if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
             return spans
-        own = self.fuel_of(fuel)
-        paid = spans[: own.looks]
-        records = [text[max(start, begin) : end] for start, end in paid]
+        records = [text[max(start, begin) : end] for start, end in spans]
         starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
-        joined = BORDER.join(records)
-        plain = flat.without_escapes(joined)
-        look = _first_in_each(_within_words(self.look, joined) if self.is_number else self.look)
-        hits = walk(self.find_plain, plain, look, own)
-        found = {bisect_right(starts, hit.start) - 1 for hit in hits}
-        return [paid[index] for index in sorted(found)] + spans[len(paid) :]
+        found = {bisect_right(starts, hit.start) - 1 for hit in self.search(records)}
+        return [spans[index] for index in sorted(found)]
 
 
-def _within_words(look: Look, raw: bytes) -> Look:
-    """The same look, but what goes over an escape, which is white space then, is taken for something."""
+def _search_tokens(find: Find, look: LimitedLook) -> Callable[[list[bytes]], list[Hit]]:
+    """Confirms tokens; of each record, the first will do."""
 
-    def within(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
-        if raw[start:end] != text[start:end]:
-            return (Hit(start, end, "crowded", 0.0),), end
-        return look(text, start, end, fuel)
+    def first(text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
+        hits, place = look(text, start, end, checks)
+        return hits, _next_record(text, place) if hits else place
 
-    return within
+    def search(records: list[bytes]) -> list[Hit]:
+        plain = flat.without_escapes(BORDER.join(records))
+        return walk_limited(find, plain, first, ends_of(records))
+
+    return search
 
 
-def _first_in_each(look: Look) -> Look:
-    """The same look, but behind what it finds the next text is gone on with."""
+def _search_numbers(find: Find, look: Look) -> Callable[[list[bytes]], list[Hit]]:
+    """Confirms numbers. What goes over an escape, which is white space then, is taken for one."""
 
-    def first(text: bytes, start: int, end: int, fuel: Fuel) -> tuple[tuple[Hit, ...], int]:
-        hits, place = look(text, start, end, fuel)
-        border = text.find(0, place) if hits else place
-        return hits, len(text) if border < 0 else border
+    def search(records: list[bytes]) -> list[Hit]:
+        raw = BORDER.join(records)
 
-    return first
+        def first(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+            if raw[start:end] != text[start:end]:
+                hits, place = (Hit(start, end, TOO_MANY, 0.0),), end
+            else:
+                hits, place = look(text, start, end)  # type: ignore[assignment]
+            return hits, _next_record(text, place) if hits else place
+
+        return walk(find, flat.without_escapes(raw), first)
+
+    return search
+
+
+def _next_record(text: bytes, place: int) -> int:
+    border = text.find(0, place)
+    return len(text) if border < 0 else border
 
 
 class Sieve:
@@ -124,43 +136,27 @@ class Sieve:
         looks = []
         if "secret" in self._kinds:
             token = finder(map(_wide, self._engine.token_signs))
-            looks.append(_Look(token, self._engine.find_token, self._engine.look_at_token(), is_number=False))
+            looks.append(_Look(token, _search_tokens(self._engine.find_token, self._engine.look_at_token())))
         if "pii" in self._kinds:
             numbers = [finder(map(_wide, group)) for group in pii.GROUPS]
-            looks += [_Look(find, find, pii.look_in_json, is_number=True) for find in numbers]
+            looks += [_Look(find, _search_numbers(find, pii.look_in_json)) for find in numbers]
         return looks
 
-    def held(
-        self,
-        records: Sequence[bytes],
-        fuel: Fuel | None = None,
-        known: Known | None = None,
-        *,
-        cut: bool = False,
-        most: int = sys.maxsize,
-    ) -> set[int]:
-        """The numbers of the records that must be read: for rules, for known values, for `cut` ones.
-
-        Where there are more than `most`, only so much is sure: there are more.
-        """
-        fuel = Fuel() if fuel is None else fuel
+    def held(self, records: Sequence[bytes], known: Known | None = None, *, cut: bool = False) -> set[int]:
+        """The numbers of the records that must be read: for rules, for known values, for `cut` ones."""
         if len(records) == 1:
-            return {0} if self._is_held(records[0], fuel, known, cut) else set()
+            return {0} if self._is_held(records[0], known, cut) else set()
         starts = list(accumulate(map(_with_end, map(len, records)), initial=0))
-        found = self.lines(b"\n".join(records), fuel, known, cut=cut, most=most)
+        found = self.lines(b"\n".join(records), known, cut=cut)
         return {bisect_right(starts, start) - 1 for start, _ in found}
 
-    def lines(
-        self, text: bytes, fuel: Fuel, known: Known | None = None, *, cut: bool = False, most: int = sys.maxsize
-    ) -> list[Span]:
+    def lines(self, text: bytes, known: Known | None = None, *, cut: bool = False) -> list[Span]:
         """The same for the lines of a text, each a record: where those stand that must be read. They are in order."""
-        rest = self._sifted(text, known, cut, most)
+        rest = _Rest(text)
+        for find in self._all_finds(known, cut):
+            rest.hold(rest.touched(find))
         for look in self._looks:
-            own = look.fuel_of(fuel)
-            own.earn(len(text))
-            # A line that is not looked at must be read.
-            touched = rest.touched(look.find, most + own.looks)
-            rest.hold(look.held(text, sorted(touched), fuel))
+            rest.hold(look.held(text, sorted(rest.touched(look.find))))
         return sorted(rest.held)
 
     def lines_again(self, text: bytes, spans: list[Span], known: Known | None, *, cut: bool) -> list[Span]:
@@ -175,43 +171,21 @@ class Sieve:
         """True for a record that may hold something known, or a part of it."""
         return any(find(record, 0, len(record))[0] >= 0 for find in _since(known, cut))
 
-    def _is_held(self, record: bytes, fuel: Fuel, known: Known | None, cut: bool) -> bool:
+    def _is_held(self, record: bytes, known: Known | None, cut: bool) -> bool:
         """The same for one record, which may have line ends within."""
         size = len(record)
         if any(find(record, 0, size)[0] >= 0 for find in self._all_finds(known, cut)):
             return True
         for look in self._looks:
-            look.fuel_of(fuel).earn(size)
             sign = look.find(record, 0, size)[0]
-            if sign >= 0 and look.held(record, [(0, size)], fuel, record.rfind(b"\n", 0, sign) + 1):
+            if sign >= 0 and look.held(record, [(0, size)], record.rfind(b"\n", 0, sign) + 1):
                 return True
         return False
-
-    def crowd(self, sample: Sequence[bytes], count: int, fuel: Fuel, known: Known | None, *, cut: bool) -> float:
-        """Which part of so many records must be read, told from some of them. What looks cannot be paid for must."""
-        text = b"".join(sample)
-        rest = self._sifted(text, known, cut)
-        signed: list[Span] = []
-        for look in self._looks:
-            touched = sorted(rest.touched(look.find))
-            is_paid = look.fuel_of(fuel).covers(len(touched) * count // len(sample))
-            signed += look.held(text, touched, fuel) if is_paid else touched
-        if "path" in self._kinds:
-            for find in _find_other_places():
-                rest.hold(rest.touched(find))
-        return len(rest.held.union(signed)) / len(sample)
 
     def _all_finds(self, known: Known | None, cut: bool) -> list[Find]:
         if not self._kinds:
             return []
         return [*self._finds, *_since(known, cut)]
-
-    def _sifted(self, text: bytes, known: Known | None, cut: bool, most: int = sys.maxsize) -> _Rest:
-        """Lines, those held back that show a sign of anything but tokens."""
-        rest = _Rest(text)
-        for find in self._all_finds(known, cut):
-            rest.hold(rest.touched(find, most))
-        return rest
 
     def placed(self, records: Sequence[bytes]) -> set[int]:
         """The numbers of the records in which something may name the person's machine."""
@@ -251,12 +225,11 @@ class _Rest:
         self._starts, self._origins = [0], [0]
         self._away = 0
 
-    def touched(self, find: Find, most: int = sys.maxsize) -> set[Span]:
-        """Those in which something is found, until there are more than `most` with those that are held back."""
+    def touched(self, find: Find) -> set[Span]:
+        """Those in which something is found."""
         text, found = self._text, set[Span]()
         place, length = 0, len(text)
-        most -= len(self.held)
-        while place < length and len(found) <= most and (at := find(text, place, length)[0]) >= 0:
+        while place < length and (at := find(text, place, length)[0]) >= 0:
             begin, place = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at) + 1 or length
             index = bisect_right(self._starts, begin) - 1
             origin = begin - self._starts[index] + self._origins[index]
@@ -292,26 +265,10 @@ def call_places(text: bytes, calls: Container[str]) -> Iterator[int]:
     return (match.start() for match in _CALL.finditer(text) if match[1].decode("utf-8", "replace") in calls)
 
 
-def names_file(record: bytes) -> bool:
-    """True for a record that may name a credential file; an unreadable one may."""
-    return not record or _find_file()(record, 0, len(record))[0] >= 0
-
-
 @lru_cache(maxsize=1)
 def find_places() -> tuple[Find, Find]:
     """Finders, in JSON text, of what may name the person's machine."""
     return finder(map(_wide, places.SIGNS)), plain_finder(_wide(places.AT))
-
-
-@lru_cache(maxsize=1)
-def _find_other_places() -> tuple[Find, Find]:
-    """Finders of what may name it by something else than a home path."""
-    return finder(map(_wide, places.OTHER_SIGNS)), plain_finder(_wide(places.AT))
-
-
-@lru_cache(maxsize=1)
-def _find_file() -> Find:
-    return finder(map(_wide, files.SIGNS))
 
 
 @lru_cache(maxsize=1)

@@ -7,40 +7,33 @@ of it, then ask for each part again. Whoever cannot (a store that is appended to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
 from threading import Lock
 
 from clew.model.json import JSON
-from clew.redact import paying
 from clew.redact.commands import is_credential_file
-from clew.redact.crowd import covered, hider
 from clew.redact.finding import Finding, Spans
 from clew.redact.flat import to_bytes
 from clew.redact.grouping import all_lines, batches, line_around, stretches
-from clew.redact.jsontext import MISSING, all_spelled, parsed, read, spelled, splice, to_raw, to_text
+from clew.redact.jsontext import MISSING, parsed, spelled, splice, to_raw, to_text
 from clew.redact.leaves import Collected
 from clew.redact.looking import Looker, Seen, Setting
 from clew.redact.placing import Placing
-from clew.redact.rebuilding import rebuilt
-from clew.redact.rules import CROWDED
-from clew.redact.sieve import Sieve, Span, call_places, names_file
+from clew.redact.rebuilding import masked_whole, rebuilt
+from clew.redact.searching import TOO_MANY
+from clew.redact.sieve import Sieve, Span, call_places
 
 __all__ = ["Redactor", "Setting"]
-# A list is sifted where it is so long.
-_LONG = 1 << 14
-# Of some items, each of so many is looked at first, or so many of them.
-_EACH, _FEW_ITEMS, _MANY_ITEMS, _SAMPLED_ITEMS = 8, 8, 1024, 256
 # So much of what was read is kept until it is masked.
 _MOST_SEEN = 24 << 20
 _MOST_TOLD = 100_000
-# What is found in so many texts, or in so many times so many bytes, is paid for before more records are read.
-_LOT, _LOT_BYTES = 224, 128
+MOST_BYTES = 64 << 20
+"""A JSON record of more bytes is masked whole."""
 Read = tuple[Collected, bool]
 """The texts of a record, and whether it is one, no JSON."""
-_NOTHING = Seen(Collected([], [], [], [], [], []), {}, is_text=False)
+_NOTHING = Seen(Collected([], [], [], [], []), {}, is_text=False)
 
 
 class Redactor(Looker):
@@ -48,7 +41,6 @@ class Redactor(Looker):
 
     def __init__(self, setting: Setting, masked: Counter[str] | None = None) -> None:
         super().__init__(setting, masked)
-        self._leaves.sift = self._sifted
         self._seen: dict[bytes, Seen] = {}
         self._seen_size = 0
         self._told: dict[bytes, list[Span]] = {}
@@ -56,10 +48,8 @@ class Redactor(Looker):
         self._room = _MOST_TOLD
         self._passed: set[bytes] = set()
         """Records that showed no sign."""
-        self._refused: set[bytes] = set()
-        """What would have cost too much to read."""
         self.is_clean = True
-        """Nothing was found in all that was learned; then it need not be looked at again."""
+        """Nothing was found in all that was learned."""
         self._guard = Lock()
 
     def learn(self, values: Iterable[JSON], path: str | None = None) -> int:
@@ -69,8 +59,7 @@ class Redactor(Looker):
         for batch in batches(((spelled(value), value) for value in values), lambda record: len(record[0])):
             count += len(batch)
             texts = [text for text, _ in batch]
-            self._records.earn_for(sum(map(len, texts)))
-            held = {number for number in self._held(texts, path) if not paying.is_closed(texts[number], path)}
+            held = set(self._held(texts, path))
             self._learn_values([batch[number] for number in sorted(held)], path)
             self._note_places(texts)
             if path is None and len(self._passed) < _MOST_TOLD:
@@ -79,34 +68,23 @@ class Redactor(Looker):
         return count
 
     def _learn_values(self, batch: list[tuple[bytes, JSON]], path: str | None) -> None:
-        met = (self._within(text, value, path) for text, value in batch)
-        read = (None if texts is None else (texts, False) for texts in met)
-        raws = [text for text, _ in batch]
-        self._learn_some(raws, self._in_lots(raws, read), path)
+        read = [self._within(text, value, path) for text, value in batch]
+        self._learn_some([text for text, _ in batch], read, path)
 
     def learn_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> None:
         """The same for a part of a file: lines that are records each, or, not `apart`, one text. Then `settle`."""
         path = path if path is not None and is_credential_file(path) else None
-        self._records.earn_for(len(text))
-        if paying.is_closed(text, path) or self._is_crowd(text, path, apart):
-            self._refuse(text)
-            return
         for spans in self._spans_in(text, path, apart):
             raws = [text[start:end] for start, end in spans]
-            self._learn_some(raws, self._looked(raws, path), path)
+            self._learn_some(raws, [self._read(raw, path) for raw in raws], path)
         self._note_places([text])
 
-    def _learn_some(self, raws: list[bytes], looked: Iterator[Seen | None], path: str | None) -> None:
-        for raw, seen in zip(raws, looked, strict=True):
+    def _learn_some(self, raws: list[bytes], read: list[Read | None], path: str | None) -> None:
+        for raw, seen in zip(raws, self._looked_at(read), strict=True):
             if seen is None:
-                self._refuse(raw)
+                self.is_clean = False
             else:
                 self._keep(raw, seen, path)
-
-    def _refuse(self, raw: bytes) -> None:
-        self.is_clean = False
-        self._records.owe(paying.for_hiding(raw))
-        self._refused.add(_digest(raw))
 
     def _keep(self, raw: bytes, seen: Seen, path: str | None) -> None:
         """Note what was found in a record, which is then not read again."""
@@ -115,33 +93,16 @@ class Redactor(Looker):
             self._seen_size += len(raw)
             self._seen[_digest(raw)] = seen
 
-    def _looked(self, raws: Sequence[bytes], path: str | None) -> Iterator[Seen | None]:
-        """Records that are read and looked at together; None for what that would cost too much for."""
-        return self._in_lots(raws, (self._read(raw, path) for raw in raws))
-
-    def _in_lots(self, raws: Sequence[bytes], read: Iterator[Read | None]) -> Iterator[Seen | None]:
-        lot: list[Read | None] = []
-        met = 0
-        for raw, each in zip(raws, read, strict=True):
-            lot.append(each)
-            met += len(raw) // _LOT_BYTES + (self._leaves.cost if each else 0)
-            if met >= _LOT:
-                yield from self._looked_at(lot)
-                lot, met = [], 0
-        yield from self._looked_at(lot)
-
     def _looked_at(self, read: list[Read | None]) -> Iterator[Seen | None]:
-        looked = iter(self._paid_look([texts for texts, _ in filter(None, read)]))
+        """Records that are searched together; None for those that must be masked whole."""
+        looked = iter(self._look([texts for texts, _ in filter(None, read)]))
         for each in read:
-            spans = next(looked) if each else None
-            yield Seen(each[0], spans, each[1]) if each and spans is not None else None
+            yield Seen(each[0], next(looked), each[1]) if each else None
 
     def _note(self, spans: Spans) -> None:
         if spans:
             self.is_clean = False
-            before = len(self._values)
             self._remember(spans)
-            self._records.spend(paying.for_values(islice(self._values, before, None)))
 
     def _note_places(self, texts: Iterable[bytes]) -> None:
         if self.is_clean and self._sieve is not None and any(map(self._sieve.names_machine, texts)):
@@ -163,7 +124,7 @@ class Redactor(Looker):
         if sieve is None:
             yield from range(len(texts))
             return
-        held = sieve.held(texts, self._fuel, self._known, cut=bool(self._values))
+        held = sieve.held(texts, self._known, cut=bool(self._values))
         for number, text in enumerate(texts):
             if number in held or not text or (self._leaves.paths and self._answers(text)):
                 yield number
@@ -197,67 +158,33 @@ class Redactor(Looker):
         """Where the lines stand that must be read, or the whole. Told once, and then only for what is known since."""
         key = _digest(text) + bytes([apart])
         spans = self._told.get(key)
-        before = self._worked()
         if spans is not None:
             again = sieve.lines_again(text, spans, self._known, cut=bool(self._values)) if apart or not spans else spans
-            self._pay_for_looks(before)
             return again if apart or not again else [(0, len(text))]
         if apart:
-            spans = sieve.lines(text, self._fuel, self._known, cut=bool(self._values))
+            spans = sieve.lines(text, self._known, cut=bool(self._values))
         else:
-            is_held = sieve.held([text], self._fuel, self._known, cut=bool(self._values))
+            is_held = sieve.held([text], self._known, cut=bool(self._values))
             spans = [(0, len(text))] if is_held else []
-        self._pay_for_looks(before)
         if len(spans) <= self._room:
             self._room -= len(spans) + 1
             self._told[key] = spans
         return spans
 
     def _read(self, raw: bytes, path: str | None) -> Read | None:
-        """The texts of a record, and whether it is one; None where they cannot be paid for.
-
-        With rules of a person's own, and in credential files, any price is paid.
-        """
-        if not self._pays(raw, path):
-            return None
+        """The texts of a record, and whether it is one; None where it must be masked whole."""
         value = parsed(raw)
         is_text = type(value) is str
+        if len(raw) > MOST_BYTES and not is_text:
+            return None
         self._leaves.plain = value if is_text else ""
-        texts = self._collected(value, path)
+        texts = self._leaves.collect(value, path)
         return None if texts is None else (texts, is_text)
 
-    def _within(self, raw: bytes, value: JSON, path: str | None) -> Collected | None:
-        """The same for a value at hand; one that has no JSON text is met at any price."""
-        if not raw:
-            return self._leaves.collect(value, path)
-        return self._collected(value, path) if self._pays(raw, path, is_read=True) else None
-
-    def _sifted(self, items: list[JSON]) -> list[JSON] | None:
-        """The items that may hold something; all, where one may tell that another comes from a credential file.
-
-        None where a sample tells that to meet them would cost too much.
-        """
-        if self._leaves.paths or self._sieve is None:
-            return items
-        sample = all_spelled(items[:: max(_EACH, len(items) // _SAMPLED_ITEMS)])
-        if sum(map(len, sample)) * len(items) < _LONG * len(sample):
-            return items
-        if len(sample) >= _FEW_ITEMS:
-            signed = len(list(self.held(sample))) * len(items) // len(sample)
-            if len(items) >= _MANY_ITEMS and not self._records.covers(paying.AGAIN * signed):
-                return None
-            if 2 * signed > len(items):
-                return items  # most are met anyway
-        texts = all_spelled(items)
-        # A sample does not tell of crowds.
-        most = max(_MANY_ITEMS, self._records.looks // paying.AGAIN)
-        found = self._sieve.held(texts, self._fuel, self._known, cut=bool(self._values), most=most)
-        placed = self._sieve.placed(texts) if len(found) <= most else set()
-        held = sorted(found | placed | {number for number, text in enumerate(texts) if not text})
-        if len(held) > most:
-            return None
-        is_told = held and (not all(texts) or names_file(b"\n".join([texts[number] for number in held])))
-        return items if is_told else [items[number] for number in held]
+    def _within(self, raw: bytes, value: JSON, path: str | None) -> Read | None:
+        """The same for a value at hand."""
+        texts = self._leaves.collect(value, path) if len(raw) <= MOST_BYTES else None
+        return None if texts is None else (texts, False)
 
     def value(self, value: JSON, path: str | None = None) -> JSON:
         """The value with markers; the very same where nothing was found. Keys keep their order."""
@@ -265,51 +192,40 @@ class Redactor(Looker):
         if self.setting.profile == "none":
             return value
         text = spelled(value)
-        if paying.is_closed(text, path):
-            return read(to_text(self._covered(text)))
-        own = _digest(text)
-        key = own if path is None and text and not self._answers(text) else b""
+        key = _digest(text) if path is None and text and not self._answers(text) else b""
         passed, seen = key in self._passed, self._seen.get(key)
-        is_learned = passed or seen is not None or key in self._refused
-        self._records.earn_for(len(text) // 2 if is_learned else len(text))
-        if seen is None and (own in self._refused or (passed and self._is_spent)):
-            return self._hidden_value(text)
         since = passed and self._since(text)
         named = passed and self._sieve is not None and self._sieve.names_machine(text)
         if passed and not since:
-            placed = self._placing.value(text, value, self._lines_read, self._hidden) if named else value
+            placed = self._placing.value(text, value, self._lines_read) if named else value
             if placed is not MISSING:
                 return placed
         if seen is None:
             seen = self._seen_now(text, value, path, only_known=passed and not named)
         elif seen.spans or seen.texts.cut or self._with_known({text: seen}):
-            seen = self._seen_again(text, seen)
+            seen = self._seen_again(seen)
         if seen is None:
-            return self._hidden_value(text)
+            self.masked[TOO_MANY] += 1
+            return masked_whole(value, self._whole_marker)
         changes = self._applied(seen.spans, seen.texts) if seen.spans else {}
         return rebuilt(value, changes) if changes else value
 
-    def _seen_again(self, text: bytes, seen: Seen) -> Seen | None:
-        """A record that was learned from, with what is known since; None where it cannot be looked at again."""
-        again, _ = self._paid([text], {text: seen})
-        if not again:
-            return None
+    def _seen_again(self, seen: Seen) -> Seen:
+        """A record that was learned from, with what is known since."""
         [spans] = self._again([seen])
-        self._records.spend(paying.for_found(spans, paying.count_of(seen.spans)))
         return seen._replace(spans=spans)
 
     def _seen_now(self, text: bytes, value: JSON, path: str | None, *, only_known: bool) -> Seen | None:
-        """A value that is looked at for the first time; None where it cannot be."""
+        """A value that is looked at for the first time; None where it must be masked whole."""
         if not only_known and not any(True for _ in self.held([text], path)):
             return _NOTHING
-        texts = self._within(text, value, path)
-        if texts is None:
+        read = self._within(text, value, path)
+        if read is None:
             return None
         if only_known:
-            self._records.spend(4 * paying.AGAIN)
-            return self._seen_again(text, Seen(texts, {}, is_text=False))
-        [spans] = self._paid_look([texts])
-        return None if spans is None else Seen(texts, spans, is_text=False)
+            return self._seen_again(Seen(read[0], {}, is_text=False))
+        [seen] = self._looked_at([read])
+        return seen
 
     def text(self, text: str, path: str | None = None) -> str:
         """A text with markers: plain, or JSON that stays JSON."""
@@ -326,7 +242,6 @@ class Redactor(Looker):
         if self.setting.profile == "none":
             return list(raws)
         path = path if path is not None and is_credential_file(path) else None
-        self._records.earn_for(sum(map(len, raws)))
         bare = [raw.removesuffix(b"\n") for raw in raws]
         text = b"\n".join(bare) + b"\n" if bare else b""
         if text.count(b"\n") == len(raws):
@@ -340,24 +255,17 @@ class Redactor(Looker):
     def masked_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> Iterator[tuple[bytes, bytes]]:
         """A stretch of a file in pieces, each as it is and as it is masked; a record that changed is one by itself."""
         path = path if path is not None and is_credential_file(path) else None
-        # Most of what the second pass costs was paid in the first.
-        self._records.earn_for(len(text) // 2)
         if self.setting.profile == "none":
             yield text, text
         else:
             yield from self._masked(text, path, apart)
 
     def _masked(self, text: bytes, path: str | None, apart: bool) -> Iterator[tuple[bytes, bytes]]:
-        if paying.is_closed(text, path):
-            yield text, self._covered(text, apart)
-        elif self._is_crowd(text, path, apart) or (self._refused and _digest(text) in self._refused):
-            yield text, self._hidden(text)
-        else:
-            changed: dict[Span, bytes] = {}
-            for spans in self._spans_in(text, path, apart):
-                raws = [text[start:end] for start, end in spans]
-                changed |= zip(spans, self._masked_some(raws, path), strict=True)
-            yield from self._pieces(text, changed, path)
+        changed: dict[Span, bytes] = {}
+        for spans in self._spans_in(text, path, apart):
+            raws = [text[start:end] for start, end in spans]
+            changed |= zip(spans, self._masked_some(raws, path), strict=True)
+        yield from self._pieces(text, changed, path)
 
     def _pieces(self, text: bytes, changed: dict[Span, bytes], path: str | None) -> Iterator[tuple[bytes, bytes]]:
         """What was read, as it is now, and what lies between, without what names the machine."""
@@ -366,7 +274,7 @@ class Redactor(Looker):
         between = [text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
         placed = between
         if path is None and self._sieve is not None and any(map(self._sieve.names_machine, between)):
-            placed = self._placing.masked(between, self._lines_read, self._hidden)
+            placed = self._placing.masked(between, self._lines_read)
         for number, span in enumerate(spans):
             yield between[number], placed[number]
             yield text[span[0] : span[1]], changed[span]
@@ -379,31 +287,21 @@ class Redactor(Looker):
         # What was found in a record is known in it.
         touched = self._with_known({raw: each for raw, each in seen.items() if not each.texts.cut and not each.spans})
         again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut or each.spans]
-        again, hidden = self._paid(again, seen)
         spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
-        self._records.spend(
-            sum(paying.for_found(found, paying.count_of(seen[raw].spans)) for raw, found in spans.items())
-        )
-        fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen and _digest(raw) not in self._refused]
-        if self._settled:  # it is because of something known that they are read
-            self._records.spend(2 * paying.AGAIN * len(fresh))
-        looked = dict(zip(fresh, self._looked(fresh, path), strict=True))
-        self._records.spend(sum(paying.for_nested(each.texts) for each in looked.values() if each and each.spans))
-        read = {raw: each for raw in raws if raw not in hidden and (each := seen.get(raw) or looked.get(raw))}
-        return self._as_read(raws, {raw: (each, spans.get(raw, each.spans)) for raw, each in read.items()})
+        fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen]
+        looked = dict(zip(fresh, self._looked_at([self._read(raw, path) for raw in fresh]), strict=True))
+        return [
+            self._spliced(raw, each, spans.get(raw, each.spans))
+            if (each := seen.get(raw) or looked[raw])
+            else self._masked_record(raw)
+            for raw in raws
+        ]
 
-    def _as_read(self, raws: list[bytes], read: Mapping[bytes, tuple[Seen, Spans]]) -> list[bytes]:
-        """Records with markers; those that could not be read are hidden, all at once."""
-        hidden = iter(self._all_hidden([raw for raw in raws if raw not in read]))
-        return [self._spliced(raw, *read[raw]) if raw in read else next(hidden) for raw in raws]
-
-    def _all_hidden(self, raws: list[bytes]) -> list[bytes]:
-        """Lines, or one text, hidden all at once."""
-        if len(raws) < 2:
-            return list(map(self._hidden, raws))
-        ends = [raw[-1:] for raw in raws]
-        lines = self._hidden(b"\n".join([raw.removesuffix(b"\n") for raw in raws]) + b"\n").split(b"\n")[:-1]
-        return [line + end if end == b"\n" else line for line, end in zip(lines, ends, strict=True)]
+    def _masked_record(self, raw: bytes) -> bytes:
+        """A record that has too many strings, or bytes, to be looked at."""
+        self.masked[TOO_MANY] += 1
+        masked = spelled(masked_whole(parsed(raw), self._whole_marker))
+        return masked + b"\n" if raw.endswith(b"\n") else masked
 
     def _spliced(self, raw: bytes, seen: Seen, spans: Spans) -> bytes:
         changes = self._applied(spans, seen.texts) if spans else {}
@@ -411,34 +309,19 @@ class Redactor(Looker):
             return raw
         text = to_text(raw)
         masked = to_raw(changes.get(text, text) if seen.is_text else splice(text, changes))
-        # A crowd that is hidden may reach over the end of a line that is no JSON.
+        # What is masked may reach over the end of a line that is no JSON.
         return masked + b"\n" if raw.endswith(b"\n") and not masked.endswith(b"\n") else masked
 
     def _lines_read(self, raws: list[bytes]) -> list[bytes]:
         """Lines that must be read to tell what names the machine."""
-        self._records.spend(paying.AGAIN * len(raws))
-        looked = dict(zip(raws, self._looked(raws, None), strict=True))
-        return self._as_read(raws, {raw: (seen, seen.spans) for raw, seen in looked.items() if seen})
-
-    def _hidden(self, text: bytes) -> bytes:
-        """Lines with every text hidden that may be a secret, without being looked at."""
-        self.masked[CROWDED] += text.count(b"\n") or 1
-        self._records.owe(paying.for_hiding(text))
-        return self._hide(text)
-
-    def _covered(self, text: bytes, apart: bool = False) -> bytes:
-        self.masked[CROWDED] += 1
-        return covered(text, self._crowd_marker, apart)
+        looked = zip(raws, self._looked_at([self._read(raw, None) for raw in raws]), strict=True)
+        return [self._spliced(raw, seen, seen.spans) if seen else self._masked_record(raw) for raw, seen in looked]
 
     def unread(self) -> str:
-        """The marker in the place of a record that is too long to be looked at."""
+        """The marker in the place of a record that is too long to be scanned."""
         self.is_clean = False
-        self.masked[CROWDED] += 1
-        return self._crowd_marker.decode()
-
-    def _hidden_value(self, text: bytes) -> JSON:
-        value = read(to_text(self._hidden(text)))
-        return {} if value is MISSING else value
+        self.masked[TOO_MANY] += 1
+        return self._whole_marker
 
     def once(self, value: JSON) -> JSON:
         """A value that stands alone: learned from, then masked."""
@@ -453,20 +336,11 @@ class Redactor(Looker):
 
     @cached_property
     def _placing(self) -> Placing:
-        return Placing(self._rules, self._mark, self._some_of_many)
-
-    def _some_of_many(self, count: int) -> bytes:
-        if count:
-            self.masked[CROWDED] += count
-        return self._crowd_marker
+        return Placing(self._rules, self._mark)
 
     @cached_property
-    def _hide(self) -> Callable[[bytes], bytes]:
-        return hider(self._crowd_marker)
-
-    @cached_property
-    def _crowd_marker(self) -> bytes:
-        return self.setting.mark("", CROWDED).encode()
+    def _whole_marker(self) -> str:
+        return self.setting.mark("", TOO_MANY)
 
     def stamp(self) -> dict[str, JSON]:
         """What a document says of its redaction."""
@@ -475,25 +349,22 @@ class Redactor(Looker):
     def findings(self, value: JSON) -> list[tuple[str, Finding]]:
         """What is found in the texts of a value, each with its text; nothing is masked.
 
-        A value that would cost too much to look at is a crowd, all of it.
+        A value that would be masked whole is one finding.
         """
         text = spelled(value)
-        own = _digest(text)
-        key = own if text and not self._answers(text) else b""
+        key = _digest(text) if text and not self._answers(text) else b""
         passed, seen = key in self._passed, self._seen.get(key)
-        is_refused = own in self._refused
-        self._records.earn_for(len(text) // 2 if passed or seen or is_refused else len(text))
-        now = seen
+        now: Seen | None
         if seen is not None:
-            now = self._seen_again(text, seen)
-        elif not is_refused and not (passed and self._is_spent):
+            now = self._seen_again(seen)
+        else:
             named = passed and self._sieve is not None and self._sieve.names_machine(text)
             if passed and not named and not self._since(text):
                 return []
             now = self._seen_now(text, value, None, only_known=passed and not named)
         if now is None:
             whole = to_text(text)
-            return [(whole, Finding(0, len(whole), CROWDED, "secret", 0.3))]
+            return [(whole, Finding(0, len(whole), TOO_MANY, "secret", 0.3))]
         return [(text, finding) for text, found in now.spans.items() for finding in found]
 
 

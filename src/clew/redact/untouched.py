@@ -95,6 +95,14 @@ def is_left(key: str, text: str) -> bool:
     return text.startswith("data:") and _DATA_URL.fullmatch(text) is not None
 
 
+def is_plain_id(key: str, text: str) -> bool:
+    """True for an id, a hash or a time whose key does not name a secret."""
+    told = told_by(key)
+    if told.names_secret:
+        return told.holds_id and is_uuid(text)
+    return told.may_leave and not told.is_sealed and is_left(key, text)
+
+
 def is_uuid(text: str) -> bool:
     """True for an id that was made to be one."""
     return _WHOLE_UUID.fullmatch(text) is not None
