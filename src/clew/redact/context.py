@@ -76,7 +76,16 @@ def read_authorization(text: bytes, place: int) -> tuple[Hit, ...]:
 
 # --- Addresses: user and password before the host, keys among the parameters
 
-_USERINFO = re.compile(rb"://([^\s/?#\"'<>@:]{0,64}):([^\s/\"'<>@]{1,128})@")
+# A password may hold any sign but quotes and white space, be it written as it is where it should be encoded.
+_USERINFO = re.compile(rb"://([^\s/?#\"'<>:]{0,128}):([^\s\"'<>`]{1,1024})")
+_WEB = re.compile(rb"(?i)(?:https?|wss?|ssh|git)\Z")
+_PORT = re.compile(rb"[0-9]{1,5}(?=[/?#]|\Z)")
+_AUTHORITY_END = re.compile(rb"[/?#]")
+_HOST = re.compile(rb"(?i)(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[a-z0-9-]+\.)+[a-z]{2,24})(?::[0-9]{1,5})?\Z")
+_VARIABLE = re.compile(
+    rb"[$][{(]|[$][A-Za-z_][A-Za-z0-9_]*\Z|\{[^{}]*\}\Z|\{\{|%[A-Za-z_]+%|%[sd]\Z|%\([A-Za-z_]+\)|\*+\Z"
+    rb"|\[[A-Za-z _:-]*\]\Z|[A-Za-z_.]+\([^()]*\)\Z"
+)
 _TOKEN_USER = re.compile(rb"://([A-Za-z0-9_-]{20,200})@")
 _PARAMETER = re.compile(rb"[?&]([A-Za-z0-9_-]{2,30})=([A-Za-z0-9_.%~+/=-]{16,4000})")
 _USUAL = frozenset(
@@ -88,15 +97,41 @@ _USUAL = frozenset(
 def read_address(text: bytes, place: int) -> tuple[Hit, ...]:
     """`scheme://user:password@host`."""
     match = _USERINFO.match(text, place)
-    if match is None:
+    length = _length_of_password(match[1], match[2], _is_of_web(text, place)) if match else 0
+    if match is None or not length:
         match = _TOKEN_USER.match(text, place)
         if match is None or is_filler(match[1]) or chance(match[1]) < 16:
             return ()
         return _one(match.start(1), match.end(1), "url_token", 0.9)
-    value = match[2]
-    if value.lower() in _USUAL or value.lower() == match[1].lower() or _is_reference(value) or len(value) < 3:
-        return ()
-    return _one(match.start(2), match.end(2), "url_password", 0.9)
+    return _one(match.start(2), match.start(2) + length, "url_password", 0.9)
+
+
+def _is_of_web(text: bytes, place: int) -> bool:
+    return _WEB.search(text[max(0, place - 5) : place]) is not None
+
+
+def _length_of_password(user: bytes, rest: bytes, of_web: bool) -> int:
+    """How long the password is that stands behind a user and a colon; 0 where there is none.
+
+    It ends at the last at sign before the host. One that holds a slash, a question mark or a hash seems to end too
+    early: where it is not clear that a host stands behind it, it goes on to the last at sign of the address.
+    """
+    end = _AUTHORITY_END.search(rest)
+    authority = rest[: end.start()] if end else rest
+    short = authority.rfind(b"@")
+    if short >= 0 and (_HOST.match(authority, short + 1) or rest.rfind(b"@") == short):
+        return short if _is_url_password(user, rest[:short]) else 0
+    is_port = _PORT.match(rest) and (of_web or b"?" in rest[: rest.find(b"@") + 1])
+    if short < 0 and (is_port or (of_web and b"@" in user)):
+        return 0
+    long = max(0, rest.rfind(b"@"))
+    return long if _is_url_password(user, rest[:long]) or (short > 0 and _is_url_password(user, rest[:short])) else 0
+
+
+def _is_url_password(user: bytes, value: bytes) -> bool:
+    if value.lower() in _USUAL or value.lower() == user.lower() or len(value) < 3:
+        return False
+    return _VARIABLE.match(value) is None and not is_filler(value)
 
 
 def _is_reference(value: bytes) -> bool:
@@ -301,7 +336,7 @@ READERS = (
         r"(?i:authorization)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t]{0,2}[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{2}",
         read_authorization,
     ),
-    Reader(b":", r"://(?:[^\s/?#\"'<>@:]{0,64}:[^\s/\"'<>@]{1,128}@|[A-Za-z0-9_-]{20,100}@)", read_address),
+    Reader(b":", r"://(?:[^\s/?#\"'<>:]{0,128}:[^\s\"'<>`@]{0,1024}@|[A-Za-z0-9_-]{20,100}@)", read_address),
     Reader(
         b"?&",
         r"[?&](?i:key|sig|signature|auth|code|sid|x-amz-signature|x-amz-security-token"
