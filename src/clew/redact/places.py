@@ -8,7 +8,12 @@ from functools import lru_cache
 
 from clew.redact.searching import Find, Hit, Look, finder, plain_finder, walk
 
-_HOME = r"(?:/home/|/Users/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}|/mnt/[a-z]/Users/)[^\s/\\\"'`:<>|*?,;)]"
+# The folder of homes: of Windows, seen from there or from a Unix beside it, and of the others. In JSON text a backslash
+# is written twice, and more often in JSON within JSON.
+_WINDOWS = r"(?:[A-Za-z]:|/mnt/[a-z]|/cygdrive/[a-z]|/[a-z])[\\/]{1,4}Users[\\/]{1,4}"
+_OTHERS = r"/(?:home|Users)/|(?i:wsl)(?:\$|(?i:\.localhost))[\\/]{1,4}[A-Za-z0-9_.-]{1,64}[\\/]{1,4}home[\\/]{1,4}"
+_LETTER = r"[^\s/\\\"'`:<>|*?,;)]"
+_HOME = rf"(?:{_WINDOWS}|{_OTHERS}){_LETTER}"
 _ENCODED = r"-(?:home|Users)-[A-Za-z0-9]{1,32}-"
 _PRIVATE = r"\b(?:10\.[0-9]{1,3}|192\.168|172\.(?:1[6-9]|2[0-9]|3[01]))\.[0-9]{1,3}\.[0-9]{1,3}\b"
 # Only how a host ends: what goes before is read backwards.
@@ -17,18 +22,24 @@ _HOST = r"[A-Za-z0-9]\.(?:local|lan|internal|corp|home|intranet)\b"
 AT = r"@[A-Za-z0-9][A-Za-z0-9-]{1,62}(?::[~/]|[$#%] )"
 OTHER_SIGNS = (_ENCODED, _PRIVATE, _HOST)
 SIGNS = (_HOME, *OTHER_SIGNS)
-# The user in a home path, of text or of JSON text, where a backslash is written twice, or more often within JSON.
+_DEEPER = "{1,16}"
+_WORD = rb"[A-Za-z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
+_CAPITALISED = rb"[A-Z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
+# The user in a home path. A name may have spaces where a path goes on behind it; elsewhere a space ends it, but for
+# words in capitals at the end of a path of Windows.
 _HOMES = re.compile(
-    rb"(/(?:home|Users)/|\\(?<=[A-Za-z]:\\)\\{0,15}Users(?:\\{1,16}|/))"
-    rb"([^\s/\\\"'`:<>|*?,;)]{1,64})"
-)
-
-_USER = re.compile(rb"[^\s/\\\"'`:<>|*?,;)]{1,64}")
+    rb"((?P<windows>%b)|%b)((?:%b){1,64}(?(windows)(?:(?: %b){1,3}(?=[\\/])|(?: %b){1,3}(?=[\"'\r\n]|\Z))?"
+    rb"|(?:(?: %b){1,3}(?=/))?))"
+    % (*(each.replace("{1,4}", _DEEPER).encode() for each in (_WINDOWS, _OTHERS)), _LETTER.encode(), _WORD,
+       _CAPITALISED, _CAPITALISED)
+)  # fmt: skip
 _LOGIN = re.compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
 _LONGEST_LOGIN = 32
 _SHARED = frozenset(
     b"shared public default all user users runner runneradmin ubuntu vscode node app git you me username name".split()
 )
+
+_SHARED_WINDOWS = frozenset({b"all users", b"default user"})
 
 
 @lru_cache(maxsize=1)
@@ -44,13 +55,15 @@ def _other_finds() -> tuple[Find, Find]:
 def with_users(text: bytes, shown: Mapping[bytes, bytes]) -> bytes:
     """JSON text with every user of a home path as it is to be shown. All are replaced at once, however many."""
     pieces = _HOMES.split(text)
-    pieces[2::3] = map(shown.__getitem__, pieces[2::3])
+    # Between two pieces of text stand the folder, the folder again if it is one of Windows, and the user.
+    pieces[2::4] = [b""] * len(pieces[2::4])
+    pieces[3::4] = map(shown.__getitem__, pieces[3::4])
     return b"".join(pieces)
 
 
 def is_nobody(user: bytes) -> bool:
     """A folder that is no person's, or a placeholder."""
-    return user.lower() in _SHARED or user[:1] in b"$<{%.["
+    return user.lower() in _SHARED or user.lower() in _SHARED_WINDOWS or user[:1] in b"$<{%.["
 
 
 def look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
@@ -100,8 +113,8 @@ def _judge(text: bytes, start: int, end: int) -> Hit | None:
     if first == b"@":
         login = _LOGIN.search(text, max(0, start - _LONGEST_LOGIN), start)
         return Hit(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
-    user = _USER.match(text, end - 1) if text[end - 2] in b"/\\" else None
-    if user is None:
+    home = _HOMES.match(text, start) if text[end - 2] in b"/\\" else None
+    if home is None:
         start = _start_of_host(text, end)
         return None if _is_file_or_call(text, start, end) else Hit(start, end, "host_name", 0.7)
-    return None if is_nobody(user[0]) else Hit(user.start(), user.end(), "user_name", 0.9)
+    return None if is_nobody(home[3]) else Hit(home.start(3), home.end(3), "user_name", 0.9)

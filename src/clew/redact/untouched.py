@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clew.model.json import JSON
+from clew.redact.values import unbase64
 
 PATH_KEYS = frozenset(
     "file_path filePath path absolute_path notebook_path notebookPath filename file target_file".split()
@@ -41,13 +42,15 @@ _SEALED = re.compile(SEALED)
 TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
 _TIME = re.compile(TIME)
 TIME_ENDINGS = ("time", "stamp", "_at", "Time", "At", "date", "Date")
-_DATA_URL = re.compile(r"data:(?:image|audio|video|font)/[\w.+-]+;base64,[A-Za-z0-9+/=_-]*")
-_PICTURE = ("image/", "audio/", "video/", "font/", "application/pdf")
+_DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,")
 _MEDIA_KEYS = ("media_type", "mimeType", "mime_type", "mediaType")
 SPECIAL = PATH_KEYS | {*ARGUMENTS, *_MEDIA_KEYS, "value"}
 """An object without any of these keys is plain."""
 _BODIES = ("data", "image", "document", "base64")
-_BASE64 = re.compile(r"[A-Za-z0-9+/=_\s-]*")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}")
+# How the bytes of images begin: PNG, JPEG, GIF, TIFF, WebP, AVIF and HEIC.
+_IMAGE = re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF....WEBP|....ftyp", re.DOTALL)
+_HEAD = 24
 NAMES_SECRET = (
     "pass pwd secret token key auth cred cookie bearer private session signature sas dsn ssn card iban pin$ otp cvv"
     " cpf bsn pesel aadhaa?r dni$ nif$ nie$ sin$ tax_?id steuer_?id"
@@ -92,7 +95,8 @@ def is_left(key: str, text: str) -> bool:
         return True
     if told.holds_time and len(text) < 36 and _TIME.fullmatch(text) is not None:
         return True
-    return text.startswith("data:") and _DATA_URL.fullmatch(text) is not None
+    address = _DATA_URL.match(text)
+    return address is not None and _is_image(text[address.end() :])
 
 
 def is_plain_id(key: str, text: str) -> bool:
@@ -109,13 +113,17 @@ def is_uuid(text: str) -> bool:
 
 
 def picture(value: dict[str, JSON]) -> str | None:
-    """The key that holds the bytes of a picture, of sound or of a PDF; None where there is none."""
+    """The key that holds the bytes of an image; None where there is none."""
     for name in _MEDIA_KEYS:
         kind = value.get(name)
-        if isinstance(kind, str) and kind.startswith(_PICTURE):
-            return next((body for body in _BODIES if _is_base64(value.get(body))), None)
+        if isinstance(kind, str) and kind.startswith("image/"):
+            return next((body for body in _BODIES if _is_image(value.get(body))), None)
     return None
 
 
-def _is_base64(value: JSON) -> bool:
-    return isinstance(value, str) and _BASE64.fullmatch(value) is not None
+def _is_image(value: JSON) -> bool:
+    """True for the base64 of what begins like an image. Anything else may be text, whatever its media type says."""
+    if not isinstance(value, str) or _BASE64.fullmatch(value) is None:
+        return False
+    head = unbase64(value[:_HEAD].encode())
+    return head is not None and _IMAGE.match(head) is not None
