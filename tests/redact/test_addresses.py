@@ -16,9 +16,9 @@ from clew.redact.native import mask_file
 from clew.redact.tree import Redactor, Setting
 
 PASSWORDS = [
-    "S3cr@tPassw0rd99", "p@ssw0rdLong77", "@leading9x", "trailing9x@", "a@b@c@d9x", "Sl/ash9xQ", "a/b@c/d9Q", "Que?stion9x",
-    "Ha#sh9xQ", "co:lon9xQ", "a:b/c?d#e@f9Q", "%40S3cret9x", "p%40ss%2Fw0rd9", "per%cent9x", "(br{ack}et)9x",
-    "$dollar!9x", "*star9xQz", "9000/x@y7Q", "x;y,z=9&Q+~", "p@ss/w0rd9",
+    "S3cr@tPassw0rd99", "p@ssw0rdLong77", "@leading9x", "trailing9x@", "a@b@c@d9x", "Sl/ash9xQ", "a/b@c/d9Q",
+    "Que?stion9x", "Ha#sh9xQ", "co:lon9xQ", "a:b/c?d#e@f9Q", "%40S3cret9x", "p%40ss%2Fw0rd9", "per%cent9x",
+    "(br{ack}et)9x", "$dollar!9x", "*star9xQz", "9000/x@y7Q", "x;y,z=9&Q+~", "p@ss/w0rd9",
 ]  # fmt: skip
 FORMS = ["postgres://admin:{}@db/", "mysql+pymysql://app:{}@10.0.0.7:3306/shop?x=1", "redis://:{}@cache:6379/0",
          "amqps://me@corp:{}@mq", "mongodb://u:{}@h1:27017,h2:27018/db", "jdbc:oracle://u:{}@h"]  # fmt: skip

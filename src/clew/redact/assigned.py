@@ -46,7 +46,8 @@ def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], i
     capital = match[4] == b"=" and not match[3] and not match[5] and name.upper() == name
     word = text[value.start : value.end]
     if meaning == "password":
-        found = reading.is_password(word, value.quoted, capital)
+        is_flag = value.quoted and name.startswith(b"-")
+        found = reading.is_password(word, value.quoted, capital) or (is_flag and reading.is_given_phrase(word))
     else:
         found = reading.is_secret(word, value.quoted) or (capital and _is_plain(word))
     if not found:

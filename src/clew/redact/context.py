@@ -90,7 +90,7 @@ _TOKEN_USER = re.compile(rb"://([A-Za-z0-9_-]{20,200})@")
 _PARAMETER = re.compile(rb"[?&]([A-Za-z0-9_-]{2,30})=([A-Za-z0-9_.%~+/=-]{16,4000})")
 _USUAL = frozenset(
     b"password passwd pass pwd secret postgres root admin guest user username test example changeme token pw"
-    b" mypassword p x foo bar baz bar:baz user1 pass1 hunter".split()
+    b" mypassword p x foo bar baz bar:baz bar@baz user1 pass1 hunter".split()
 )
 
 
@@ -211,6 +211,28 @@ _GIVEN = re.compile(
 _TAKES_P = re.compile(rb"(?:mysql|mariadb|mysqldump|mysqladmin|7z|7za|zip|unzip|rar|unrar)[ \t][^\n|;&]*\Z")
 
 
+_SPACE = r"(?:[ \t]|\\[\r\n]+)"
+_ARGUMENT = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`|;&\\]+)"
+_LOGGED_IN = (
+    r"(?:docker|podman|nerdctl|buildah|skopeo|oras|crane|helm[ \t]{1,2}registry|az[ \t]{1,2}acr)[ \t]{1,3}login"
+)
+_LOGIN = re.compile(
+    rf"{_LOGGED_IN}(?:{_SPACE}{{1,8}}(?!-p|--password(?![\w-])){_ARGUMENT}){{0,12}}{_SPACE}{{1,8}}(?:-p|--password)"
+    rf"(?:{_SPACE}{{1,8}}|=)?({_ARGUMENT})".encode()
+)
+_HTPASSWD = re.compile(
+    rf"htpasswd(?P<flags>(?:[ \t]{{1,4}}-[A-Za-z]{{1,8}}(?:[ \t]{{1,4}}[0-9]{{1,2}}(?=[ \t]))?){{1,6}})"
+    rf"(?:[ \t]{{1,4}}{_ARGUMENT}){{1,2}}[ \t]{{1,4}}({_ARGUMENT})".encode()
+)
+_PIPED = re.compile(
+    rb"(?:echo(?:[ \t]+-[neE]+)*|printf[ \t]+[\"']?%s(?:\\n|[\r\n]+)?[\"']?)[ \t]+"
+    rb"(\"[^\"\n|]+\"|'[^'\n|]+'|[^\s\"'|][^\n|]*?)[ \t]*\Z"
+)
+_LONGEST_PIPED = 300
+_SECRET_ID = re.compile(rb"secret_id[ \t]{1,40}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_HERE_STRING = re.compile(rb"sudo[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'|;&]+)")
+
+
 # Brackets: a piece of a regular expression rather than a password.
 _EXPRESSION = re.compile(rb"[\[\](){}|]")
 
@@ -232,7 +254,8 @@ def read_flag(text: bytes, place: int) -> tuple[Hit, ...]:
     if value is None:
         return ()
     word = text[value.start : value.end]
-    if len(word) < 6 or (not reading.is_secret(word, value.quoted) and not _is_given(word)):
+    is_phrase = value.quoted and b"pass" in match[0].lower() and reading.is_given_phrase(word)  # type: ignore[union-attr]
+    if len(word) < 6 or not (is_phrase or reading.is_secret(word, value.quoted) or _is_given(word)):
         return ()
     return _one(value.start, value.end, "cli_secret", 0.8)
 
@@ -254,6 +277,44 @@ def read_given(text: bytes, place: int) -> tuple[Hit, ...]:
     if _is_reference(value) or value.startswith(b"-") or _EXPRESSION.search(value):
         return ()
     return _one(match.start(group), match.end(group), "cli_password", 0.85)
+
+
+def read_login(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`docker login -p x`."""
+    return _argument(_LOGIN.match(text, place), 1)
+
+
+def read_htpasswd(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`htpasswd -b file user x`."""
+    match = _HTPASSWD.match(text, place)
+    return _argument(match, 2) if match and b"b" in match["flags"] else ()
+
+
+def read_piped(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`echo x | sudo -S`, from where the bar stands."""
+    return _argument(_PIPED.search(text, max(0, place - _LONGEST_PIPED), place), 1)
+
+
+def read_here_string(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`sudo -S <<< x`."""
+    return _argument(_HERE_STRING.match(text, place), 1)
+
+
+def read_secret_id(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`secret_id   x`, as Vault prints it."""
+    match = _SECRET_ID.match(text, place)
+    return _one(match.start(1), match.end(1), "assigned_secret", 0.85) if match else ()
+
+
+def _argument(match: re.Match[bytes] | None, group: int) -> tuple[Hit, ...]:
+    """What is given to a program, without its quotes."""
+    if match is None:
+        return ()
+    value, quotes = match[group], int(match[group][:1] in (b'"', b"'"))
+    value = value[quotes : len(value) - quotes]
+    if len(value) < 3 or value.startswith(b"-") or reading.stands_for_another(value) or _is_reference(value):
+        return ()
+    return _one(match.start(group) + quotes, match.end(group) - quotes, "cli_password", 0.85)
 
 
 # --- Sentences, tags, manifests
@@ -366,6 +427,16 @@ READERS = (
         read_given,
     ),
     Reader(b" \t", r"[ \t]-p[A-Za-z0-9!@#%^*+_'\"][^\s/:=]{4}", read_given),
+    Reader(b"dpnbsocha", rf"\b{_LOGGED_IN}[ \t]", read_login),
+    Reader(b"s", r"\bsecret_id[ \t]+[0-9a-f]{8}-", read_secret_id),
+    Reader(b"h", r"\bhtpasswd[ \t]{1,4}-[A-Za-z]", read_htpasswd),
+    Reader(
+        b"|",
+        r"\|[ \t]*(?:sudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b|passwd[ \t]+--stdin"
+        r"|(?:docker|podman|helm)[^\n|;&]*--password-stdin)",
+        read_piped,
+    ),
+    Reader(b"s", r"\bsudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b[^\n|;&<]*<<<", read_here_string),
     Reader(b"p", _PASSWORD + r"[ \t]{1,3}" + _SAID + r"[\"'`*]{0,4}[A-Za-z!@#$%^&*_.-]*[0-9]", read_spoken),
     Reader(
         b"tsk",

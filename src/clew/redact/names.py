@@ -54,6 +54,8 @@ def meaning(name: bytes) -> str:
     words = [word.lower().decode("ascii") for word in _SPLIT.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
+    if words[-2:] == ["secret", "id"] and "client" not in words:
+        return "secret"  # that of an application in Vault
     if not words or words[-1] in _ABOUT:
         return ""
     for word in reversed(words[-2:]):

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from clew.redact.searching import Find, Hit, Look, finder, plain_finder, walk
+from clew.redact.searching import Find, Hit, Look, each, finder, plain_finder, walk
 
 # The folder of homes: of Windows, seen from there or from a Unix beside it, and of the others. In JSON text a backslash
 # is written twice, and more often in JSON within JSON.
-_WINDOWS = r"(?:[A-Za-z]:|/mnt/[a-z]|/cygdrive/[a-z]|/[a-z])[\\/]{1,4}Users[\\/]{1,4}"
-_OTHERS = r"/(?:home|Users)/|(?i:wsl)(?:\$|(?i:\.localhost))[\\/]{1,4}[A-Za-z0-9_.-]{1,64}[\\/]{1,4}home[\\/]{1,4}"
+_WINDOWS = r"[\\/]{1,4}Users[\\/]{1,4}"
+_OTHERS = r"/(?:home|Users)/|[Ww][Ss][Ll](?:\$|(?i:\.localhost))[\\/]{1,4}[A-Za-z0-9_.-]+[\\/]{1,4}home[\\/]{1,4}"
 _LETTER = r"[^\s/\\\"'`:<>|*?,;)]"
-_HOME = rf"(?:{_WINDOWS}|{_OTHERS}){_LETTER}"
+_HOME = rf"(?:(?:[A-Za-z]:|/[a-z]){_WINDOWS}|{_OTHERS}){_LETTER}"
 _ENCODED = r"-(?:home|Users)-[A-Za-z0-9]{1,32}-"
 _PRIVATE = r"\b(?:10\.[0-9]{1,3}|192\.168|172\.(?:1[6-9]|2[0-9]|3[01]))\.[0-9]{1,3}\.[0-9]{1,3}\b"
 # Only how a host ends: what goes before is read backwards.
@@ -28,13 +28,13 @@ _CAPITALISED = rb"[A-Z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
 # The user in a home path. A name may have spaces where a path goes on behind it; elsewhere a space ends it, but for
 # words in capitals at the end of a path of Windows.
 _HOMES = re.compile(
-    rb"((?P<windows>%b)|%b)((?:%b){1,64}(?(windows)(?:(?: %b){1,3}(?=[\\/])|(?: %b){1,3}(?=[\"'\r\n]|\Z))?"
-    rb"|(?:(?: %b){1,3}(?=/))?))"
+    rb"((?P<windows>(?:(?<=[A-Za-z]:)|(?<=/[a-z]))%b)|%b)((?:%b){1,64}"
+    rb"(?(windows)(?:(?: %b){1,3}(?=[\\/])|(?: %b){1,3}(?=[\"'\r\n]|\Z))?|(?:(?: %b){1,3}(?=/))?))"
     % (*(each.replace("{1,4}", _DEEPER).encode() for each in (_WINDOWS, _OTHERS)), _LETTER.encode(), _WORD,
        _CAPITALISED, _CAPITALISED)
 )  # fmt: skip
 _LOGIN = re.compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
-_LONGEST_LOGIN = 32
+_LONGEST_LOGIN, _LONGEST_USER = 32, 256
 _SHARED = frozenset(
     b"shared public default all user users runner runneradmin ubuntu vscode node app git you me username name".split()
 )
@@ -52,13 +52,21 @@ def _other_finds() -> tuple[Find, Find]:
     return finder(OTHER_SIGNS), plain_finder(AT)
 
 
+@lru_cache(maxsize=1)
+def _find_homes() -> Find:
+    """The finder of home paths in JSON text."""
+    return finder([_HOME.replace("{1,4}", "+")])
+
+
 def with_users(text: bytes, shown: Mapping[bytes, bytes]) -> bytes:
-    """JSON text with every user of a home path as it is to be shown. All are replaced at once, however many."""
-    pieces = _HOMES.split(text)
-    # Between two pieces of text stand the folder, the folder again if it is one of Windows, and the user.
-    pieces[2::4] = [b""] * len(pieces[2::4])
-    pieces[3::4] = map(shown.__getitem__, pieces[3::4])
-    return b"".join(pieces)
+    """JSON text with every user of a home path as it is to be shown."""
+    pieces, last = [], 0
+    for start, end in each(_find_homes(), text):
+        home = _HOMES.search(text, max(start, last), end + _LONGEST_USER)
+        if home is not None:
+            pieces += [text[last : home.start(3)], shown[home[3]]]
+            last = home.end(3)
+    return b"".join([*pieces, text[last:]])
 
 
 def is_nobody(user: bytes) -> bool:
@@ -113,7 +121,7 @@ def _judge(text: bytes, start: int, end: int) -> Hit | None:
     if first == b"@":
         login = _LOGIN.search(text, max(0, start - _LONGEST_LOGIN), start)
         return Hit(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
-    home = _HOMES.match(text, start) if text[end - 2] in b"/\\" else None
+    home = _HOMES.search(text, start, end + _LONGEST_USER) if text[end - 2] in b"/\\" else None
     if home is None:
         start = _start_of_host(text, end)
         return None if _is_file_or_call(text, start, end) else Hit(start, end, "host_name", 0.7)

@@ -119,6 +119,11 @@ def is_phrase(value: bytes) -> bool:
     return len(words) >= 3 and sum(map(len, words)) >= 10
 
 
+def is_given_phrase(value: bytes) -> bool:
+    """Words in quotes that are given to a program as its password."""
+    return b" " in value and len(value) >= 6 and not stands_for_another(value)
+
+
 def read_phrase(text: bytes, place: int) -> int | None:
     """Where a phrase ends that begins here, has no quotes, and goes to the end of its line."""
     match = _PHRASE_LINE.match(text, place)

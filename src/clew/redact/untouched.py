@@ -36,6 +36,8 @@ ID_ENDINGS = (
 )
 """How the keys of ids and hashes end, behind a small letter, a digit or nothing."""
 _ID_KEY = re.compile(rf"(?:^|[_a-z\d])(?:{'|'.join(ID_ENDINGS)}|[Ss]ha\d+)$")
+# In Vault, the password of an application.
+_SECRET_ID = re.compile(r"(?i)(?<!client)(?<!client[_-])secret[_-]?id$")
 SEALED_KEYS = frozenset("signature thoughtSignature thought_signature encrypted_content encryptedContent".split())
 SEALED = r"[A-Za-z0-9+/_-]{100,}={0,2}"
 _SEALED = re.compile(SEALED)
@@ -74,7 +76,8 @@ class Key(NamedTuple):
 @lru_cache(maxsize=4096)
 def told_by(key: str) -> Key:
     """What a key says; asked for every text, so it is worked out once."""
-    holds_id, is_sealed = _ID_KEY.search(key) is not None, key in SEALED_KEYS
+    holds_id = _ID_KEY.search(key) is not None and _SECRET_ID.search(key) is None
+    is_sealed = key in SEALED_KEYS
     holds_time = key.endswith(TIME_ENDINGS)
     return Key(
         holds_id,
