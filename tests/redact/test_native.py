@@ -139,3 +139,16 @@ def test_users_in_a_long_list_of_one_document_are_masked() -> None:
     masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("all", Marker()))))
     assert b"nora" not in masked
     assert json.loads(masked)["rows"][7] == rows[7] | {"path": "/home/[REDACTED]/src/7"}
+
+
+@pytest.mark.parametrize(
+    "form", ['{{"a": "{}"}}\n', '{{"note": "calm"}}\n{{"a": "{}"}}\n', "a text with {} in it\n", '{{\n "a": "{}"\n}}\n']
+)
+def test_a_file_that_was_rewritten_after_it_was_learned_is_masked(form: str) -> None:
+    calm, new = form.format("nothing here" + " " * (len(TOKEN) - 12)).encode(), form.format(TOKEN).encode()
+    assert len(calm) == len(new)
+    versions = iter([calm, new])
+    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    found = b"".join(mask_file(lambda: BytesIO(next(versions)), redactor))
+    assert TOKEN.encode() not in found
+    assert b"[REDACTED" in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -64,3 +65,18 @@ def _other(folder: Path) -> Path:
     path = folder / "other.toml"
     path.write_text('[[rule]]\nid = "berth"\npattern = "BERTH-[0-9]{5}"\n')
     return path
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EACCES])
+def test_a_file_system_without_hard_links_gets_a_key(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refused)
+    with ThreadPoolExecutor(8) as pool:
+        [key] = set(pool.map(lambda _: marker_key(tmp_path), range(32)))
+    assert len(key) == 32
+    assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == [KEY_FILE]

@@ -230,7 +230,7 @@ _PIPED = re.compile(
 )
 _LONGEST_PIPED = 300
 _SECRET_ID = re.compile(rb"secret_id[ \t]{1,40}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_HERE_STRING = re.compile(rb"sudo[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'|;&]+)")
+_HERE_STRING = re.compile(rb"sudo[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'`|;&]+)")
 
 
 # Brackets: a piece of a regular expression rather than a password.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from contextlib import suppress
+import time
 from pathlib import Path
 
 from clew.datadir import private_folder
@@ -21,6 +21,7 @@ KEY_FILE = "redaction.key"
 RULES_FILE = "redaction.toml"
 """In clew's configuration folder: rules and allow-lists of the person's own."""
 _LENGTH = 32
+_READ_ATTEMPTS, _READ_PAUSE_SECONDS = 20, 0.05
 
 
 def chosen(profile: str, *, plain: bool = False, rules: Path | None = None) -> Setting:
@@ -53,10 +54,15 @@ def marker_key(folder: Path) -> bytes:
     path = folder / KEY_FILE
     if not path.exists():
         _make(path)
-    try:
-        key = path.read_bytes()
-    except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+    key = b""
+    for _ in range(_READ_ATTEMPTS):
+        try:
+            key = path.read_bytes()
+        except OSError as error:
+            raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+        if len(key) >= _LENGTH:
+            break
+        time.sleep(_READ_PAUSE_SECONDS)  # where there are no hard links, another process may be writing it right now
     if len(key) < _LENGTH:
         raise SourceUnreadable(f"{path}: is no key; remove it, and a new one is made")
     return key
@@ -68,12 +74,35 @@ def _make(path: Path) -> None:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which nobody else may read
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+    key = secrets.token_bytes(_LENGTH)
     try:
         with open(descriptor, "wb") as handle:
-            handle.write(secrets.token_bytes(_LENGTH))
+            handle.write(key)
             handle.flush()
             os.fsync(handle.fileno())
-        with suppress(FileExistsError):
-            os.link(name, path)
+        os.link(name, path)
+    except FileExistsError:
+        pass
+    except OSError:
+        # The file system has no hard links (exFAT, some network shares).
+        _make_in_place(path, key)
     finally:
         Path(name).unlink()
+
+
+def _make_in_place(path: Path, key: bytes) -> None:
+    """Write the key to a file that nobody else has made."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+    try:
+        with open(descriptor, "wb") as handle:
+            handle.write(key)
+            handle.flush()
+            os.fsync(handle.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
