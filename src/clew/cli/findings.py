@@ -13,7 +13,7 @@ from clew.errors import UsageError
 from clew.io.records import TOO_LONG
 from clew.library import StoredSession
 from clew.model.json import JSON
-from clew.redact.rules import CROWDED
+from clew.redact.searching import TOO_MANY
 
 
 class Report:
@@ -38,7 +38,7 @@ class Report:
             if TOO_LONG in unit.findings:
                 # Nobody knows what it holds, and it would be masked whole.
                 marker = self._masking.redactor(counted=False).unread()
-                self._note(session, unit, **place, rule=CROWDED, kind="unread", confidence=0.0, masked=marker)
+                self._note(session, unit, **place, rule=TOO_MANY, kind="unread", confidence=0.0, masked=marker)
                 continue
             for text, finding in redactor.findings(unit.value):
                 value = text[finding.start : finding.end]
