@@ -909,3 +909,52 @@ def test_RD03_the_titles_of_statistics_are_masked(tmp_path: Path) -> None:
 
 def test_sql_says_that_it_masks_nothing() -> None:
     assert "unmasked" in " ".join(clew("sql", "--help").out.split())
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> tuple[Path, str]:
+    """A home whose only project has a key in its path, and so in the name of the folder of its sessions."""
+    key = Planter("project").google().replace("_", "x").replace("-", "y")
+    workspace = f"/home/ada/src/shop-{key}"
+    record = {**prompt("Count them."), "cwd": workspace}
+    folder = tmp_path / "home" / ".claude" / "projects" / f"-home-ada-src-shop-{key}"
+    folder.mkdir(parents=True)
+    (folder / f"{SESSION}.jsonl").write_text(json.dumps({**record, "sessionId": SESSION}) + "\n")
+    return tmp_path / "home", key
+
+
+def names_below(folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in folder.rglob("*")]
+
+
+def test_a_project_with_a_key_in_its_path_is_filed_under_its_masked_name(
+    named: tuple[Path, str], tmp_path: Path
+) -> None:
+    home, key = named
+    done = clew("--home", home, "export", "--layout", "project", "-o", tmp_path / "out", "--redact", "secrets")
+    assert done.code == 0, done.err
+    assert any("[REDACTED-google_api_key-" in name for name in names_below(tmp_path / "out"))
+    assert not any(key in name for name in names_below(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("target", RECEIVERS)
+def test_a_project_with_a_key_in_its_path_is_converted_under_its_masked_name(
+    named: tuple[Path, str], tmp_path: Path, target: str
+) -> None:
+    home, key = named
+    done = clew("--home", home, "convert", SESSION, "--to", target, "--home", tmp_path / "out", "--redact", "secrets")
+    assert done.code == 0, done.err
+    assert names_below(tmp_path / "out")
+    assert not any(key in name for name in names_below(tmp_path / "out"))
+
+
+def test_a_project_with_a_key_in_its_path_is_imported_under_its_masked_name(
+    named: tuple[Path, str], tmp_path: Path
+) -> None:
+    home, key = named
+    document = tmp_path / "document.json"
+    assert clew("--home", home, "export", SESSION, "-o", document, "--redact", "secrets").code == 0
+    done = clew("import", document, "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert any("[REDACTED-google_api_key-" in name for name in names_below(tmp_path / "out"))
+    assert not any(key in name for name in names_below(tmp_path / "out"))

@@ -6,7 +6,7 @@ member it came from. Tokens are made at run time: no file of the project holds o
 There are two homes of each agent. In the `valid` one every record stays what the agent could have written: canaries
 stand in texts, titles, paths, file names, file contents, branches and models. In the `odd` one the sessions go on with
 copies of their records, each with one member spoiled: types, roles, times, numbers, tool names and unknown keys too.
-Ids, hashes and the bytes of pictures are left alone in both.
+Ids and hashes are left alone in both.
 """
 
 from __future__ import annotations
@@ -447,11 +447,11 @@ def _key_of(place: Place) -> str:
 
 
 def _is_opaque(place: Place, value: JSON) -> bool:
-    """True for ids, hashes, and the bytes of pictures."""
+    """True for ids and hashes."""
     key = _key_of(place)
     if not isinstance(value, str):
         return _ID_KEY.search(key) is not None
-    if _UUID.fullmatch(value) or (key == "data" and len(value) > 80):
+    if _UUID.fullmatch(value):
         return True
     return bool(value) and (_ID_KEY.search(key) is not None or key in _ID_KEYS) and _IS_ID.fullmatch(value) is not None
 

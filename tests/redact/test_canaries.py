@@ -224,6 +224,8 @@ SESSIONS_EACH = 3
 """For so many sessions all others are run."""
 USAGE = 2
 """The exit code for a command that was not understood."""
+EXPECTED = re.compile("is a sub-agent's|nothing was said in this session")
+"""What may be wrong with a session for a command."""
 
 
 class Leak(NamedTuple):
@@ -265,7 +267,8 @@ class Subject:
         done = CliRunner().invoke(main, words, input=given)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
-        if done.exit_code == USAGE or "should not have happened" in done.stderr:
+        is_refused = done.exit_code == USAGE and not EXPECTED.search(done.stderr)
+        if is_refused or "should not have happened" in done.stderr:
             self.refused.append(f"clew {line}\n  {done.stderr.strip()}")
         return done
 

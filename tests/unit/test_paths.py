@@ -113,6 +113,14 @@ def test_plain_names_pass(name: str) -> None:
     assert file_name(name) == name
 
 
+def test_a_name_in_which_a_secret_was_masked_is_a_name() -> None:
+    assert safe_relative("-src-[REDACTED:github_token:abcdefg2]") == "-src-[REDACTED-github_token-abcdefg2]"
+    assert safe_relative("-src-[REDACTED]") == "-src-[REDACTED]"
+    for name in ("[REDACTED:/etc:abcdefg2]", "[REDACTED:a:b]", "[REDACTED:a:abcdefg2]:x"):
+        with pytest.raises(UsageError, match="not a safe file name"):
+            safe_relative(name)
+
+
 @pytest.mark.parametrize("name", [*HOSTILE, "x\ny", "\x1b[31mred", "a/../../b"])
 def test_R01_a_name_made_of_anything_stays_where_it_is(name: str) -> None:
     made = file_name(name)

@@ -22,6 +22,7 @@ from clew.export.many import Told, written_apart, written_together
 from clew.filters import Filters
 from clew.io.compress import SUFFIXES
 from clew.library import Library, StoredSession
+from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
@@ -287,10 +288,16 @@ class Writer:
             sessions,
             Filters(),
             lambda session: organise(
-                session.source, session.session_object, folder, layout, taken, self.masking.files(session)
+                session.source, self._header(session), folder, layout, taken, self.masking.files(session)
             ),
         )
         say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
+
+    def _header(self, session: StoredSession) -> dict[str, JSON]:
+        """What a session is filed under: its header as it may be seen. What is masked in it counts in its file."""
+        if self.masking.is_on:
+            session = session.redacted(self.masking.redactor(counted=False))
+        return session.session_object
 
 
 def died(sessions: Sequence[StoredSession], begun: list[int] | None = None) -> Callable[[Sequence[int]], None]:

@@ -11,6 +11,8 @@ _CLAUDE_LIMIT = 200
 _NAME_LIMIT = 200
 """Leaves room for a suffix in the 255 bytes that file systems allow."""
 _UNSAFE = re.compile(r'[/\\\x00-\x1f\x7f:*?"<>|]')
+_MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
+"""What stands in a name in the place of a secret."""
 
 
 def encode_claude(path: str) -> str:
@@ -87,7 +89,11 @@ def file_name(text: str) -> str:
 
 
 def safe_relative(name: str) -> str:
-    """A single path component from untrusted text; refuses everything that could lead elsewhere."""
+    """A single path component from untrusted text; refuses everything that could lead elsewhere.
+
+    The markers of masked secrets lose their colons, which names may not have.
+    """
+    name = _MARKER.sub(r"[REDACTED-\1-\2]", name)
     if (
         not name
         or name in (".", "..")
