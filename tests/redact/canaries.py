@@ -24,6 +24,7 @@ import urllib.parse
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -92,7 +93,8 @@ class Canary(NamedTuple):
     @property
     def tail(self) -> str:
         """The random part, which no other text holds."""
-        return max(re.findall(r"[A-Za-z0-9]+", self.token), key=len)
+        runs: list[str] = re.findall(r"[A-Za-z0-9]+", self.token)
+        return max(runs, key=len)
 
 
 class Tokens:
@@ -278,7 +280,7 @@ class _Planter:
         return json.dumps(value, indent=2, ensure_ascii=False)
 
     def _filled(self, kind: str, records: list[JSON]) -> list[JSON]:
-        """Records with a canary behind every text, twice for each member: where it first stands, and where it last does."""
+        """Records with a canary behind every text, twice for each member: where it stands first and last."""
         places: dict[str, list[tuple[int, Place]]] = {}
         for number, record in enumerate(records):
             for place, label, value in _leaves(record) if isinstance(record, dict) else ():
@@ -293,7 +295,7 @@ class _Planter:
                 if _RESULT.search(label) and not self._has_long:
                     self._has_long = True
                     text += _LINES + text
-                _change(records[number], place, lambda value, text=text: f"{value}{text}".lstrip())
+                _change(records[number], place, partial(_followed, text))
         return records
 
     def _fill_name(self, record: JSON, place: Place, key: str, value: JSON) -> None:
@@ -309,7 +311,7 @@ class _Planter:
             for place, label, value in _leaves(record):
                 if not _is_opaque(place, value) and f"{kind}: {label}" not in self._canaries:
                     token = self._canary(f"{kind}: {label}")
-                    copies.append(_changed(record, place, lambda value, token=token: _with_token(value, token)))
+                    copies.append(_changed(record, place, partial(_with_token, token)))
             for place, label in _objects(record):
                 if f"{kind}: {label}: unknown member" not in self._canaries:
                     copies.append(_changed(record, place, self._with_member(f"{kind}: {label}")))
@@ -320,7 +322,7 @@ class _Planter:
         for place, label, leaf in list(_leaves(value)):
             if not _is_opaque(place, leaf):
                 token = self._canary(f"{kind}: {label}")
-                _change(value, place, lambda leaf, token=token: _with_token(leaf, token))
+                _change(value, place, partial(_with_token, token))
         return self._with_member(kind)(value)
 
     def _with_member(self, member: str) -> Callable[[JSON], JSON]:
@@ -349,7 +351,6 @@ class _Planter:
             database.executemany("INSERT INTO threads VALUES (?, ?, ?)", threads)
             database.commit()
         yield from ()
-
 
     def _add_sage_agent(self) -> Iterator[tuple[Path, str]]:
         path = self._home / ".sage/sessions/65e3e58a-4436-41d2-b07c-28cc2b6f97b8/messages.jsonl"
@@ -463,7 +464,11 @@ def _may_follow(place: Place, key: str, value: str) -> bool:
     return not (is_named or is_written or _is_opaque(place, value))
 
 
-def _with_token(value: JSON, token: str) -> str:
+def _followed(text: str, value: JSON) -> str:
+    return f"{value}{text}".lstrip()
+
+
+def _with_token(token: str, value: JSON) -> str:
     return f"{value} {token}" if isinstance(value, str) and value else token
 
 
@@ -522,10 +527,10 @@ class Finder:
         found: set[Canary] = set()
         for text in _readings(content):
             for run in set(_RUN.findall(text)) - self._clean:
-                held = {self._windows.get(run[at : at + WINDOW]) for at in range(len(run) - WINDOW + 1)} - {None}
-                if not held:
+                windows = {run[at : at + WINDOW] for at in range(len(run) - WINDOW + 1)} & self._windows.keys()
+                if not windows:
                     self._clean.add(run)
-                found |= held
+                found |= {self._windows[window] for window in windows}
         return found
 
     def found_below(self, folder: Path) -> dict[str, set[Canary]]:

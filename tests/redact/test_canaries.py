@@ -31,6 +31,8 @@ from tests.postgres.test_canaries import dumped
 from tests.redact.canaries import AGENTS, VARIANTS, Canary, Finder, Planted, write_home
 from tests.web.shown import Shown, shown
 
+PARTS = "day agent model project branch session tool".split()
+"""What a row of `clew stats` can stand for."""
 VIEWS = "sessions messages blocks tool_calls usage usage_days file_changes todos sources".split()
 """The tables that `clew sql` tells people of."""
 TABLES = "session source beside word text todo change folder".split()
@@ -65,12 +67,11 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
         "search --regex . --in tools -n 500",
         "search --regex . --in thinking -n 500",
     ),
-    "stats": tuple(
-        f"stats --by {by}{form}"
-        for by in "day agent model project branch session tool".split()
-        for form in ("", " --json", " --csv")
-    )
-    + ("stats --blocks", "stats --blocks --json"),
+    "stats": (
+        "stats --blocks",
+        "stats --blocks --json",
+        *(f"stats --by {by}{form}" for by in PARTS for form in ("", " --json", " --csv")),
+    ),
     "tail": (
         "tail {ref}",
         "tail {ref} -n 1000 --detail full",
@@ -108,10 +109,12 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
         "export {ref} -o {out}/session.json.zst --zst",
         "export {ref} --to html -o {out}/page.html --carry",
     ),
-    "convert": tuple(
-        f"convert {{ref}} --to {agent} --home {{out}} --allow-loss{form}" for agent in AGENTS for form in ("", " --json")
-    )
-    + ("convert {ref} --to {other} --home {out} --dry-run", "convert {ref} --to {other} --home {out} --dry-run --json"),
+    "convert": (
+        "convert {ref} --to {other} --home {out} --dry-run",
+        "convert {ref} --to {other} --home {out} --dry-run --json",
+        "convert {ref} --to {other} --home {out} --allow-loss --json",
+        *(f"convert {{ref}} --to {agent} --home {{out}} --allow-loss" for agent in AGENTS),
+    ),
     "import": (
         "import {masked}.ndjson -o {out}/home",
         "import {masked}.ndjson -o {out}/home --json",
@@ -145,8 +148,10 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
     "todos": ("todos {ref}", "todos {ref} --json", "todos {ref}#{last}"),
     "doctor": ("doctor {home}", "doctor {home} --json"),
     "sync": ("sync", "sync --full --json"),
-    "sql": tuple(f"sql 'SELECT * FROM {view}'{form}" for view in VIEWS for form in ("", " --json", " --csv"))
-    + tuple(f"sql 'SELECT * FROM {table}' --json" for table in TABLES),
+    "sql": (
+        *(f"sql 'SELECT * FROM {view}'{form}" for view in VIEWS for form in ("", " --json", " --csv")),
+        *(f"sql 'SELECT * FROM {table}' --json" for table in TABLES),
+    ),
     "agents": ("agents", "agents --json"),
     "sources": ("sources",),
     "sources list": ("sources list --json",),
@@ -155,7 +160,7 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
     "sources remove": ("sources remove planted",),
     "resume": ("resume {ref} --print", "resume {ref} --json"),
 }
-"""How each command is run. What holds `{ref}` is run for some sessions of the home, `{file}` for some of their files."""
+"""How each command is run. What holds `{ref}` is run for several sessions of the home, `{file}` for several files."""
 
 ELSEWHERE = {
     "web": "test_no_page_holds_a_canary asks for its pages",
@@ -222,6 +227,10 @@ EVERY_SESSION = ("show {ref} --detail full", "export {ref} --to html", "convert 
 """Invocations that are run for every session."""
 SESSIONS_EACH = 3
 """For so many sessions all others are run."""
+FILES_EACH = 3
+"""So many files of a session are asked for."""
+MOST_SHOWN = 12
+"""So many members of each output are named when a test fails."""
 USAGE = 2
 """The exit code for a command that was not understood."""
 EXPECTED = re.compile("is a sub-agent's|nothing was said in this session")
@@ -244,6 +253,7 @@ class Subject:
         self.finder = Finder(planted.canaries)
         self.leaks: set[Leak] = set()
         self.refused: list[str] = []
+        self._facts: dict[str, Facts] = {}
         for name in ("empty", "raw"):
             (folder / name).mkdir()
         self.run("sync")
@@ -280,7 +290,7 @@ class Subject:
             yield self._filled(template)
             return
         for session in self._chosen(template):
-            facts = self._facts(f"{session.agent.id}:{session.id}")
+            facts = self._facts_of(f"{session.agent.id}:{session.id}")
             words = {
                 "ref": f"{session.agent.id}:{session.id}",
                 "own": session.id,
@@ -308,38 +318,39 @@ class Subject:
         out.mkdir()
         return template.format(**self.words, **words, out=out)
 
-    def _facts(self, ref: str) -> Facts:
-        if ref not in _FACTS:
-            last = max([json.loads(line)["index"] for line in self.run(f"show {ref} --json").stdout.splitlines()] or [1])
+    def _facts_of(self, ref: str) -> Facts:
+        if ref not in self._facts:
+            messages = map(json.loads, self.run(f"show {ref} --json").stdout.splitlines())
             rows: list[dict[str, JSON]] = json.loads(self.run(f"files {ref} --json").stdout or "[]")
-            files = sorted({str(row["path"]) for row in rows})[:3]
-            changed = [row["message"] for row in rows if row["action"] != "read"] or [1]
-            disks = {file: self._on_disk(f"{ref}#{last}", file) for file in files}
-            _FACTS[ref] = Facts(last, changed[-1], disks)
-        return _FACTS[ref]
+            last = max((message["index"] for message in messages), default=1)
+            change = max((row["message"] for row in rows if row["action"] != "read"), default=1)
+            files = sorted({str(row["path"]) for row in rows})[:FILES_EACH]
+            self._facts[ref] = Facts(last, change, {file: self._on_disk(f"{ref}#{last}", file) for file in files})
+        return self._facts[ref]
 
     def _on_disk(self, message: str, file: str) -> Path:
         """A file as it was at the end of a session."""
-        path = self.folder / "disk" / f"{len(_FACTS)}" / Path(file).name
+        path = self.folder / "disk" / str(len(self._facts)) / Path(file).name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.run(f"show {message} --file {shlex.quote(file)} --unproved").stdout_bytes or b"\n")
         return path
 
     def _messages(self) -> bytes:
         """Messages for `clew record`, with a canary in every member."""
-        lines = []
-        for canary in self.planted.canaries:
-            lines.append({"role": "user", "content": f"use {canary.token}", f"extra {canary.token}": canary.token})
+        tokens = [canary.token for canary in self.planted.canaries]
+        lines = [{"role": "user", "content": f"use {token}", f"extra {token}": token} for token in tokens]
         return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
     def see(self, output: str, content: bytes) -> bool:
         """Note the canaries in an output; True where there are some."""
         return self._note(output, self.finder.found(content))
 
-    def see_files(self, output: str) -> bool:
-        """Note the canaries in the files that a command wrote."""
-        found = self.finder.found_below(self.folder / "out")
-        return any([self._note(f"{output} -> {_kind(name)}", held) for name, held in found.items()])
+    def see_files(self, output: str, folder: str = "out") -> bool:
+        """Note the canaries in the files that a command wrote, and in their names."""
+        found = self.finder.found_below(self.folder / folder)
+        for name, held in found.items():
+            self._note(f"{output} -> {_kind(name)}", held)
+        return bool(found)
 
     def _note(self, output: str, held: set[Canary]) -> bool:
         kept = REAL_NAMES.get(output.split(" ")[0], ())
@@ -360,9 +371,6 @@ class Subject:
         return "\n".join(lines)
 
 
-MOST_SHOWN = 12
-
-
 class Facts(NamedTuple):
     """What a session has."""
 
@@ -374,9 +382,6 @@ class Facts(NamedTuple):
     """Files that it tells of, and where their content lies."""
 
 
-_FACTS: dict[str, Facts] = {}
-
-
 def _kind(name: str) -> str:
     """The end of a file's name, without what differs from session to session."""
     return f"*{''.join(Path(name).suffixes[-2:])[:30]}" if "." in name else "a folder"
@@ -385,7 +390,6 @@ def _kind(name: str) -> str:
 @pytest.fixture
 def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
     agent, variant = request.param
-    _FACTS.clear()
     return Subject(write_home(agent, variant, tmp_path / "home"), tmp_path)
 
 
@@ -443,8 +447,7 @@ def test_no_command_gives_out_a_canary(subject: Subject) -> None:
                 subject.see_files(template)
                 crowded[template] += "crowded" in done.stderr
     subject.see("lake write -> rows", read_lake(subject.folder / "lake"))
-    for found in subject.finder.found_below(subject.folder / "lake").items():
-        subject._note(f"lake write -> {_kind(found[0])}", found[1])
+    subject.see_files("lake write", "lake")
     assert not subject.leaks, subject.told()
     assert not subject.refused, "\n".join(subject.refused)
     assert +crowded == {}, "hidden unread: the canaries stand too densely to prove anything"
@@ -454,8 +457,8 @@ def read_lake(folder: Path) -> bytes:
     """All rows of the tables of a lake, and what the files say of themselves."""
     text = []
     for path in sorted(folder.rglob("*.parquet")):
-        rows = duckdb.sql(f"SELECT * FROM read_parquet('{path}')").fetchall()
-        about = duckdb.sql(f"SELECT * FROM parquet_kv_metadata('{path}')").fetchall()
+        rows = duckdb.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+        about = duckdb.execute("SELECT * FROM parquet_kv_metadata(?)", [str(path)]).fetchall()
         text.append(f"{rows}{about}")
     assert text, "the lake is empty"
     return "\n".join(text).encode()
@@ -466,7 +469,6 @@ def test_every_invocation_can_give_out_a_canary(tmp_path_factory: pytest.TempPat
     left = {(command, template) for command, templates in INVOCATIONS.items() for template in templates}
     for agent, variant in (*((agent, "valid") for agent in AGENTS), ("claude-code", "odd")):
         folder = tmp_path_factory.mktemp(agent)
-        _FACTS.clear()
         subject = Subject(write_home(agent, variant, folder / "home"), folder)
         left = {pair for pair in left if pair[1] not in SILENT and not _shows(subject, *pair)}
     assert not left, "\n".join(sorted(template for _, template in left))
@@ -565,7 +567,7 @@ def test_no_row_of_a_server_holds_a_canary(
     assert done.exit_code == 0, done.stderr
     subject.see(f"push --level {level}", done.stdout_bytes + done.stderr_bytes)
     subject.see(f"push --level {level} -> rows", dumped(server, database).encode())
-    for line in (f"stats --by project --engine {url}", f"search the --engine {url}", f"search the --engine {url} --json"):
-        done = subject.run(line + masking(line.split(" ")[0], "secrets"))
-        subject.see(line.replace(url, "postgresql://"), done.stdout_bytes + done.stderr_bytes)
+    for line in ("stats --by project", "stats --by tool --csv", "search the", "search the --json"):
+        done = subject.run(f"{line} --engine {url}{masking(line.split(' ')[0], 'secrets')}")
+        subject.see(f"{line} --engine postgresql://", done.stdout_bytes + done.stderr_bytes)
     assert not subject.leaks, subject.told()
