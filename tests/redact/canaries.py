@@ -109,7 +109,8 @@ class Tokens:
     def _chars(self, count: int, alphabet: str = _ALL) -> str:
         while True:
             text = "".join(self._random.choices(alphabet, k=count))
-            if len(set(text)) > 6:
+            # A token of letters alone could be a word.
+            if len(set(text)) > 6 and any(char in string.digits for char in text):
                 return text
 
     def text(self) -> str:
@@ -125,6 +126,10 @@ class Tokens:
     def name(self) -> str:
         """A token that the name of a file or folder may hold, and that stays one when a path is encoded."""
         return self._next(self._plain_forms())
+
+    def encoded(self) -> str:
+        """A token that is spelled otherwise in the name of a folder that agents make of a path."""
+        return "gh" + "o_" + self._chars(36)
 
     def _plain_forms(self) -> tuple[Callable[[], str], ...]:
         return (
@@ -207,7 +212,10 @@ class _Planter:
         return self._renamed(value) if inner is None else _spelled(self._renamed_value(inner))
 
     def _project(self, name: str) -> str:
-        return self._canary(f"path of the project {name.replace('.', '-')}", is_name=True)
+        member = f"path of the project {name.replace('.', '-')}"
+        if self._variant == "odd" and member not in self._canaries:
+            self._canaries[member] = Canary(member, self._tokens.encoded())
+        return self._canary(member, is_name=True)
 
     def _file(self, name: str) -> str:
         return self._canary(f"file name {name}", is_name=True)
@@ -216,7 +224,7 @@ class _Planter:
         """The name of a file in the home, with canaries in what the agent made from names."""
         name = "/".join(f".{part}" if part == "project_root" else part for part in name.split("/"))
         name = _ENCODED_PROJECT.sub(
-            lambda found: f"{found[0]}-{self._project(found[0].removeprefix('-home-ada-src-'))}", name
+            lambda found: f"{found[0]}-{self._project(found[0].removeprefix('-home-ada-src-'))}".replace("_", "-"), name
         )
         if self._agent == "gemini":
             name = name.replace("tmp/tidepool/", f"tmp/{self._short_name()}/")

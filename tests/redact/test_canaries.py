@@ -119,6 +119,7 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
         "import {masked}.ndjson -o {out}/home",
         "import {masked}.ndjson -o {out}/home --json",
         "import {masked}.ndjson --stdout",
+        "import {masked}.html --stdout",
     ),
     "verify": ("verify", "verify --json", "verify {ref}"),
     "validate": ("validate --level note", "validate --level note --json", "validate {ref} --level note"),
@@ -260,7 +261,8 @@ class Subject:
         self.run("archive")
         self.sessions = list(Library(Host.at(planted.home)).sources())
         assert self.sessions, "no session is found in the home"
-        (folder / "masked.ndjson").write_bytes(self.run("export --to ndjson --redact secrets").stdout_bytes)
+        self.run(f"export --to ndjson -o {folder}/masked.ndjson --redact secrets")
+        self.run(f"export {self.sessions[0].path} --carry -o {folder}/masked.html --redact secrets")
         self.words: dict[str, str] = {
             "home": str(planted.home),
             "empty": str(folder / "empty"),
@@ -451,6 +453,16 @@ def test_no_command_gives_out_a_canary(subject: Subject) -> None:
     assert not subject.leaks, subject.told()
     assert not subject.refused, "\n".join(subject.refused)
     assert +crowded == {}, "hidden unread: the canaries stand too densely to prove anything"
+
+
+@every_home
+def test_scrubbed_files_hold_no_canary(subject: Subject) -> None:
+    done = subject.run(f"redact scrub --agent {subject.planted.agent} --write")
+    assert done.exit_code == 0, done.stderr
+    for session in subject.sessions:
+        for path in (session.path, *(session.path.parent / name for name in session.source.parts)):
+            subject.see(f"redact scrub --write -> {_kind(path.name)}", path.read_bytes())
+    assert not subject.leaks, subject.told()
 
 
 def read_lake(folder: Path) -> bytes:

@@ -29,6 +29,7 @@ from clew.redact import (
     scan_all,
 )
 from clew.redact.services import builtin
+from tests.redact.planted import Planter
 
 MIXED = string.ascii_letters + string.digits
 
@@ -109,6 +110,15 @@ def in_json(text: str, depth: int) -> str:
     for _ in range(depth):
         text = json.dumps({"content": text})
     return text
+
+
+def test_a_token_in_the_name_of_a_folder_is_found() -> None:
+    """Agents name the folder of a project after its path, with dashes for everything but letters and digits."""
+    plant = Planter("folder")
+    fine = f"_pat_{plant.chars(22)}_{plant.chars(59)}"
+    for token in (plant.github(), "hf" + "_" + plant.chars(34), "github" + fine):
+        folder = f"-home-ada-src-shop-{token}".replace("_", "-")
+        assert token.partition("_")[2].replace("_", "-") not in redact(folder), folder
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

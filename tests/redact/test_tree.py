@@ -125,18 +125,39 @@ def test_a_key_that_says_id_does_not_hide_a_secret() -> None:
     assert not held(text_of(once(value)), {"aws": value["AccessKeyId"], "token": TOKEN, "other": OTHER})
 
 
-def test_pictures_stay() -> None:
-    picture = base64.b64encode(TOKEN.encode() * 20).decode()
-    value = [
+def pictures(begin: bytes, end: str = "") -> list[Any]:
+    """A picture as agents write it down in four ways, with something that follows it."""
+    picture = base64.b64encode(begin + f"{TOKEN}\n".encode() * 20).decode() + end
+    return [
         {"type": "image", "media_type": "image/png", "encoding": "base64", "image": picture},
         {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": picture}},
         {"inlineData": {"mimeType": "image/webp", "data": picture}},
         {"image_url": "data:image/png;base64," + picture},
-        {"type": "text", "text": TOKEN},
     ]
-    masked = once(value)
-    assert masked[:4] == value[:4]
-    assert masked[4] != value[4]
+
+
+def test_pictures_stay() -> None:
+    for begin in (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\0\0\0\0WEBP", b"\0\0\0\x1cftypavif"):
+        value = pictures(begin)
+        assert once([*value, {"type": "text", "text": TOKEN}])[:4] == value
+
+
+@pytest.mark.parametrize("begin", [b"", b"text ", b"<svg>"])
+def test_what_is_called_a_picture_and_is_none_is_searched(begin: bytes) -> None:
+    for value in pictures(begin):
+        assert not held(text_of(once([{"text": TOKEN}, value])), {"token": TOKEN}), value
+
+
+@pytest.mark.parametrize("between", [" ", "\n", "=", ".", ", "])
+def test_what_follows_a_picture_is_searched(between: str) -> None:
+    for value in pictures(b"\x89PNG\r\n\x1a\n", between + OTHER):
+        assert OTHER not in text_of(once(value)).decode()
+
+
+@pytest.mark.parametrize("token", [TOKEN, OTHER, PLANT.aws_id()])
+def test_a_token_in_the_place_of_a_picture_is_masked(token: str) -> None:
+    value = [{"media_type": "image/png", "data": token}, {"image_url": f"data:image/png;base64,{token}"}]
+    assert token not in text_of(once(value)).decode()
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3])

@@ -80,8 +80,13 @@ def builtin() -> tuple[str, tuple[Rule, ...]]:
 
 def _rule(row: dict[str, object]) -> Rule:
     at = row.get("at", ())
-    fields = {**row, "at": (at,) if isinstance(at, str) else tuple(at)}  # type: ignore[arg-type]
-    return Rule(**fields)  # type: ignore[arg-type]
+    begins: tuple[str, ...] = (at,) if isinstance(at, str) else tuple(at)  # type: ignore[arg-type]
+    then = str(row.get("then", ""))
+    if not row.get("weak"):
+        # Agents name folders after the paths of projects, with `-` for `_`.
+        begins += tuple(text.replace("_", "-") for text in begins if "_" in text)
+        then = then.replace("}_[", "}[_-][")
+    return Rule(**{**row, "at": begins, "then": then})  # type: ignore[arg-type]
 
 
 class Services:
