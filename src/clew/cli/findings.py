@@ -33,31 +33,25 @@ class Report:
             return
         redactor = self._masking.learned(session)
         # What is found is never printed, and so not where its place is named either.
-        place: dict[str, JSON] = {"session": redactor.text(session.id), "path": redactor.text(str(session.path))}
+        place: dict[str, JSON] = {"agent": session.agent.id, "session": redactor.text(session.id)}
+        place["path"] = redactor.text(str(session.path))
         for unit in joined_pieces(session.units()):
             if TOO_LONG in unit.findings:
                 # Nobody knows what it holds, and it would be masked whole.
                 marker = self._masking.redactor(counted=False).unread()
-                self._note(session, unit, **place, rule=TOO_MANY, kind="unread", confidence=0.0, masked=marker)
+                self._note(unit, **place, rule=TOO_MANY, kind="unread", confidence=0.0, masked=marker)
                 continue
             for text, finding in redactor.findings(unit.value):
                 value = text[finding.start : finding.end]
                 marker = redactor.marker(value, finding.rule)
                 found: dict[str, JSON] = {"rule": redactor.values.get(value, finding.rule), "masked": marker}
-                self._note(session, unit, **place, **found, kind=finding.kind, confidence=finding.confidence)
+                self._note(unit, **place, **found, kind=finding.kind, confidence=finding.confidence)
                 if self._reveal:
                     self._values[marker] = value
         self.count = len(self._rows)
 
-    def _note(self, session: StoredSession, unit: Unit, **found: JSON) -> None:
-        self._rows.append(
-            {
-                "agent": session.agent.id,
-                "message": unit.value["index"] if unit.is_message else None,
-                "line": unit.line,
-                **found,
-            }
-        )
+    def _note(self, unit: Unit, **found: JSON) -> None:
+        self._rows.append({"message": unit.value["index"] if unit.is_message else None, "line": unit.line, **found})
 
     def finish(self) -> None:
         """Print what was found."""
