@@ -251,10 +251,10 @@ def read_flag(text: bytes, place: int) -> tuple[Hit, ...]:
     """`--password x`."""
     match = _FLAGGED.match(text, place)
     value = reading.read(text, match.end()) if match else None
-    if value is None:
+    if match is None or value is None:
         return ()
     word = text[value.start : value.end]
-    is_phrase = value.quoted and b"pass" in match[0].lower() and reading.is_given_phrase(word)  # type: ignore[union-attr]
+    is_phrase = value.quoted and b"pass" in match[0] and reading.is_given_phrase(word)
     if len(word) < 6 or not (is_phrase or reading.is_secret(word, value.quoted) or _is_given(word)):
         return ()
     return _one(value.start, value.end, "cli_secret", 0.8)
