@@ -28,7 +28,6 @@ _QUERY = re.compile(r"(://[^\s?]*)\?\S*")
 _SYNCED = 8
 _HALF_WRITTEN = re.compile(r"\.(?:[0-9a-f]{2}-)?[0-9a-f]{32}\.parquet\.[0-9a-f]{8}")
 """What an object is called while it is written to a folder."""
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _OWN = 0o600
 """The mode of objects in a folder: they hold what sessions hold, and nobody else need read them."""
 _OBJECT_STORES = frozenset("s3 s3a gs gcs abfs abfss adl az oss oci tos".split())
@@ -234,8 +233,8 @@ class FolderStore:
             private_folder(str(path.parent))
             beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
             try:
-                with open(os.open(beside, _NEW, _OWN), "wb") as out:
-                    out.write(content)
+                beside.touch(_OWN, exist_ok=False)
+                beside.write_bytes(content)
                 return _created(beside, path)
             finally:
                 beside.unlink(missing_ok=True)
