@@ -17,7 +17,7 @@ from clew.archive.blocks import RAW
 from clew.archive.health import Found, examine, look, unreadable, unreadable_dictionaries, write_health
 from clew.archive.layout import DAMAGED, HASH_BYTES, Block, Dictionary, Version, pack_path
 from clew.archive.reading import Reader
-from clew.archive.recovering import stray_bytes, unnamed_packs
+from clew.archive.recovering import stray_bytes
 from clew.archive.state import State, needed
 from clew.archive.writing import Writer, replace_all
 from clew.errors import SourceUnreadable
@@ -134,7 +134,6 @@ def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | No
     gone = {block.pack for block in state.blocks if repack or _is_worn(block, marks)}
     gone |= {entry.pack for entry in state.dictionaries if entry not in used}
     gone |= {part.pack for part in (*wrong.headless, *wrong.damaged)}
-    unnamed = {number for number, _ in unnamed_packs(writer.folder, state)} if decided.dropped else set()
     reader = Reader(writer.folder, state)
     try:
         if gone:
@@ -149,7 +148,7 @@ def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | No
     writer.sync()
     if not decided.dropped:
         _keep_stray(writer, gone)
-    state.retired |= gone | unnamed
+    state.retired |= gone
     state.blocks = sorted(blocks, key=lambda block: block.first)
     state.dictionaries = dictionaries
     state.files = _left(state, decided.kept)
