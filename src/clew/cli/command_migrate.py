@@ -14,6 +14,7 @@ from clew.errors import SourceUnreadable
 from clew.migrate.sage import apply, plan
 from clew.migrate.step import Step
 from clew.model.json import JSON
+from clew.store.layout import refuse_copy
 
 
 @click.command("migrate")
@@ -47,6 +48,7 @@ def command(
     """
     if not place.is_dir():
         raise SourceUnreadable(f"{place}: no such folder")
+    refuse_copy(place)
     chosen = {"names": names, "ids": ids, "tokens": tokens, "forms": forms, "metadata": metadata}
     if not any(chosen.values()):
         chosen = dict.fromkeys(chosen, True)

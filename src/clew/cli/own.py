@@ -7,6 +7,7 @@ import click
 from clew.agents.sage_agent.locate import AGENT
 from clew.cli.options import library
 from clew.errors import UsageError
+from clew.io.paths import refuse_link_below
 from clew.library import StoredSession
 from clew.references import message_of
 from clew.store.session import Session
@@ -16,7 +17,11 @@ def own_session(context: click.Context, homes: tuple[str, ...], reference: str, 
     """The session that a reference means, which must be one that the store can hold."""
     if message_of(reference) is not None:
         raise UsageError(f"{reference} names a message; name it behind the session, as #12")
-    return _own(library(context, homes).get(reference, branches=branches), reference)
+    shelf = library(context, homes)
+    session = shelf.get(reference, branches=branches)
+    for host in shelf.hosts:
+        refuse_link_below(host.home, session.path)
+    return _own(session, reference)
 
 
 def _own(session: StoredSession, reference: str) -> Session:

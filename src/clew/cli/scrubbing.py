@@ -14,6 +14,7 @@ from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.errors import Busy
 from clew.host import data_dir
+from clew.io.paths import link_below
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
@@ -66,10 +67,19 @@ class Scrub:
 
     def _refuses(self, session: StoredSession, steps: list[Dirty]) -> bool:
         """Leave a session as it is where replacing one of its files would keep the values under another name."""
-        files = [{"path": str(step.path), "reason": why} for step in steps if (why := other_name(step.path))]
+        files = [{"path": str(step.path), "reason": why} for step in steps if (why := self._refusal(step.path))]
         if files:
             self.refused.append({"session": session.id, "agent": session.agent.id, "files": files})
         return bool(files)
+
+    def _refusal(self, path: Path) -> str | None:
+        """Why a file is not replaced; None where it may be."""
+        link = next(filter(None, (link_below(host.home, path) for host in self._shelf.hosts)), None)
+        if link is not None:
+            return f"{link} is a symbolic link, and nothing is written through it"
+        if path.resolve().is_relative_to(data_dir().resolve()):
+            return "a copy of another machine's or of an archived session, which clew only reads"
+        return other_name(path)
 
     def finish(self, *, as_json: bool, catalog: Path) -> None:
         """Say what was done, and where the same values still lie. The catalog is made to forget them."""

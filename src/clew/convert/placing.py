@@ -18,6 +18,7 @@ from typing import NamedTuple, NoReturn
 
 from clew.errors import Busy, WouldLose
 from clew.io.atomic import sync_folder
+from clew.io.paths import refuse_link_below
 
 _OWN, _FOLDER = 0o600, 0o700
 """Sessions are private: nobody else need read them."""
@@ -121,12 +122,17 @@ class Placing:
             with suppress(OSError):
                 self._undo.pop()()
 
+    def _refuse_link(self, path: Path) -> None:
+        if self._home is not None:
+            refuse_link_below(self._home, path)
+
     def new(self, path: Path, last: bool = False) -> Staged:
         """A file that must not be there yet, unless with the same content.
 
         The last one takes its place when all others have theirs: by it the session is found. It must not be there at
         all.
         """
+        self._refuse_link(path)
         if last and os.path.lexists(path):
             raise WouldLose(f"{path} exists already")
         staged = self._staged(path, _OWN)
@@ -135,6 +141,7 @@ class Placing:
 
     def renew(self, path: Path, before: bytes | None, content: bytes) -> None:
         """Another content for a file that held `before`; None: it was not there. A link to it stays one."""
+        self._refuse_link(path)
         path = path.resolve()
         mode = _OWN if before is None else stat.S_IMODE(path.stat().st_mode)
         copy = self._staged(path, mode) if before is not None else None
@@ -146,6 +153,7 @@ class Placing:
 
     def add(self, path: Path, line: bytes) -> None:
         """A line at the end of a log that others add to as well."""
+        self._refuse_link(path)
         self._make(path.parent)
         self._lines.append((path, line))
 

@@ -19,6 +19,7 @@ from clew.errors import UsageError, WouldLose
 from clew.io.compress import open_source
 from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
+from clew.store.layout import refuse_copy
 
 
 class Return:
@@ -55,7 +56,7 @@ class Return:
 
     def rehearse(self, home: Path) -> Converted:
         """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        return self._place(Rehearsal(), home)
+        return self._place(Rehearsal(home), home)
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the files of the original; each is checked against its hash."""
@@ -63,6 +64,7 @@ class Return:
         return patiently(lambda: self._write(home))
 
     def _write(self, home: Path) -> Converted:
+        refuse_copy(home)
         with ended_in_order(), Placing(home) as placing:
             return self._place(placing, home)
 

@@ -29,6 +29,7 @@ from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
+from clew.store.layout import refuse_copy
 
 _KEPT = ("workspace", "started_at", "ended_at", "source", "title")
 _PIECE = 1 << 20
@@ -266,7 +267,7 @@ class Conversion:
 
     def rehearse(self, home: Path) -> Converted:
         """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        return self._place(Rehearsal(), home)
+        return self._place(Rehearsal(home), home)
 
     def _converted(self, files: Iterable[Path]) -> Converted:
         resume = self._receiver.command(self.session)
@@ -283,6 +284,7 @@ class Conversion:
         return patiently(lambda: self._write(home))
 
     def _write(self, home: Path) -> Converted:
+        refuse_copy(home)
         with ended_in_order(), Placing(home) as placing:
             return self._place(placing, home)
 

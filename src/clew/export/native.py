@@ -13,12 +13,14 @@ from clew.agents.base import main_file
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.reading import DocumentStream, exact_units
 from clew.io.atomic import replacing
-from clew.io.paths import safe_relative
+from clew.io.paths import refuse_link_below, safe_relative
+from clew.store.layout import refuse_copy
 
 
 def write_native(document: DocumentStream, home: Path, force: bool = False) -> list[Path]:
     """Write the session below `home`, in its agent's own layout; refuses to replace what is there."""
     agent = registry.get(document.header.agent)
+    refuse_copy(home)
     with _refusing(), ExitStack() as stack:
         main = main_file(agent, document.header, home)
         files: dict[str, IO[bytes]] = {}
@@ -27,6 +29,7 @@ def write_native(document: DocumentStream, home: Path, force: bool = False) -> l
         for name, piece in chain([("", b"")], agent.write(document.header, exact_units(agent, document))):
             if name not in files:
                 paths[name] = _free(main.parent / safe_relative(name) if name else main, paths, force)
+                refuse_link_below(home, paths[name])
                 files[name] = stack.enter_context(replacing(paths[name]))
             files[name].write(piece)
         return list(paths.values())

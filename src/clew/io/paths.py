@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from clew.errors import UsageError
+from clew.errors import PathRefused, UsageError
 
 _CLAUDE_LIMIT = 200
 _NAME_LIMIT = 200
@@ -107,3 +108,23 @@ def safe_relative(name: str) -> str:
 def safe_below(path: str) -> str:
     """A relative path from untrusted text, each of its components safe."""
     return "/".join(safe_relative(part) for part in path.split("/"))
+
+
+def link_below(home: Path, path: Path) -> Path | None:
+    """The symbolic link on the way from a home to a path below it, or at the path; None where there is none.
+
+    Links in the user's own home are the user's: people keep `~/.claude` elsewhere. Any other home may be a repository,
+    which can hold links that lead anywhere.
+    """
+    home, path = home.absolute(), path.absolute()
+    if not path.is_relative_to(home) or home.resolve() == Path.home().resolve():
+        return None
+    below = (place for place in (path, *path.parents) if place != home and place.is_relative_to(home))
+    return next((place for place in below if place.is_symlink()), None)
+
+
+def refuse_link_below(home: Path, path: Path) -> None:
+    """Refuse to write below a home through a symbolic link."""
+    link = link_below(home, path)
+    if link is not None:
+        raise PathRefused(f"{link}: is a symbolic link, and nothing is written through it")

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew.agents.backups import is_plain_file
 from clew.agents.sage_emacs import locate
 from clew.datadir import private_folder
 from clew.errors import WouldLose
@@ -75,7 +76,7 @@ class _Planner:
                 yield self._copy(source, place, "the project has none yet")
             elif source.is_file() and name == locate.CONVERSATION:
                 yield from self._append(source, place)
-        for archive in sorted((folder / locate.HISTORY).glob("*")):
+        for archive in sorted(path for path in (folder / locate.HISTORY).glob("*.jsonl*") if is_plain_file(path)):
             free = self._free_place(archive, target / locate.HISTORY)
             if free is not None:
                 yield self._copy(archive, free, "the archive joins those of the project")

@@ -11,6 +11,7 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import is_saved
 from clew.host import Host
 from clew.io.compress import open_source
+from clew.io.paths import refuse_link_below
 from clew.io.records import read_records
 from clew.migrate import encoding, form, records
 from clew.migrate.metadata import plan_metadata, rebuild
@@ -40,6 +41,8 @@ def plan(
     for root in logs:
         for source in SageAgent().discover(root):
             steps += _plan_log(source, forms, metadata)
+    for path in (path for step in steps for path in (step.path, step.target) if path is not None):
+        refuse_link_below(place, path)
     return steps
 
 
