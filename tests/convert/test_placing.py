@@ -215,7 +215,10 @@ class TestRegistry:
         path.write_text(text)
         return path
 
-    def test_a_link_stays_a_link_and_the_mode_stays(self, demo: Path, tmp_path: Path) -> None:
+    def test_a_link_in_the_own_home_stays_a_link_and_the_mode_stays(
+        self, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
         path = self.other(tmp_path / "home")
         real = path.rename(tmp_path / "real.json")
         real.chmod(0o644)
