@@ -482,4 +482,4 @@ def test_texts_are_read_for_the_hits_that_are_shown(tmp_path: Path) -> None:
     found = searcher.search(Request("tide", newest=True), slice(2, 4))
     searcher.close()
     assert (found.total, len(found.matches), [hit.message for hit in found.hits]) == (10, 10, [8, 7])
-    assert [text for text in masked if text.startswith("tide")] == ["tide 7", "tide 6"]
+    assert [text for text in masked if text.startswith("tide ")] == ["tide 7", "tide 6"]

@@ -651,7 +651,6 @@ def test_the_file_that_a_session_links_to_is_scrubbed_by_its_own_name(world: Pat
     nothing_in(outside.read_bytes(), "the file")
     assert session_file(world).is_symlink()
     assert clew("--home", world, "redact", "scrub", SESSION, "--write").code == 1
-    assert "nothing found" in clew("--home", world, "redact", "scrub", SESSION).err
 
 
 @pytest.mark.parametrize("name", ["messages.jsonl", "metadata.json"])
@@ -670,7 +669,11 @@ def test_a_session_of_the_store_with_a_linked_file_is_not_scrubbed(tmp_path: Pat
         os.link(path, outside)
     before = {file: file.read_bytes() for file in (outside, *session.folder.iterdir())}
     done = clew("--home", tmp_path, "redact", "scrub", "s", "--write")
-    assert done.code == 1 and f"not scrubbed: sage-agent:s: {path}" in done.err
+    assert done.code == 1
+    if (kind, name) == ("symbolic", "messages.jsonl"):
+        assert "no session answers to 's'" in done.err
+        done = clew("--home", tmp_path, "redact", "scrub", "--agent", "sage-agent", "--write")
+    assert f"not scrubbed: sage-agent:s: {path}" in done.err
     assert {file: file.read_bytes() for file in (outside, *session.folder.iterdir())} == before
 
 

@@ -261,7 +261,7 @@ def test_without_write_a_refusal_is_said_too(session: Session, tmp_path: Path) -
     path.rename(tmp_path / "outside")
     path.symlink_to(tmp_path / "outside")
     for words in ((), ("secret",), ("--write",)):
-        done = clew("erase", "s", *words, "--home", tmp_path)
+        done = clew("erase", path, *words, "--home", tmp_path)
         assert done.code == 4 and str(path) in done.err
 
 

@@ -20,7 +20,7 @@ from tests.web.shown import Shown, links, shown
 
 SECRETS = {name: Planter(f"web {name}").github() for name in ("project", "branch", "model", "tool", "title", "file")}
 STORED = Planter("web session").github()
-PASSWORD = "tangerine42harbour"
+TYPED = "tangerine42harbour"
 """What only the name of its file tells."""
 FILE = f"/srv/{SECRETS['file']}.py"
 
@@ -29,7 +29,7 @@ def write_home(home: Path) -> None:
     """A session whose names hold a secret each, and one of the store whose own id is one."""
     more: dict[str, Any] = {"cwd": f"/srv/{SECRETS['project']}", "gitBranch": f"fix/{SECRETS['branch']}"}
     answer = reply("m1", 1000, 2000, model=f"model-{SECRETS['model']}", **more)
-    tools = [("Write", FILE, "x = 1\n"), ("Write", "/srv/.env", f"PLAIN={PASSWORD}\n"), (SECRETS["tool"], FILE, "")]
+    tools = [("Write", FILE, "x = 1\n"), ("Write", "/srv/.env", f"PLAIN={TYPED}\n"), (SECRETS["tool"], FILE, "")]
     answer["message"]["content"] += [
         {"type": "tool_use", "id": f"toolu_0{at}", "name": name, "input": {"file_path": path, "content": text}}
         for at, (name, path, text) in enumerate(tools)
@@ -126,10 +126,10 @@ def test_a_masked_path_leads_to_its_file(masked: Shown) -> None:
 def test_a_credential_file_is_masked_because_of_its_name(masked: Shown) -> None:
     (place,) = [place for place in links(masked.page("/files")) if ".env" in place]
     for address in (place, place.replace("history", "blame")):
-        assert PASSWORD not in shown_by(masked, address)
+        assert TYPED not in shown_by(masked, address)
     (changes,) = [place for place in links(masked.page(place)) if "/files/changes" in place]
     assert "PLAIN=" in shown_by(masked, changes)
-    assert PASSWORD not in shown_by(masked, changes)
+    assert TYPED not in shown_by(masked, changes)
 
 
 def test_without_masking_everything_is_shown(tmp_path: Path) -> None:

@@ -151,5 +151,7 @@ def scrub_command(
         if scrub.rows:
             finish()
         raise
+    if not references:
+        scrub.name_links(filters.get("agent") or ())
     finish()
     return UNREADABLE if unreadable else 0 if scrub.rows and not scrub.refused else 1

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import click
 
+from clew.agents.registry import load_all
 from clew.archive.cached import CACHE
 from clew.archive.layout import archive_folder
 from clew.catalog.place import DATABASE
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
-from clew.errors import Busy
+from clew.errors import Busy, SourceUnreadable
 from clew.host import data_dir
 from clew.io.paths import link_below
 from clew.library import Library, StoredSession
@@ -23,6 +28,25 @@ from clew.sources.known import REMOTES
 _LONGEST_NAME = 100
 """Characters of the name of a folder for copies."""
 _PRUNE = "`clew archive`, then `clew archive prune --keep-versions 1 --apply`, lets older versions of all files go"
+
+
+_SESSION_SUFFIXES = (".jsonl", ".json", ".gz", ".zst")
+
+
+def _linked_files(root: Path) -> Iterator[Path]:
+    """Symbolic links below a root that are named like files of sessions."""
+    for below, _, names in os.walk(root):
+        for name in sorted(names):
+            path = Path(below) / name
+            if path.suffix in _SESSION_SUFFIXES and path.is_symlink():
+                yield path
+
+
+def _linked_sides(path: Path) -> list[Path]:
+    """Files that belong to a session and are symbolic links, so that they were not read with it."""
+    names = ("metadata.json", "snapshots.jsonl", f"{path.stem}.meta.json")
+    # A name that is too long for the file system is no link.
+    return [path.with_name(name) for name in names if os.path.islink(path.with_name(name))]  # noqa: PTH114
 
 
 class Scrub:
@@ -67,10 +91,25 @@ class Scrub:
 
     def _refuses(self, session: StoredSession, steps: list[Dirty]) -> bool:
         """Leave a session as it is where replacing one of its files would keep the values under another name."""
-        files = [{"path": str(step.path), "reason": why} for step in steps if (why := self._refusal(step.path))]
+        paths = [*(step.path for step in steps), *_linked_sides(session.path)]
+        files = [{"path": str(path), "reason": why} for path in paths if (why := self._refusal(path))]
         if files:
             self.refused.append({"session": session.id, "agent": session.agent.id, "files": files})
         return bool(files)
+
+    def name_links(self, agents: Collection[str]) -> None:
+        """Name session files that are symbolic links: they are not read, so what they hold is not known."""
+        seen: set[Path] = set()
+        for host, agent in product(self._shelf.hosts, load_all()):
+            for root in agent.roots(host) if not agents or agent.id in agents else ():
+                for path in _linked_files(root):
+                    if path in seen:
+                        continue  # the folders of two agents may lie in one another
+                    seen.add(path)
+                    with suppress(SourceUnreadable):
+                        session = agent.session_id(agent.locate(path))
+                        files = [{"path": str(path), "reason": other_name(path)}]
+                        self.refused.append({"session": session, "agent": agent.id, "files": files})
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""

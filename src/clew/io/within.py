@@ -338,8 +338,8 @@ class Within:
         return descriptor
 
     def _forget(self, parts: Parts) -> None:
-        """A folder is no longer there."""
-        del self._identities[parts]
+        """A folder is no longer there; one that could not be opened after it was made has no identity."""
+        self._identities.pop(parts, None)
         if parts in self._open_folders:
             os.close(self._open_folders.pop(parts))
 
