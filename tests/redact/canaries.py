@@ -5,8 +5,8 @@ member it came from. Tokens are made at run time: no file of the project holds o
 
 There are two homes of each agent. In the `valid` one every record stays what the agent could have written: canaries
 stand in texts, titles, paths, file names, file contents, branches and models. In the `odd` one the sessions go on with
-copies of their records, each with one member spoiled: types, roles, times, numbers, tool names and unknown keys too.
-Ids and hashes are left alone in both.
+copies of their records that are spoiled: canaries stand in types, roles, times, tool names, unknown members and their
+names, and in the place of numbers. Ids and hashes are left alone in both.
 """
 
 from __future__ import annotations
@@ -313,17 +313,35 @@ class _Planter:
             _change(record, place, lambda value: f"{value}-{token}")
 
     def _spoiled(self, kind: str, records: list[JSON]) -> list[JSON]:
-        """The records, and behind them copies, in each of which another member holds a canary."""
+        """The records, and behind them copies in which other members hold canaries."""
         copies: list[JSON] = []
         for record in [each for each in records if isinstance(each, dict)]:
-            for place, label, value in _leaves(record):
-                if not _is_opaque(place, value) and f"{kind}: {label}" not in self._canaries:
-                    token = self._canary(f"{kind}: {label}")
-                    copies.append(_changed(record, place, partial(_with_token, token)))
-            for place, label in _objects(record):
-                if f"{kind}: {label}: unknown member" not in self._canaries:
-                    copies.append(_changed(record, place, self._with_member(f"{kind}: {label}")))
+            changes = [
+                (place, value, self._canary(f"{kind}: {label}"))
+                for place, label, value in _leaves(record)
+                if not _is_opaque(place, value) and f"{kind}: {label}" not in self._canaries
+            ]
+            # What a reader goes by is spoiled alone: what stands beside it would not be read any more.
+            alone = [each for each in changes if _key_of(each[0]) in _TEXT_STAYS]
+            texts = [each for each in changes if each not in alone and isinstance(each[1], str)]
+            others = [each for each in changes if each not in alone and not isinstance(each[1], str)]
+            for group in (texts, others, *([each] for each in alone)):
+                copies += [_with_tokens(record, group)] if group else []
+            copies += self._with_members(kind, record)
         return _chained(records, copies)
+
+    def _with_members(self, kind: str, record: JSON) -> list[JSON]:
+        """A copy with unknown members in those objects that have none yet anywhere."""
+        objects = [
+            (place, f"{kind}: {label}")
+            for place, label in _objects(record)
+            if f"{kind}: {label}: unknown member" not in self._canaries
+        ]
+        new = copy.deepcopy(record)
+        # Inner objects come first: outer ones are made anew.
+        for place, member in reversed(objects):
+            new = _change(new, place, self._with_member(member))
+        return [new] if objects else []
 
     def _all_spoiled(self, kind: str, value: JSON) -> JSON:
         """A document that is one record: every member holds a canary."""
@@ -480,14 +498,16 @@ def _with_token(token: str, value: JSON) -> str:
     return f"{value} {token}" if isinstance(value, str) and value else token
 
 
-def _changed(record: JSON, place: Place, change: Callable[[JSON], JSON]) -> JSON:
-    """A copy of a record with one member changed."""
+def _with_tokens(record: JSON, changes: list[tuple[Place, JSON, str]]) -> JSON:
+    """A copy of a record with tokens in some members."""
     new = copy.deepcopy(record)
-    return change(new) if not place else _change(new, place, change)
+    for place, _, token in changes:
+        new = _change(new, place, partial(_with_token, token))
+    return new
 
 
 def _change(record: JSON, place: Place, change: Callable[[JSON], JSON]) -> JSON:
-    """Change a member of a record in place; returns the record."""
+    """Change a member of a record, in place where it has one; returns the record."""
     if not place:
         return change(record)
     head, *rest = place
