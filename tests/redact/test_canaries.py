@@ -264,12 +264,8 @@ class Subject:
         for name in ("empty", "raw"):
             (folder / name).mkdir()
         self.run("sync")
-        self.run("archive")
         self.sessions = list(Library(Host.at(planted.home)).sources())
         assert self.sessions, "no session is found in the home"
-        for name, profile in (("masked", "secrets"), ("whole", "none")):
-            self.run(f"export --to ndjson -o {folder}/{name}.ndjson --redact {profile}")
-            self.run(f"export {self.sessions[0].path} --carry -o {folder}/{name}.html --redact {profile}")
         self.words: dict[str, str] = {
             "home": str(planted.home),
             "empty": str(folder / "empty"),
@@ -294,6 +290,9 @@ class Subject:
 
     def lines(self, template: str) -> Iterator[str]:
         """A template of the table, with everything put in that it can stand for."""
+        for name, profile in (("masked", "secrets"), ("whole", "none")):
+            if f"{{{name}}}" in template:
+                self._export(name, profile)
         if "{own}" in template and self.planted.agent != "sage-agent":
             return
         if not re.search(r"\{(?:ref|own|id|file|native|last|change)\}", template):
@@ -314,6 +313,12 @@ class Subject:
                 continue
             for file, disk in facts.files.items():
                 yield self._filled(template, **words, file=shlex.quote(file), disk=shlex.quote(str(disk)))
+
+    def _export(self, name: str, profile: str) -> None:
+        """Documents of the home, for `clew import`."""
+        file = self.folder / name
+        self.run(f"export --to ndjson -o {file}.ndjson --force --redact {profile}")
+        self.run(f"export {self.sessions[0].path} --carry -o {file}.html --force --redact {profile}")
 
     def _chosen(self, template: str) -> list[StoredSession]:
         """Some sessions of the home, others for each template; all, where the template says so."""
@@ -438,6 +443,7 @@ def test_every_canary_is_in_some_output_that_is_not_masked(subject: Subject) -> 
     """Else nothing that is masked could be found out to be none."""
     found = subject.finder.found(subject.run("export --to ndjson --redact none").stdout_bytes)
     found |= subject.finder.found(subject.run("list --json --redact none").stdout_bytes)
+    subject.run("archive")
     subject.run(f"archive restore --to {subject.words['raw']}")
     for held in subject.finder.found_below(subject.folder / "raw").values():
         found |= held
