@@ -304,6 +304,7 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 @click.option("--at", metavar="TIME", help="As they were archived at a time: 2026-11-01, 3d, yesterday.")
 @click.option("--force", is_flag=True, help="Replace files that are there and differ.")
 @_archive_option
+@redacting_output
 @as_json_option
 @click.pass_context
 def restore_command(
@@ -334,7 +335,8 @@ def restore_command(
     for damage in (*reader.state.lost, *restored.damaged):
         say(f"clew: {damage}")
     if wants_json(context, as_json):
-        print_json({**msgspec.to_builtins(restored._asdict()), "files": [step.path for step in steps]})
+        found = {**msgspec.to_builtins(restored._asdict()), "files": [step.path for step in steps]}
+        print_json(redaction(context, DATA).value(found))
     else:
         say(_told(restored))
     if restored.damaged:

@@ -16,6 +16,8 @@ from clew.cli.output import print_line, print_table, say
 from clew.cli.redacting import DATA, Redaction, redacting_on_demand, redaction
 from clew.errors import SourceUnreadable, UsageError
 
+_KEY_BYTES = 32
+"""Longest key or hash in the catalog."""
 _SHOWN = 1000
 """Rows of a table; JSON and CSV give all."""
 
@@ -102,11 +104,19 @@ def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]], masking: Red
 
 
 def _plain(value: Any, masking: Redaction) -> Any:
-    """A cell as it is printed. Bytes are printed in hex, unless they are a text in which something is masked."""
+    """A cell as it is printed. Bytes are printed in hex, unless they are a text in which something is masked.
+
+    Where masking is on, longer bytes that are no text, such as packed texts, are masked: nobody looked into them.
+    """
     if isinstance(value, str):
         return masking.value(value)
     if not isinstance(value, bytes):
         return value
-    text = value.decode("utf-8", "replace")
+    if not masking.is_on:
+        return value.hex()
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return value.hex() if len(value) <= _KEY_BYTES else masking.redactor(counted=False).unread()
     masked = masking.text(text)
     return value.hex() if masked == text else masked
