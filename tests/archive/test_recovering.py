@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew.archive.checking import verify
-from clew.archive.layout import manifests, packs
+from clew.archive.layout import COPIES, manifests, packs
 from clew.archive.pruning import Policy, plan, prune
 from clew.archive.reading import Reader
 from clew.archive.recovering import recovered
@@ -236,6 +236,71 @@ def test_a_pack_of_another_archive_is_not_taken_in(world: World, tmp_path: Path)
     world.capture()
     assert packs(world.archive)[2].read_bytes() == body
     assert sorted(world.contents()) == [world.session(2).name, world.session(3).name]
+
+
+def manifests_from_another_archive(world: World, other: World) -> bytes:
+    """Put the manifests of another archive in the place of this one's; returns the bytes of the first pack."""
+    for path in manifest_files(world):
+        path.unlink()
+    for path in manifest_files(other):
+        shutil.copy(path, world.archive / path.parent.name)
+    return packs(world.archive)[1].read_bytes()
+
+
+@pytest.mark.parametrize("sources", ["there", "gone"])
+def test_a_pack_with_another_key_is_never_given_up(world: World, tmp_path: Path, sources: str) -> None:
+    """Neither by a capture nor by any prune, although the manifests name the pack and its parts look damaged."""
+    truth = several(world)
+    own = {place: [path.read_bytes() for path in manifests(world.archive, place).values()] for place in COPIES}
+    other = World(tmp_path / "other")
+    shutil.copytree(world.home, other.home, dirs_exist_ok=True)
+    other.capture()
+    body = manifests_from_another_archive(world, other)
+    if sources == "gone":
+        shutil.rmtree(world.project)
+    for words in (("verify",), (), ("prune", "--keep-versions", "1", "--apply"), ("prune", "--repack", "--apply")):
+        archive(world, *words)
+        assert packs(world.archive)[1].read_bytes() == body, words
+    archive(world, "prune", "--keep-days", "0.000001", "--repack", "--apply")
+    assert packs(world.archive)[1].read_bytes() == body
+    code, said = archive(world, "verify")
+    assert code == 1 and "00000001.pack: it holds parts of another archive" in said
+    assert "moves it to damaged/" not in said
+    for path in manifest_files(world):
+        path.unlink()
+    for place, bodies in own.items():
+        for number, content in enumerate(bodies, 1):
+            (world.archive / place / f"{number:08}.manifest").write_bytes(content)
+    assert {name: versions[-1] for name, versions in world.contents().items()} == truth
+
+
+def test_a_pack_with_another_key_stays_where_the_manifest_says_that_it_was_given_up(
+    world: World, tmp_path: Path
+) -> None:
+    several(world)
+    other = World(tmp_path / "other")
+    several(other)
+    with writer(other.archive) as open_writer:
+        prune(open_writer, plan(open_writer.state, Policy(), 0), repack=True)
+    body = manifests_from_another_archive(world, other)
+    shutil.copy(packs(other.archive)[2], world.archive / "packs")
+    code, said = archive(world, "verify")
+    assert code == 1 and "00000001.pack" in said
+    archive(world)
+    assert packs(world.archive)[1].read_bytes() == body
+
+
+def test_a_pack_that_holds_nothing_readable_is_not_given_up(world: World) -> None:
+    several(world)
+    (pack,) = packs(world.archive).values()
+    body = bytes(byte ^ 0x55 for byte in pack.read_bytes())
+    pack.write_bytes(body)
+    shutil.rmtree(world.project)
+    archive(world)
+    archive(world, "prune", "--keep-versions", "1", "--repack", "--apply")
+    assert pack.read_bytes() == body
+    code, said = archive(world, "verify")
+    assert code == 1 and "00000001.pack: it holds parts of another archive, or none that can be read" in said
 
 
 def test_what_a_prune_dropped_does_not_come_back(world: World) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.archive.blocks import hash_of
-from clew.archive.health import damages, examine, read_health, touched, unreadable, write_health
+from clew.archive.health import Found, damages, examine, read_health, touched, unreadable, write_health
 from clew.archive.layout import HEALTH, Block, Damage, Version, pack_path
 from clew.archive.parts import Part
 from clew.archive.reading import Reader
-from clew.archive.recovering import is_unfinished, stray_bytes, unnamed_packs
+from clew.archive.recovering import is_understood, is_unfinished, stray_bytes, unnamed_packs
 from clew.archive.state import State, load
 from clew.errors import ClewError, SourceUnreadable
 
@@ -33,7 +33,7 @@ def verify(folder: Path) -> Proof:
     try:
         found = examine(reader, state.parts())
         bad = unreadable(state, found.damaged)
-        problems = [*state.problems, *_health(folder), *_gaps(folder, state), *damages(folder, state, found)]
+        problems = [*state.problems, *_health(folder), *_gaps(folder, state, found), *damages(folder, state, found)]
         problems += _chunks(reader, [block for block in state.blocks if block not in bad])
         problems += _files(reader, bad)
     finally:
@@ -61,12 +61,16 @@ def _health(folder: Path) -> Iterator[Damage]:
         yield Damage(str(folder / HEALTH), 0, str(error), harmless=True)
 
 
-def _gaps(folder: Path, state: State) -> Iterator[Damage]:
+def _gaps(folder: Path, state: State, found: Found) -> Iterator[Damage]:
     """Every byte of a pack belongs to a block or a dictionary, but for what a killed capture was writing."""
     parts: dict[int, list[Part]] = {}
     for part in state.parts():
         parts.setdefault(part.pack, []).append(part)
     for number in sorted(parts.keys() & state.sizes.keys()):
+        if not is_understood(folder, state, number, found.headless):
+            what = "it holds parts of another archive, or none that can be read; it is left alone"
+            yield Damage(str(pack_path(folder, number)), 0, what, harmless=True)
+            continue
         size = state.sizes[number]
         for start, end in stray_bytes(parts[number], size):
             if end < size or not is_unfinished(folder, number, state.key, start, size):

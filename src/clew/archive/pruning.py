@@ -17,7 +17,7 @@ from clew.archive.blocks import RAW
 from clew.archive.health import Found, examine, look, unreadable, unreadable_dictionaries, write_health
 from clew.archive.layout import DAMAGED, HASH_BYTES, Block, Dictionary, Version, pack_path
 from clew.archive.reading import Reader
-from clew.archive.recovering import stray_bytes
+from clew.archive.recovering import is_understood, stray_bytes
 from clew.archive.state import State, needed
 from clew.archive.writing import Writer, replace_all
 from clew.errors import SourceUnreadable
@@ -126,6 +126,7 @@ def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | No
     """Let go of what was decided on; with `repack` every block is packed anew. What is damaged stays as it is.
 
     Bytes of a pack that belong to nothing are kept in `damaged`, unless something was dropped: they may be of that.
+    A pack that holds parts of another archive, or nothing that can be read, is not touched.
     """
     state = writer.state
     wrong = look(writer.folder, state) if found is None else found
@@ -134,6 +135,7 @@ def prune(writer: Writer, decided: Plan, repack: bool = False, found: Found | No
     gone = {block.pack for block in state.blocks if repack or _is_worn(block, marks)}
     gone |= {entry.pack for entry in state.dictionaries if entry not in used}
     gone |= {part.pack for part in (*wrong.headless, *wrong.damaged)}
+    gone = {number for number in gone if is_understood(writer.folder, state, number, wrong.headless)}
     reader = Reader(writer.folder, state)
     try:
         if gone:

@@ -242,10 +242,31 @@ def is_unfinished(folder: Path, number: int, key: bytes, at: int, size: int) -> 
     return len(head) < HEAD and is_begun_head(head)
 
 
+def has_other_key(folder: Path, state: State, number: int) -> bool:
+    """True for a pack with a part of another archive: what the manifests say of this number is about another pack."""
+    return any(key != state.key for _, key in scan(pack_path(folder, number), number))
+
+
+def is_understood(folder: Path, state: State, number: int, headless: Iterable[Part]) -> bool:
+    """True for a pack of this archive, known by a head or by a whole part without one; only such a pack is given up.
+
+    A pack that is gone counts as well: there is nothing to lose.
+    """
+    try:
+        keys = {key for _, key in scan(pack_path(folder, number), number)}
+    except FileNotFoundError:
+        return True
+    return keys == {state.key} or (not keys and any(part.pack == number for part in headless))
+
+
 def unnamed_packs(folder: Path, state: State) -> Iterator[tuple[int, bool]]:
     """Packs that no manifest names and no prune gave up; for each whether all that it holds is elsewhere, too."""
     ends = state.ends()
-    numbers = [number for number in packs(folder) if number not in ends and number not in state.retired]
+    numbers = [
+        number
+        for number in packs(folder)
+        if number not in ends and (number not in state.retired or has_other_key(folder, state, number))
+    ]
     if not numbers:
         return
     reader = Reader(folder, state)

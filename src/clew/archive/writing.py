@@ -42,7 +42,7 @@ from clew.archive.layout import (
 from clew.archive.packing import Job, Packers
 from clew.archive.parts import HEAD, spell_head
 from clew.archive.reading import Reader
-from clew.archive.recovering import unnamed_packs
+from clew.archive.recovering import has_other_key, unnamed_packs
 from clew.archive.state import State, load, load_manifests, runs_of
 from clew.errors import ClewError, SourceUnreadable
 from clew.store.lock import locked
@@ -428,7 +428,11 @@ def sweep(folder: Path, state: State, system: System = SYSTEM) -> None:
     _set_aside(folder, [Path(damage.path) for damage in state.lost], system)
     old = [path for place in COPIES for number, path in manifests(folder, place).items() if number < state.first]
     ends, there = state.ends(), packs(folder)
-    given_up = [there[number] for number in sorted(state.retired) if number in there and number not in ends]
+    given_up = [
+        there[number]
+        for number in sorted(state.retired)
+        if number in there and number not in ends and not has_other_key(folder, state, number)
+    ]
     redundant = [there[number] for number, is_redundant in unnamed_packs(folder, state) if is_redundant]
     unfinished = [
         path for part in ("", *COPIES) for path in (folder / part).iterdir() if _TEMPORARY.fullmatch(path.name)
