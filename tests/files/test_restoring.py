@@ -104,7 +104,17 @@ def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> 
         ".githooks/x",
         ".devcontainer/devcontainer.json", ".config/systemd/user/x.service", ".config/autostart/x.desktop",
         "Library/LaunchAgents/x.plist", "library/launchagents/x.plist", ".config/fish/conf.d/x.fish", ".gnupg/gpg.conf",
-        ".claude/worktrees/tide/.claude/settings.json",
+        ".claude/worktrees/tide/.claude/settings.json", ".claude/worktrees/.git/hooks/pre-commit",
+        ".claude/worktrees/.git/config", ".sage/worktrees/.vscode/tasks.json", ".codex/worktrees/.bashrc/x",
+        ".bashrc.d/x.sh", ".oh-my-zsh/oh-my-zsh.sh", ".p10k.zsh", ".fzf.bash", ".nvm/nvm.sh", ".asdf/asdf.sh",
+        ".sdkman/bin/sdkman-init.sh", ".pyenv/shims/python", ".config/plasma-workspace/env/x.sh",
+        ".config/openbox/autostart", ".config/kitty/kitty.conf", ".xmonad/xmonad.hs", ".vnc/xstartup",
+        ".local/share/nvim/site/plugin/x.lua", ".config/Code/User/settings.json", ".vscode-server/x",
+        ".helix/config.toml", ".lazy.lua", "_exrc", ".wezterm.lua", ".hammerspoon/init.lua", "mise.local.toml", ".mise.local.toml",
+        ".mise/config.toml", "lefthook.yml", ".lefthook-local.yaml", ".shadowenv.d/x.lisp", "bunfig.toml",
+        ".pnpmfile.cjs", ".pnpmfile.mjs", ".gitconfig-work", ".git-templates/hooks/x", ".cursorrules", ".roo/mcp.json",
+        ".amazonq/mcp.json", ".crush.json", "opencode.json", ".config/irb/irbrc", ".config/npm/npmrc", ".config/curlrc",
+        ".config/readline/inputrc", ".local/lib/python3.12/site-packages/json/__init__.py",
     ],
 )  # fmt: skip
 def test_R13_what_programs_trust_needs_an_extra_word(target: Path, path: str) -> None:
@@ -121,6 +131,7 @@ def test_R13_what_programs_trust_needs_an_extra_word(target: Path, path: str) ->
         "git~1/hooks/x", "GIT~1/config", "gi7eba~1", "CLAUDE~1.JSO", ".git /config", ".git./config", ".git. ./config",
         ".git::$INDEX_ALLOCATION/config", ".bashrc::$DATA", "sub\\.git\\config", ".bashrc/..namedfork/data",
         "\uff0egit/config", ".git/worktrees/tide/gitdir", ".claude/worktrees/../settings.json",
+        ".claude/worktrees/.. /settings.json", ".claude/worktrees/x", ".claude/worktrees/.GIT /config",
     ],
     ids=ascii,
 )  # fmt: skip
@@ -136,6 +147,8 @@ def test_R13_other_spellings_of_a_trusted_file_need_it_too(path: str) -> None:
         "AGENTS.md", "CLAUDE.md", ".github/workflows/ci.yml", "weights/model.pth", "bin/run", "config", "x.git/config",
         "bell.py.~1~", "bell~", "long-name~1.txt", ".envoy", ".claude/worktrees/tide/src/bell.py", "pyproject.toml",
         ".editorconfig", ".nvmrc", ".eslintrc.js", "conftest.py",
+        "/home/ada/.claude/worktrees/tide/src/bell.py", "mise/tasks/x", "src/opencode.json.md",
+        "lib/site-packages/x.py",
     ],
 )  # fmt: skip
 def test_R13_other_files_do_not(path: str) -> None:

@@ -322,6 +322,32 @@ def test_R13_the_place_of_a_trusted_folder_is_trusted_too(name: str) -> None:
     assert leads_out("link", name.encode()) and leads_out("sub/link", f"../{name}/".encode())
 
 
+@pytest.mark.parametrize("target", ["x/../../victim", "x/..", "./x/../y", "../d2/../x", "x//../y"])
+def test_R13_a_link_target_that_goes_up_behind_a_name_leads_out(target: str) -> None:
+    """The name may be a link itself, and then what is above it lies elsewhere."""
+    assert leads_out("d1/d2/y", target.encode())
+
+
+@pytest.mark.parametrize("target", ["x", "./x", "../x", "../../x/y", "..", "...", "x..y/z"])
+def test_R13_a_link_target_that_only_begins_with_the_folders_above_does_not(target: str) -> None:
+    assert not leads_out("d1/d2/y", target.encode())
+
+
+def test_R13_two_links_that_lead_out_together_are_put_back_on_demand_only(session: Session, work: Path) -> None:
+    Path("d1/d2").mkdir(parents=True)
+    Path("d1/d2/x").symlink_to("..")
+    Path("d1/d2/y").symlink_to("x/../../victim")
+
+    def remove() -> None:
+        Path("d1/d2/x").unlink()
+        Path("d1/d2/y").unlink()
+
+    tool(session, remove)
+    with pytest.raises(PathRefused, match="--allow-protected"):
+        session.undo(force=True)
+    assert not os.path.lexists("d1/d2/y")
+
+
 def test_R13_a_link_to_a_trusted_folder_is_put_back_on_demand_only(session: Session, work: Path) -> None:
     Path("x").symlink_to(".git")
     tool(session, lambda: Path("x").unlink())

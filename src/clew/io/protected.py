@@ -6,6 +6,7 @@ about that file. What merely is run by a build (`package.json`, `Makefile`) is n
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import unicodedata
@@ -13,49 +14,64 @@ import unicodedata
 PROTECTED: dict[str, tuple[str, ...]] = {
     "version control": (
         ".git", ".gitconfig", ".gitmodules", ".gitattributes", ".git-credentials", ".githooks", ".husky",
-        ".pre-commit-config.yaml", ".config/git", ".hg", ".hgrc", ".svn", ".jj", ".config/jj",
+        ".pre-commit-config.yaml", ".config/git", ".hg", ".hgrc", ".svn", ".jj", ".config/jj", ".gitconfig-*",
+        ".git-templates", "lefthook*.y*ml", ".lefthook*.y*ml",
     ),
     "shells": (
         ".profile", ".login", ".logout", ".shrc", ".bashrc", ".bash_*", ".zsh*", ".zprofile", ".zlogin", ".zlogout",
         ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".xonshrc", ".inputrc", ".hushlogin", "config.fish", ".config/fish",
-        ".config/zsh", ".config/nushell", ".config/powershell", "*profile.ps1",
+        ".config/zsh", ".config/nushell", ".config/powershell", "*profile.ps1", ".bashrc.d", ".oh-my-zsh", ".p10k.zsh",
+        ".fzf.bash", ".fzf.zsh", ".config/xonsh", ".config/elvish", ".config/readline", ".local/share/bash-completion",
     ),
     "environments of folders": (
         ".env", ".envrc", ".direnvrc", ".config/direnv", ".autoenv*", ".rvmrc", ".tool-versions", ".mise.toml",
-        "mise.toml", ".config/mise", ".devcontainer", ".devcontainer.json",
+        "mise.toml", ".config/mise", ".devcontainer", ".devcontainer.json", "mise.*.toml", ".mise.*.toml", ".mise",
+        ".shadowenv.d", ".nvm", ".asdf", ".sdkman",
     ),
     "login and desktop": (
         ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".xserverrc", ".pam_environment", ".config/environment.d",
         ".config/autostart", ".config/autostart-scripts", ".config/systemd", ".local/share/systemd",
         ".local/share/applications", ".local/share/dbus-1", ".config/i3", ".config/sway", ".config/hypr",
         "Library/LaunchAgents", "Library/LaunchDaemons", "Start Menu/Programs/Startup", "desktop.ini", "autorun.inf",
+        ".config/plasma-workspace/env", ".config/openbox", ".config/awesome", ".config/bspwm", ".config/qtile",
+        ".config/river", ".config/labwc", ".config/niri", ".config/lxsession", ".xmonad", ".vnc",
+        ".local/share/gnome-shell", ".hammerspoon",
     ),
-    "programs on the path": (".local/bin", ".cargo/bin", ".bun/bin", ".deno/bin", "go/bin", ".npm-global"),
+    "programs on the path": (
+        ".local/bin", ".cargo/bin", ".bun/bin", ".deno/bin", "go/bin", ".npm-global", ".pyenv/shims", ".rbenv/shims",
+    ),
     "editors": (
         ".vimrc", ".gvimrc", "_vimrc", "_gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".vim", ".config/nvim",
         ".ideavimrc", ".emacs", ".emacs.el", ".emacs.d", ".config/emacs", "init.el", "early-init.el", ".dir-locals.el",
         ".dir-locals-2.el", ".spacemacs", ".doom.d", ".vscode", "*.code-workspace", ".idea", ".zed", ".fleet", ".vs",
+        "_exrc", ".lazy.lua", ".local/share/nvim", ".config/Code", ".vscode-server", ".helix", ".config/helix",
+        ".config/zed",
     ),
     "agents": (
         ".claude", ".claude.json", ".config/claude", ".codex", ".gemini", ".sage", ".cursor", ".mcp.json",
         ".aider.conf.yml", ".continue", ".windsurf", ".opencode", ".config/opencode", ".qwen", ".kiro", ".copilot",
-        ".config/clew",
+        ".config/clew", ".cursorrules", ".roo", ".amazonq", ".crush.json", "opencode.json", "opencode.jsonc",
     ),
     "interpreters and debuggers": (
         "sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth", ".pythonrc*", ".pdbrc*",
         ".ipython", ".jupyter", ".irbrc", ".pryrc", ".rprofile", ".renviron", ".ghci", ".ocamlinit", ".octaverc",
         ".gdbinit", ".gdbearlyinit", ".config/gdb", ".lldbinit*", ".sqliterc", ".psqlrc", ".my.cnf",
+        ".local/lib/python*/site-packages", ".config/irb", ".config/pry", ".config/psql", ".config/sqlite3",
     ),
     "package managers and builds": (
         ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins", ".yarn/releases", ".pnpmfile.cjs", ".pypirc", "pip.conf",
         "pip.ini", ".pip", ".condarc", ".cargo/config", ".cargo/config.toml", ".cargo/env*", ".cargo/credentials*",
         ".bazelrc", ".gemrc", ".bundle/config", ".mavenrc", ".mvn", ".gradle/init*", ".gradle/gradle.properties",
+        ".pnpmfile.mjs", ".config/npm", ".config/pnpm", "bunfig.toml",
     ),
     "keys and logins": (
         ".ssh", "authorized_keys", ".rhosts", ".shosts", ".gnupg", ".netrc", "_netrc", ".pgpass", ".password-store",
         ".aws", ".azure", ".kube", ".docker", ".config/gh", ".config/gcloud", ".terraformrc",
     ),
-    "others": (".tmux.conf", ".config/tmux", ".screenrc", ".curlrc", ".wgetrc", ".mailcap", ".forward", ".procmailrc"),
+    "others": (
+        ".tmux.conf", ".config/tmux", ".screenrc", ".curlrc", ".wgetrc", ".mailcap", ".forward", ".procmailrc",
+        ".config/curlrc", ".wezterm.lua", ".config/wezterm", ".config/kitty",
+    ),
 }  # fmt: skip
 """Names of files and folders, at any depth; a folder stands for everything in it. `*` stands for any letters."""
 
@@ -66,8 +82,8 @@ _IGNORABLE = re.compile(
 """Code points that some file systems leave out when they compare names: HFS+ finds `.git` by `.g\u200cit` too."""
 _SHORT_NAME = re.compile(r"(?=[^.]{3,8}(?:\.|$))[^.~]+~[0-9]+(?:\.[^.]{0,3})?")
 """A name that Windows makes for another one: `GIT~1` is `.git`. Which one it stands for cannot be told from it."""
-_WORKTREE = re.compile(r"/\.(?:claude|codex|cursor|gemini|sage)/worktrees/[^/]+(?=/)")
-"""Where agents check out copies of a project: these are no settings."""
+_WORKTREE = re.compile(r"/\.(?:claude|codex|cursor|gemini|sage)/worktrees(?=/[^/]+/)")
+"""Where agents check out copies of a project: these are no settings. The copy's own name is not part of it."""
 
 
 def is_protected(path: str) -> bool:
@@ -76,7 +92,8 @@ def is_protected(path: str) -> bool:
     if any(_SHORT_NAME.fullmatch(part) for part in parts):
         return True
     folded = "/" + "/".join(parts)
-    if ".." not in parts:
+    # A name of dots and spaces alone leads elsewhere.
+    if all(part.strip(". ") or not part for part in parts):
         folded = _WORKTREE.sub("", folded)
     return _PATTERN.search(folded) is not None
 
@@ -105,6 +122,10 @@ def leads_out(path: str, target: bytes | None) -> bool:
     if target is None:
         return False
     if target.startswith(b"/"):
+        return True
+    names = [name for name in target.split(b"/") if name not in (b"", b".")]
+    # A name before `..` may be a link, and then what is above it lies elsewhere.
+    if b".." in itertools.dropwhile(lambda name: name == b"..", names):
         return True
     inner = os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(target)))  # noqa: PTH118, PTH120
     return inner.split("/")[0] == ".." or is_protected(inner)
