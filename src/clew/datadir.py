@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 def data_path(env: Mapping[str, str] | None = None) -> str:
     """The one folder clew keeps its own files in; `CLEW_DATA_DIR` overrides it."""
     env = os.environ if env is None else env
-    return env.get("CLEW_DATA_DIR") or _usual("XDG_DATA_HOME", "~/.local/share", "user_data_dir")
+    return _named("CLEW_DATA_DIR", env) or _usual("XDG_DATA_HOME", "~/.local/share", "user_data_dir")
 
 
 def config_path(env: Mapping[str, str] | None = None) -> str:
     """The folder for what a person sets; `CLEW_CONFIG_DIR` overrides it."""
     env = os.environ if env is None else env
-    return env.get("CLEW_CONFIG_DIR") or _usual("XDG_CONFIG_HOME", "~/.config", "user_config_dir")
+    return _named("CLEW_CONFIG_DIR", env) or _usual("XDG_CONFIG_HOME", "~/.config", "user_config_dir")
 
 
 def private_folder(folder: str) -> None:
@@ -36,11 +36,29 @@ def private_folder(folder: str) -> None:
                 raise
 
 
+def _named(variable: str, env: Mapping[str, str]) -> str:
+    """The folder that a variable of clew's own names; raises UsageError for a relative path."""
+    named = env.get(variable, "")
+    return _absolute(named, variable) if named else ""
+
+
+def _absolute(path: str, variable: str) -> str:
+    """The path; a relative one would make a folder of whatever project is current clew's own."""
+    if os.path.isabs(path):  # noqa: PTH117 - pathlib is not light
+        return path
+    from clew.errors import UsageError
+
+    raise UsageError(f"{variable}={path!r}: not an absolute path")
+
+
 def _usual(variable: str, usual: str, name: str) -> str:
     if os.name == "posix" and sys.platform.startswith("linux"):
         # What platformdirs says too; it takes longer to load than a look at all sessions.
-        base = os.environ.get(variable, "").strip() or os.path.expanduser(usual)  # noqa: PTH111 - pathlib is not light
+        base = os.environ.get(variable, "").strip()
+        if not os.path.isabs(base):  # noqa: PTH117
+            # The XDG specification says that a relative path is to be ignored.
+            base = _absolute(os.path.expanduser(usual), "HOME")  # noqa: PTH111
         return f"{base}/clew"
     import platformdirs
 
-    return str(getattr(platformdirs, name)("clew", appauthor=False))
+    return _absolute(str(getattr(platformdirs, name)("clew", appauthor=False)), variable)

@@ -110,11 +110,11 @@ def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> 
         ".sdkman/bin/sdkman-init.sh", ".pyenv/shims/python", ".config/plasma-workspace/env/x.sh",
         ".config/openbox/autostart", ".config/kitty/kitty.conf", ".xmonad/xmonad.hs", ".vnc/xstartup",
         ".local/share/nvim/site/plugin/x.lua", ".config/Code/User/settings.json", ".vscode-server/x",
-        ".helix/config.toml", ".lazy.lua", "_exrc", ".wezterm.lua", ".hammerspoon/init.lua", "mise.local.toml", ".mise.local.toml",
-        ".mise/config.toml", "lefthook.yml", ".lefthook-local.yaml", ".shadowenv.d/x.lisp", "bunfig.toml",
-        ".pnpmfile.cjs", ".pnpmfile.mjs", ".gitconfig-work", ".git-templates/hooks/x", ".cursorrules", ".roo/mcp.json",
-        ".amazonq/mcp.json", ".crush.json", "opencode.json", ".config/irb/irbrc", ".config/npm/npmrc", ".config/curlrc",
-        ".config/readline/inputrc", ".local/lib/python3.12/site-packages/json/__init__.py",
+        ".helix/config.toml", ".lazy.lua", "_exrc", ".wezterm.lua", ".hammerspoon/init.lua", "mise.local.toml",
+        ".mise.local.toml", ".mise/config.toml", "lefthook.yml", ".lefthook-local.yaml", ".shadowenv.d/x.lisp",
+        "bunfig.toml", ".pnpmfile.cjs", ".pnpmfile.mjs", ".gitconfig-work", ".git-templates/hooks/x", ".cursorrules",
+        ".roo/mcp.json", ".amazonq/mcp.json", ".crush.json", "opencode.json", ".config/irb/irbrc", ".config/npm/npmrc",
+        ".config/curlrc", ".config/readline/inputrc", ".local/lib/python3.12/site-packages/json/__init__.py",
     ],
 )  # fmt: skip
 def test_R13_what_programs_trust_needs_an_extra_word(target: Path, path: str) -> None:

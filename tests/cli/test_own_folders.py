@@ -1,0 +1,90 @@
+"""clew's own folders never depend on the folder that a command runs in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew.datadir import config_path, data_path
+from clew.errors import UsageError
+from clew.files.unfinished import FOLDER
+from clew.io.blobs import digest_of
+from clew.store.pending import Pending
+from clew.store.snapshots import NO_FILE, FileState
+from tests.cli.running import run
+
+linux_only = pytest.mark.skipif(not Path("/proc").is_dir(), reason="the XDG variables are read on Linux")
+
+
+def plant_journal(project: Path, victim: Path) -> None:
+    """A project whose own `.local/share/clew` says that a restore into `victim` was cut off."""
+    copies, journals = project / "copies", project / ".local/share/clew" / FOLDER
+    copies.mkdir(parents=True)
+    journals.mkdir(parents=True)
+    (project / ".sage/sessions").mkdir(parents=True)
+    victim.mkdir()
+    (victim / "keep.txt").write_bytes(b"mine\n")
+    (copies / ".bashrc").write_bytes(b"echo planted\n")
+    files = {
+        b".bashrc": (FileState(digest_of(b"echo planted\n"), 0o644), NO_FILE),
+        b"keep.txt": (NO_FILE, FileState(digest_of(b"mine\n"))),
+    }
+    (journals / "x.pending").write_bytes(msgspec.msgpack.encode(Pending(str(copies), str(victim), files)))
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("variable", "value", "code"), [("XDG_DATA_HOME", ".local/share", 0), ("CLEW_DATA_DIR", ".local/share/clew", 2)]
+)
+def test_a_project_is_never_the_data_folder(tmp_path: Path, variable: str, value: str, code: int) -> None:
+    project, victim = tmp_path / "project", tmp_path / "victim"
+    plant_journal(project, victim)
+    env = {name: text for name, text in os.environ.items() if name not in ("CLEW_DATA_DIR", "XDG_DATA_HOME")}
+    ran = run("doctor", ".", "--fix", cwd=project, env={**env, variable: value})
+    assert [path.name for path in victim.iterdir()] == ["keep.txt"]
+    assert ran.code == code
+    assert ("CLEW_DATA_DIR" in ran.err and "absolute" in ran.err) == (code == 2)
+
+
+@linux_only
+@pytest.mark.parametrize("value", [".local/share", "share", "./x", "~/x", " x", ""])
+def test_a_relative_variable_of_the_desktop_is_ignored(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", value)
+    monkeypatch.setenv("XDG_CONFIG_HOME", value)
+    assert data_path({}) == f"{own_home}/.local/share/clew"
+    assert config_path({}) == f"{own_home}/.config/clew"
+
+
+@pytest.mark.parametrize("value", ["data", "./data", "~/data", ".", " /data"])
+def test_a_relative_variable_of_clew_is_refused(value: str) -> None:
+    with pytest.raises(UsageError, match=r"CLEW_DATA_DIR.* absolute"):
+        data_path({"CLEW_DATA_DIR": value})
+    with pytest.raises(UsageError, match=r"CLEW_CONFIG_DIR.* absolute"):
+        config_path({"CLEW_CONFIG_DIR": value})
+
+
+@linux_only
+def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", ".")
+    for path in (data_path, config_path):
+        with pytest.raises(UsageError, match=r"HOME.* absolute"):
+            path({})
+
+
+@pytest.mark.parametrize("words", [("list",), ("search", "tide"), ("archive",), ("sources",)], ids=" ".join)
+@pytest.mark.parametrize("variable", ["CLEW_DATA_DIR", "CLEW_CONFIG_DIR"])
+def test_commands_say_so_in_one_line(tmp_path: Path, words: tuple[str, ...], variable: str) -> None:
+    ran = run(*words, cwd=tmp_path, env={**os.environ, variable: "data"})
+    assert "Traceback" not in ran.err
+    if ran.code == 2:
+        assert ran.err.splitlines()[-1] == f"clew: {variable}='data': not an absolute path"
+    elif variable == "CLEW_DATA_DIR":
+        pytest.fail(f"{ran}")
+    assert not list(tmp_path.iterdir())
