@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from clew.host import Host
 from clew.migrate import sage
 from clew.migrate.step import Step, backup_of, rewrite
 from clew.model.json import JSON
+from tests.cli.running import run
 from tests.json_values import spell
 from tests.roundtrip import document_of
 
@@ -315,6 +317,29 @@ def test_metadata_of_sage_emacs_are_rebuilt(home: Path, metadata: str | None) ->
     assert sage.plan(home, metadata=True) == []
     if metadata is not None:
         assert backup_of(place, STAMP).read_text() == metadata
+
+
+@pytest.mark.parametrize("program", ["sage-agent", "sage-emacs"])
+def test_P11_a_pipe_in_the_place_of_metadata_is_left_alone(home: Path, program: str) -> None:
+    if program == "sage-emacs":
+        folder = write(store(home) / ALIGNED / "conversation.jsonl", said("a")).parent
+    else:
+        folder = home / ".sage" / "sessions" / "65e3e58a-4436-41d2-b07c-28cc2b6f97b8"
+        shutil.copytree(DEMO / "sage" / "sessions" / folder.name, folder)
+        (folder / "metadata.json").unlink()
+    os.mkfifo(folder / "metadata.json")
+    ran = run("migrate", home)
+    assert ran.code == 0, ran.err
+    assert "leave" in ran.out and "not a regular file" in ran.out
+    assert (folder / "metadata.json").is_fifo()
+
+
+def test_P11_a_pipe_in_the_place_of_a_conversation_is_told(home: Path) -> None:
+    write(store(home) / OLD / "conversation.jsonl", said("a"))
+    (store(home) / ALIGNED).mkdir()
+    os.mkfifo(store(home) / ALIGNED / "conversation.jsonl")
+    ran = run("migrate", home)
+    assert ran.code == 3 and "not a regular file" in ran.err
 
 
 @pytest.mark.seed("S1-26")

@@ -13,7 +13,7 @@ from clew.errors import WouldLose
 from clew.io.atomic import sync_folder, write_atomic
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.paths import encode_sage, same_project
-from clew.migrate.step import Step, rewrite
+from clew.migrate.step import Step, content_of, rewrite
 
 _SINGLE = (locate.CONVERSATION, locate.METADATA)
 
@@ -98,10 +98,10 @@ class _Planner:
 
     def _free_place(self, source: Path, folder: Path) -> Path | None:
         """A free name in the folder; None when the same bytes are there already."""
-        content = source.read_bytes()
+        content = content_of(source)
         place, number = folder / source.name, 1
         while (present := self._now(place)) is not None:
-            if present.is_file() and present.read_bytes() == content:
+            if present.is_file() and content_of(present) == content:
                 return None
             number += 1
             place = folder / f"{source.name.removesuffix('.jsonl')}-{number}.jsonl"
@@ -122,8 +122,8 @@ def _is_shared(folder: Path) -> bool:
 
 def missing_lines(source: Path, place: Path) -> list[bytes]:
     """The lines of `source` that `place` does not hold; ids and estimates make no difference."""
-    known = {_said(line) for line in place.read_bytes().split(b"\n")}
-    lines = source.read_bytes().split(b"\n")
+    known = {_said(line) for line in content_of(place).split(b"\n")}
+    lines = content_of(source).split(b"\n")
     return [line + b"\n" for line in lines if line.strip() and _said(line) not in known]
 
 
@@ -150,9 +150,9 @@ def rename(step: Step, stamp: str) -> None:
 def copy(step: Step, stamp: str) -> None:
     """Carry out a copy; never over something else."""
     assert step.target is not None
-    content = step.path.read_bytes()
+    content = content_of(step.path)
     if step.target.exists():
-        if step.target.read_bytes() != content:
+        if content_of(step.target) != content:
             raise WouldLose(f"{step.target}: appeared after the plan was made; make a new one")
         return
     write_atomic(step.target, content, stat.S_IMODE(step.path.stat().st_mode))
@@ -161,7 +161,7 @@ def copy(step: Step, stamp: str) -> None:
 def append(step: Step, stamp: str) -> None:
     """Carry out an append: the bytes that are there stay as they are."""
     assert step.target is not None
-    present = step.target.read_bytes()
+    present = content_of(step.target)
     gap = b"" if not present or present.endswith(b"\n") else b"\n"
     rewrite(step.target, [present, gap, *missing_lines(step.path, step.target)], stamp)
 

@@ -20,11 +20,18 @@ def plan_metadata(source: SourceFile) -> list[Step]:
     place = source.path.parent / "metadata.json"
     known, truth = _known(source), _truth(source)
     if known is None:
-        return [Step("metadata", place, None, "cannot be read")]
+        return [step_for(place, "cannot be read")]
     if not place.exists():
         return [Step("metadata", place, None, "is missing")]
     wrong = [name for name, value in truth.items() if known.get(name) != value]
     return [Step("metadata", place, None, f"{', '.join(wrong)} not as in the log")] if wrong else []
+
+
+def step_for(place: Path, reason: str) -> Step:
+    """The step that makes metadata anew; something that is no file in their place is left alone."""
+    if place.exists() and not place.is_file():
+        return Step("leave", place, None, "not a regular file")
+    return Step("metadata", place, None, reason)
 
 
 def _is_agent(source: SourceFile) -> bool:

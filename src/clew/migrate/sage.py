@@ -14,7 +14,7 @@ from clew.io.compress import open_source
 from clew.io.paths import refuse_link_below
 from clew.io.records import read_records
 from clew.migrate import encoding, form, records
-from clew.migrate.metadata import plan_metadata, rebuild
+from clew.migrate.metadata import plan_metadata, rebuild, step_for
 from clew.migrate.step import COMPRESSED, Step, rewrite
 
 
@@ -65,7 +65,7 @@ def _plan_conversation(source: SourceFile, ids: bool, tokens: bool, described: b
     if tokens and (changes := records.count(source.path, records.adding_tokens)):
         steps.append(Step("tokens", source.path, None, "records without an estimate", changes))
     if steps and source.sides:
-        return [*steps, Step("metadata", source.path.parent / source.sides[0], None, "the conversation grew")]
+        return [*steps, step_for(source.path.parent / source.sides[0], "the conversation grew")]
     is_current = source.path.name == "conversation.jsonl"
     return [*steps, *(plan_metadata(source) if described and is_current else [])]
 

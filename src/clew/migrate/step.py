@@ -11,6 +11,7 @@ import msgspec
 
 from clew.errors import Busy
 from clew.io.atomic import replacing, write_atomic
+from clew.io.compress import open_regular
 
 Kind = Literal["rename", "leave", "copy", "append", "set-aside", "ids", "tokens", "form", "metadata"]
 
@@ -28,6 +29,13 @@ class Step(msgspec.Struct, frozen=True):
     """For people: why, and how much."""
     changes: int = 0
     """Records that would change, where that can be counted."""
+
+
+def content_of(path: Path) -> bytes:
+    """All bytes of a file; raises SourceUnreadable for anything else, as a pipe would never end."""
+    stream, _ = open_regular(path)
+    with stream:
+        return stream.readall()
 
 
 def backup_of(path: Path, stamp: str) -> Path:
@@ -51,4 +59,4 @@ def keep_original(path: Path, stamp: str) -> None:
     """Make the backup; several steps of one migration keep the first."""
     backup = backup_of(path, stamp)
     if not backup.exists():
-        write_atomic(backup, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+        write_atomic(backup, content_of(path), stat.S_IMODE(path.stat().st_mode))
