@@ -339,3 +339,37 @@ def test_a_message_that_cannot_be_masked_is_not_shown_and_stops_nothing(home: Pa
     other.mkdir()
     done = ran("--home", home, "list", "--json")
     assert len(done.json) == 1 and held(done.err) == []
+
+
+@pytest.mark.parametrize("fork", [False, True], ids=["chain", "fork"])
+def test_a_token_in_the_place_of_a_uuid_is_hidden_and_the_links_stay(tmp_path: Path, fork: bool) -> None:
+    home, token, other = tmp_path / "ids", Planter("uuid").github(), Planter("other").github()
+    parents = [None, token, f"msg_{other}", token if fork else "u3"]
+    uuids = [token, f"msg_{other}", "u3", "u4"]
+    linked = zip(uuids, parents, strict=True)
+    claude(home, *(prompt(f"say {uuid[:2]}", uuid=uuid, parentUuid=parent) for uuid, parent in linked))
+    path = next(home.rglob("*.jsonl"))
+    printed = [
+        clew("--home", home, *words, "--redact", "secrets")
+        for words in (
+            ("export", path, "--to", "json"),
+            ("export", path, "--to", "ndjson"),
+            ("graph", path, "--json"),
+            ("graph", path, "--json", "--tree"),
+            ("graph", path),
+            ("graph", path, "--as", "mermaid"),
+            ("show", path, "--json"),
+        )
+    ]
+    for ran in printed:
+        assert ran.code == 0, ran.err
+        assert token not in ran.out and other not in ran.out
+    for document in printed[0].json, printed[1].json:
+        named = {message["uuid"] for message in document["messages"]}
+        assert len(named) == 4
+        assert {message["parent_uuid"] for message in document["messages"]} - {None} <= named
+        assert set(document["graph"]["active_path"]) <= named
+        assert {point["uuid"] for point in document["graph"]["fork_points"]} <= named
+        assert {one["uuid"] for point in document["graph"]["fork_points"] for one in point["branches"]} <= named
+    assert printed[2].json == printed[0].json["graph"]
+    assert bool(printed[2].json["fork_points"]) == fork

@@ -120,6 +120,19 @@ def test_RD02_ids_hashes_signatures_and_times_stay(profile: str) -> None:
     assert masked["deep"] == [IDS]
 
 
+@pytest.mark.parametrize("form", ["{}", "toolu_{}", "msg_{}", "call-{}", "thread_x-{}"])
+def test_a_token_in_an_id_is_hidden_and_references_to_it_stay_equal(form: str) -> None:
+    value = {"id": form.format(TOKEN), "tool_use_id": form.format(TOKEN), "parentUuid": form.format(TOKEN)}
+    masked = once(value)
+    assert TOKEN not in str(masked)
+    assert len(set(masked.values())) == 1
+
+
+def test_a_key_of_aws_before_a_uuid_is_hidden() -> None:
+    key = PLANT.aws_id()
+    assert key not in str(once({"id": f"{key}-{UUID}"}))
+
+
 def test_a_key_that_says_id_does_not_hide_a_secret() -> None:
     value = {"AccessKeyId": PLANT.aws_id(), "signature": TOKEN, "id": OTHER}
     assert not held(text_of(once(value)), {"aws": value["AccessKeyId"], "token": TOKEN, "other": OTHER})

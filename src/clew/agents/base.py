@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -216,6 +216,12 @@ def _placed(session: dict[str, JSON], source: SourceFile) -> dict[str, JSON]:
     if source.origin is not None:
         session["source"] = source.origin._asdict()
     return session
+
+
+def uuids_shown(agent: Agent) -> Callable[[list[str]], list[str]]:
+    """Gives uuids as the agent's messages have them: one that is read through a redactor may mask some."""
+    shown: Callable[[list[str]], list[str]] = getattr(agent, "uuids", list)
+    return shown
 
 
 def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts:

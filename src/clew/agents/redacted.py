@@ -115,8 +115,13 @@ class Redacted:
             yield redactor.once(message) if is_new(number) else redactor.value(message)
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
-        """As the agent: facts hold no words but those of titles, which `session` masks."""
+        """As the agent: facts hold no words but titles, which `session` masks, and uuids, which `uuids` does."""
         return skim(self._agent, source, tree=tree, counts=counts)
+
+    def uuids(self, uuids: list[str]) -> list[str]:
+        """The uuids that facts hold, masked as those of the messages are."""
+        masked: list[dict[str, str]] = self._redactor.once([{"uuid": uuid} for uuid in uuids])
+        return [one["uuid"] for one in masked]
 
     def scan(self, source: SourceFile) -> Facts:
         """As the agent."""

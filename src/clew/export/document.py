@@ -21,11 +21,12 @@ from clew.agents.base import (
     freeze,
     session_object,
     skim,
+    uuids_shown,
 )
 from clew.agents.jsonl import BATCH
 from clew.derive.collect import collect
 from clew.derive.facts import Facts
-from clew.graph.tree import Tree
+from clew.graph.tree import Shown, Tree
 from clew.io.codec import dumps, headroom
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
@@ -103,7 +104,7 @@ class _Writer:
             units = self._agent.read(self._source, facts)
             facts = collect((unit.is_message, unit.value) for unit in units)
         write(layout + b"]," + layout + b'"graph":')
-        _write_graph(facts.tree, self._out)
+        _write_graph(facts.tree, self._out, uuids_shown(self._agent))
         write(b"," + layout + b'"extensions":' + dumps(reading.extensions()) + b"}\n")
         return reading
 
@@ -187,19 +188,19 @@ class _Encoded:
                 yield
 
 
-def _write_graph(tree: Tree, out: IO[bytes]) -> None:
-    points = [_fork_point(tree, fork) for fork in tree.forks]
+def _write_graph(tree: Tree, out: IO[bytes], shown: Shown) -> None:
+    points = [_fork_point(tree, fork, shown) for fork in tree.forks]
     graph = {"is_linear": tree.is_linear, "fork_points": points}
     out.write(dumps(graph)[:-1] + b',"active_path":[')
     separator = b""
     for part in tree.links.chunks(tree.path):
         if part:
-            out.write(separator + dumps(part)[1:-1])
+            out.write(separator + dumps(shown(part))[1:-1])
             separator = b","
     out.write(b"]}")
 
 
-def _fork_point(tree: Tree, fork: JSON) -> dict[str, JSON]:
-    point = tree.fork_point(fork)
+def _fork_point(tree: Tree, fork: JSON, shown: Shown) -> dict[str, JSON]:
+    point = tree.fork_point(fork, shown)
     branches = [{"uuid": branch.uuid, "index": branch.index} for branch in point.branches]
     return {"uuid": point.uuid, "index": point.index, "branches": branches}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from itertools import compress
 from typing import NamedTuple
 
 from clew.graph.links import MESSAGE, NONE, RESULT, SIGNIFICANT, Links
 from clew.model import ForkBranch, ForkPoint, Graph
+
+Shown = Callable[[list[str]], list[str]]
 
 
 class Fork(NamedTuple):
@@ -33,19 +36,22 @@ class Tree:
     def is_linear(self) -> bool:
         return not self.forks
 
-    def graph(self) -> Graph:
-        """The graph as the unified document states it."""
+    def graph(self, shown: Shown = list) -> Graph:
+        """The graph as the unified document states it, with the uuids that `shown` gives for those of the source."""
         return Graph(
             is_linear=self.is_linear,
-            fork_points=[self.fork_point(fork) for fork in self.forks],
-            active_path=[uuid for part in self.links.chunks(self.path) for uuid in part],
+            fork_points=[self.fork_point(fork, shown) for fork in self.forks],
+            active_path=[uuid for part in self.links.chunks(self.path) for uuid in shown(part)],
         )
 
-    def fork_point(self, fork: Fork) -> ForkPoint:
+    def fork_point(self, fork: Fork, shown: Shown = list) -> ForkPoint:
         """A fork as the unified document states it."""
         links = self.links
-        branches = [ForkBranch(uuid=links.uuid(node) or "", index=links.messages[node]) for node in fork.branches]
-        return ForkPoint(uuid=links.uuid(fork.node) or "", index=links.messages[fork.node], branches=branches)
+        own, *others = shown([links.uuid(node) or "" for node in (fork.node, *fork.branches)])
+        branches = [
+            ForkBranch(uuid=uuid, index=links.messages[node]) for uuid, node in zip(others, fork.branches, strict=True)
+        ]
+        return ForkPoint(uuid=own, index=links.messages[fork.node], branches=branches)
 
 
 def find_forks(links: Links) -> list[Fork]:

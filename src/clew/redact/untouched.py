@@ -96,10 +96,23 @@ def _token_beginnings() -> tuple[str, ...]:
     return tuple(text for rule in builtin()[1] if not rule.weak for text in rule.at)
 
 
+@lru_cache(maxsize=1)
+def _token_begins() -> re.Pattern[str]:
+    """Finds where a token of a service may begin in an id."""
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _token_beginnings()))})")
+
+
+def _is_id(text: str) -> bool:
+    """True for what looks like an id, and holds nothing that looks like a token."""
+    if _WHOLE_UUID.fullmatch(text) is not None:
+        return True
+    return _ID.fullmatch(text) is not None and _token_begins().search(text) is None
+
+
 def is_left(key: str, text: str) -> bool:
     """True for an id, a hash, a time, a signature, encrypted reasoning or a picture's address."""
     told = told_by(key)
-    if told.holds_id and _ID.fullmatch(text) is not None:
+    if told.holds_id and _is_id(text):
         return True
     if told.is_sealed and _SEALED.fullmatch(text) is not None and not text.startswith(_token_beginnings()):
         return True
