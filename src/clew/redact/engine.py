@@ -40,7 +40,10 @@ class Engine:
                 self._readers.setdefault(char, []).append(reader)
 
     def all_hits(self, text: bytes, ends: Sequence[int] | None = None) -> list[Hit]:
-        """Every secret in some flat strings, joined with borders, and under their escapes."""
+        """Every secret in some flat strings, joined with borders, and under their escapes and control sequences."""
+        return self._layered(text, ends) + layers.hits_without_controls(text, ends, self._layered)
+
+    def _layered(self, text: bytes, ends: Sequence[int] | None) -> list[Hit]:
         return self.hits(text, ends) + layers.layered_hits(text, ends, self.hits)
 
     def hits(self, text: bytes, ends: Sequence[int] | None, checks: Checks | None = None, depth: int = 0) -> list[Hit]:

@@ -18,9 +18,9 @@ SHORTEST = 6
 """Shorter values are masked where they are found, and nowhere else: they stand in texts by chance."""
 # A shorter spelling counts only where it is a word by itself.
 _SHORTEST_WITHIN = 8
-# What ends before a word: no letter or digit, or an escape that ends in one.
-_APART = re.compile(rb"(?:\A|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
-_LONGEST_ESCAPE = 6
+# What ends before a word: no letter or digit, or an escape or a colour of a terminal that ends in one.
+_APART = re.compile(rb"(?:\A|[^A-Za-z0-9]|\[[0-9;]*m|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
+_LONGEST_ESCAPE = 20
 # These are spelled alike in JSON and in addresses.
 _PLAIN = re.compile(rb"[A-Za-z0-9_.-]+")
 

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
-from clew.redact import flat, pii, places
+from clew.redact import flat, layers, pii, places
 from clew.redact.engine import Engine
 from clew.redact.files import file_hits
 from clew.redact.finding import Finding
@@ -142,8 +142,10 @@ class Rules:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
             yield from ((hit, "pii") for hit in pii.pii_hits(plain))
+            yield from ((hit, "pii") for hit in layers.hits_without_controls(plain, whole.ends, _personal))
         if "path" in kinds:
             yield from ((hit, "path") for hit in places.place_hits(raw))
+            yield from ((hit, "path") for hit in layers.hits_without_controls(raw, whole.ends, _of_machine))
         for rule in self._user:
             if rule.kind in kinds:
                 yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in whole.spans(rule.pattern))
@@ -159,6 +161,14 @@ class Rules:
             or value in allowed.values
             or any(pattern.fullmatch(value) for pattern in allowed.patterns)
         )
+
+
+def _personal(text: bytes, _: list[int]) -> list[Hit]:
+    return pii.pii_hits(text)
+
+
+def _of_machine(text: bytes, _: list[int]) -> list[Hit]:
+    return places.place_hits(text)
 
 
 def _gaps(found: Iterable[Finding], length: int) -> Iterator[tuple[int, int]]:

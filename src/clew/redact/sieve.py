@@ -121,7 +121,7 @@ class Sieve:
     @cached_property
     def _finds(self) -> list[Find]:
         found: list[Find] = []
-        signs = [*layers.SIGNS, *_STRUCTURE]
+        signs = [*layers.SIGNS, *layers.CONTROL_SIGNS, *_STRUCTURE]
         if "secret" in self._kinds:
             # All at once: one search for many signs takes hardly longer than one for few.
             signs += map(_wide, (*self._engine.context_signs, *files.SIGNS))
