@@ -61,7 +61,11 @@ class Engine:
             begin = start + 1 if text[start] == 0x5F else start
             token = services.at(text, begin) or services.split(text, begin) or services.around(text, start)
             if token is not None:
-                return (token, *_near(text, token)), token.end
+                found = [token, *_near(text, token)]
+                while (glued := services.glued(text, token)) and glued.end > token.end:
+                    token = glued
+                    found.append(token)
+                return tuple(found), token.end
             if depth < _DEEPEST and self._encoded.match(text, start):
                 return layers.read_base64(
                     text, start, lambda inside: self.hits(inside, [len(inside)], checks, depth + 1)

@@ -18,9 +18,14 @@ Look = Callable[[bytes, list[int]], list[Hit]]
 """Finds what some strings hold that are joined with borders, and end at these places."""
 
 # Each choice begins with a letter of its own, which is quick to search for; a run of backslashes is read once.
-_ESCAPE = re.compile(rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%[2-7][0-9A-Fa-f])")
+_ESCAPE = re.compile(rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%(?:25){0,4}[2-7][0-9A-Fa-f])")
 _AROUND = 1024
-SIGNS = (r"\\u00[2-7][0-9A-Fa-f]", r"\\/", r"%(?:3[DdAa]|2[Bb6]|22|40|7[Bb])")
+# Of percent escapes, those that stand within or beside values. Letters and digits are escaped to hide something only.
+SIGNS = (
+    r"\\u00[2-7][0-9A-Fa-f]",
+    r"\\/",
+    r"%(?:25)*(?:3[DdAa]|2[Bb6DdEe]|22|40|7[BbEe]|5[Ff]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])",
+)
 # ESC as a byte, in the spellings of programs and of JSON at any depth, and as terminals and editors show it.
 _ESC = rb"(?:\x1b|(?<!\\)\\++(?:u001[bB]|x1[bB]|033|[eE])|\^\[|\xe2\x90\x9b)"
 _CSI = rb"(?:" + _ESC + rb"\[|\xc2\x9b|(?<!\\)\\++(?:u009[bB]|x9[bB]|233))"
@@ -40,12 +45,23 @@ CONTROL_SIGNS = (
 """What begins a control sequence of a terminal, in a text and in JSON text."""
 _WORDS = (
     b"PASSWORD password SECRET secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY= ACCESS_KEY Bearer"
-    b" PRIVATE+KEY AKIA"
+    b" PRIVATE+KEY"
+).split()
+# How tokens begin that are looked for in base64.
+_BEGINNINGS = (
+    b"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- glrt- xoxb- xoxp- xoxa- xapp- sk- sk_live_ rk_live_ whsec_ AKIA ASIA"
+    b" AIza npm_ pypi- hf_ gsk_ xai- r8_ hvs. dop_v1_ shpat_ nvapi- dckr_pat_ ATATT SG. eyJhbG eyJ0eX"
 ).split()
 _RUN = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 _PIECE = 512
 _MOST_ESCAPES = 10_000
+# Lines of base64, in characters: no program writes longer or shorter ones, but for the last.
+_LEAST_LINE, _LONGEST_LINE = 16, 256
+_MOST_INDENT, _MOST_LINE_ENDS = 12, 4
+_NEXT_LINE = re.compile(rb"[\r\n]{1,4}[ \t]{0,12}([A-Za-z0-9+/_-]{1,256}={0,2})(?=[ \t]{0,12}(?:[\r\n\0]|\Z))")
+_STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_MOST_CHOICES = 16
 # So long a stretch is taken at once.
 _LONGEST_REGION = 1 << 14
 _LONGEST = 1 << 16
@@ -59,20 +75,76 @@ def base64_signs() -> list[str]:
         for shift in range(3):
             encoded = base64.b64encode(b"\0" * shift + raw)
             signs.add(encoded[(0, 2, 3)[shift] : (len(raw) + shift) // 3 * 4].decode())
-    return [re.escape(sign) for sign in sorted(signs) if len(sign) >= 5]
+    beginnings = [_in_base64(word, shift) for word in _BEGINNINGS for shift in range(3)]
+    return [re.escape(sign) for sign in sorted(signs) if len(sign) >= 5] + beginnings
+
+
+def _in_base64(word: bytes, shift: int) -> str:
+    """How a word looks in base64 behind so many bytes, as an expression.
+
+    Of a character that the neighbours of the word decide too, all choices are given, unless there are many.
+    """
+    sign = ""
+    size = 6 * ((8 * (shift + len(word)) + 5) // 6)
+    known = ("x" * 8 * shift + "".join(f"{byte:08b}" for byte in word)).ljust(size, "x")
+    for place in range(0, size, 6):
+        bits = known[place : place + 6]
+        fits = [
+            number for number in range(64) if all(b in ("x", c) for b, c in zip(bits, f"{number:06b}", strict=True))
+        ]
+        if len(fits) <= _MOST_CHOICES:
+            chars = "".join({62: "+-", 63: "/_"}.get(number, chr(_STANDARD[number])) for number in fits)
+            sign += chars if len(chars) == 1 else "[" + re.escape(chars) + "]"
+    return sign
 
 
 def read_base64(text: bytes, place: int, look: Callable[[bytes], list[Hit]]) -> tuple[tuple[Hit, ...], int]:
-    """The run of base64 around a sign, as one secret if the text inside holds one."""
+    """The base64 around a sign, of one line or of several, as one secret if the text inside holds one."""
     start = _start_of_run(text, place)
     match = _RUN.match(text, start, start + 2 * _LONGEST)
-    if match is None or match.end() - start < 16:
+    if match is None:
         return (), place + 5
-    run = match[0].rstrip(b"=")
+    line, block = (start, match.end()), _lines_around(text, start, match.end())
+    for begin, end in (line,) if block == line else (block, line):
+        if end - begin >= _LEAST_LINE and _holds_secret(text[begin:end], look):
+            return (Hit(begin, end, "base64_secret", 0.9),), end
+    # Below a longer stretch, there may be a sign that is none here.
+    return (), match.end() if match.end() - start >= _LEAST_LINE else place + 5
+
+
+def _holds_secret(encoded: bytes, look: Callable[[bytes], list[Hit]]) -> bool:
+    run = encoded.translate(None, b" \t\r\n").rstrip(b"=")
     inside = unbase64(run[: len(run) - len(run) % 4] if len(run) % 4 == 1 else run)
-    if inside is None or not is_printable(inside) or not look(inside):
-        return (), match.end()
-    return (Hit(start, match.end(), "base64_secret", 0.9),), match.end()
+    return inside is not None and is_printable(inside) and bool(look(inside))
+
+
+def _lines_around(text: bytes, start: int, end: int) -> tuple[int, int]:
+    """From where to where base64 goes that is broken into lines of one length, of which this is one."""
+    width, lowest, highest = 0, start - _LONGEST, end + _LONGEST
+    first = start
+    while first > lowest and (found := _line_before(text, first)):
+        if found[1] < end - start or width not in (0, found[1]):
+            break
+        first, width = found
+    last, length = end, end - start
+    width = width or length
+    while last < highest and length == width >= _LEAST_LINE and (following := _NEXT_LINE.match(text, last)):
+        length = len(following[1])
+        if length > width:
+            break
+        last = following.end()
+    return first, last
+
+
+def _line_before(text: bytes, start: int) -> tuple[int, int] | None:
+    """Where the base64 begins that fills the line before this one to its end, and how long it is."""
+    window = text[max(0, start - _LONGEST_LINE - 1 - _MOST_INDENT - _MOST_LINE_ENDS) : start]
+    bare = window.rstrip(b" \t")
+    line = bare.rstrip(b"\r\n")
+    length = len(line) - len(line.rstrip(_ALPHABET))
+    if not 0 < len(bare) - len(line) <= _MOST_LINE_ENDS or not _LEAST_LINE <= length <= _LONGEST_LINE:
+        return None
+    return start - len(window) + len(line) - length, length
 
 
 def _start_of_run(text: bytes, place: int) -> int:

@@ -142,6 +142,7 @@ class Rules:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
             yield from ((hit, "pii") for hit in pii.pii_hits(plain))
+            yield from ((hit, "pii") for hit in layers.layered_hits(plain, whole.ends, _personal))
             yield from ((hit, "pii") for hit in layers.hits_without_controls(plain, whole.ends, _personal))
         if "path" in kinds:
             yield from ((hit, "path") for hit in places.place_hits(raw))

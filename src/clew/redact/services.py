@@ -18,11 +18,16 @@ _WEAK_TAIL = 12
 _BEFORE, _AFTER = 120, 300
 # Where a line was broken in the middle of a token: by a terminal, a mail program, a string put together.
 _LINE_END = re.compile(rb"[\r\n]")
-_BEHIND_CUT = re.compile(rb"[\r\n]+[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
+_LINE_NUMBER = rb"(?:[ \t]{0,8}[0-9]{1,6}[ \t]{0,2}(?:\t|\xe2\x86\x92|[:|]| {6}))?"
+_BEHIND_CUT = re.compile(rb"[\r\n]+" + _LINE_NUMBER + rb"[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
 _BROKEN = re.compile(rb"[A-Za-z0-9_.+/-]{4,256}[\"']?[ \t]*[+\\]?[\r\n]")
 _LINES = 3
 # What may not stand beside a token.
-_STRONG = ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])")
+# A token may follow another without anything between them.
+_GLUED = r"gh[pousr]_|github_pat_|glpat-|xox[bp]-|sk-|AKIA|ASIA|AIza|npm_"
+_STRONG = ("(?<![A-Za-z0-9])", rf"(?:(?![A-Za-z0-9])|(?={_GLUED}))")
+_NEXT = re.compile(_GLUED.encode())
+_LONGEST_BEGINNING = 12
 _WEAK = (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])")
 _CHECKS: dict[str, Callable[[bytes], bool]] = {
     "random": values.is_random,
@@ -108,6 +113,17 @@ class Services:
             match = each.precise.match(text, place) if text.startswith(each.begins, place) else None
             if match is not None and (hit := _judge(each.rule, match)):
                 return hit
+        return None
+
+    def glued(self, text: bytes, token: Hit) -> Hit | None:
+        """The token that begins where another ends, or with what was taken for its last characters."""
+        begin = max(token.start + _LONGEST_BEGINNING, token.end - _LONGEST_BEGINNING)
+        for match in _NEXT.finditer(text, begin, token.end + _LONGEST_BEGINNING):
+            if match.start() > token.end:
+                break
+            hit = self.at(text[match.start() : match.start() + _AFTER], 0)
+            if hit is not None:
+                return Hit(match.start() + hit.start, match.start() + hit.end, hit.rule, hit.confidence)
         return None
 
     def split(self, text: bytes, place: int) -> Hit | None:
