@@ -99,7 +99,8 @@ def test_percent_escaped_email_addresses_are_masked() -> None:
 @pytest.mark.parametrize("number", ["     {}\t", "{:>6}→", "{}: ", "{:>4} | "])
 def test_a_token_broken_over_numbered_lines_is_masked(name: str, number: str) -> None:
     token = TOKENS[name]
-    text = f"{number.format(8)}key\n{number.format(9)}{token[:20]}\n{number.format(10)}{token[20:]}\n{number.format(11)}end\n"
+    lines = ["key", token[:20], token[20:], "end", ""]
+    text = "\n".join(number.format(place) + line for place, line in enumerate(lines, 8))
     for masked in both(text):
         assert token[10:20] not in masked
         assert token[20:] not in masked

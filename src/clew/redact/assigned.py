@@ -6,20 +6,35 @@ import re
 
 from clew.redact import names, reading
 from clew.redact.searching import Hit
+from clew.redact.values import chance
 
 _Q = r"[\"'`\\]"
 _MARK = r"[0-9A-Z!@#%^&*+/?~$()=-]"
 SIGNS = (
-    rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,4}}"
+    rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}"
     rf"(?:{_Q}{{0,6}}(?:[a-z_.]{{4,30}}{_MARK}|[a-z_.]{{0,3}}{_MARK}[^\s]{{3}})|[\"'\\]{{1,6}}[a-z]{{5,40}}[\"'\\])",
     # A phrase: words with spaces, in quotes or to the end of a line.
-    rf"(?i:{names.PHRASED})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,4}}"
+    rf"(?i:{names.PHRASED})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}"
     r"[\"'`\\]{0,6}[A-Za-z0-9'-]{2,} [A-Za-z0-9'-]{2,}[ \"'`\\]",
+    # A value with an escaped quote in it.
+    rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}[\"'\\]{{1,6}}[^\"'\\\r\n]+\\+[\"']",
+    # A name and its value as two members, attributes or elements; two cells of a table; two items of a list.
+    rf"(?i:{names.SIGNS})(?:[\"'\\]{{0,6}}[ \t\r\n,]+[\"'\\]{{0,6}}value[\"'\\]{{0,6}}[ \t]*[:=]"
+    r"|</name>[ \t\r\n]*<value>|[`*]*[ \t]*\|[ \t]*[^\s|]|[\"'\\]{1,6}[ \t]*,[ \t]*[\"'\\])",
     r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS|SECRET|TOKEN|KEY)=[a-z]{5}|_PAT[\"']?[ \t]?[=:][ \t]?[\"']?[A-Za-z0-9]{8}",
 )
 
 _LONGEST = 80
-_NAMED = re.compile(rb"([A-Za-z0-9_.\-]{1,80})([\"'`\]\\)]{0,6})([ \t]{0,8})(:=|=>|[:=])([ \t]{0,4})")
+_NAMED = re.compile(rb"([A-Za-z0-9_.\-]{1,80})([\"'`\]\\)]{0,6})([ \t]{0,8})([:?+]?=|=>|:)([ \t]{0,4})")
+_PAIRED = re.compile(
+    rb"([A-Za-z0-9_.\-]{1,80})(?:[\"'\\]{0,6}[ \t\r\n,]{1,80}[\"'\\]{0,6}value[\"'\\]{0,6}[ \t]{0,4}[:=][ \t]{0,4}"
+    rb"|</name>[ \t\r\n]{0,80}<value>)"
+)
+_CELL = re.compile(
+    rb"([A-Za-z0-9_.\-]{1,80})[`*]{0,2}[ \t]{0,80}\|[ \t]{0,80}[`*]{0,2}(?=[^\s|`]{8,200}[ \t`*]{0,80}\|)"
+)
+_ITEM = re.compile(rb"([A-Za-z0-9_.\-]{1,80})\\{0,6}[\"'][ \t]{0,4},[ \t]{0,4}(?=\\{0,6}[\"'])")
+_LEAST_CHANCE = 8
 _NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME = 48
 
@@ -28,11 +43,8 @@ def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], i
     """What is assigned to the name around this place, of which the sign ends at `end`, and where to look on."""
     match = _NAMED.match(text, place)
     if match is None:
-        # Of a name that is too long, only the end may be one.
-        letters = end - place - len(text[place:end].lstrip(_NAME_LETTERS))
-        return (), place + max(4, letters - _LONGEST)
-    before = text[max(0, place - _LONGEST_NAME) : place]
-    begin = place - (len(before) - len(before.rstrip(_NAME_LETTERS)))
+        return _read_pair(text, place, end)
+    begin = _start_of_name(text, place)
     name = text[begin : match.end(1)]
     meaning = "" if text[begin - 2 : begin] == b"${" else names.meaning(name)
     parameter = text[begin - 1 : begin] in (b"?", b"&")
@@ -44,16 +56,55 @@ def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], i
         return (Hit(value.start, phrase, "assigned_password", 0.8),), phrase
     # `NAME=word` in a shell or an .env can be nothing but a value.
     capital = match[4] == b"=" and not match[3] and not match[5] and name.upper() == name
-    word = text[value.start : value.end]
+    is_flag = value.quoted and name.startswith(b"-")
+    # Where a backslash before a quote is no escape, the value ends there.
+    for each in (value, reading.read_to_quote(text, match.end()) if value.quoted else None):
+        if each is not None and _is_found(text[each.start : each.end], meaning, each.quoted, capital, is_flag):
+            return _hit(each, meaning), each.end
+    return (), match.end()
+
+
+def _is_found(word: bytes, meaning: str, quoted: bool, capital: bool, is_flag: bool = False) -> bool:
+    if quoted and reading.is_with_quotes(word):
+        return True
     if meaning == "password":
-        is_flag = value.quoted and name.startswith(b"-")
-        found = reading.is_password(word, value.quoted, capital) or (is_flag and reading.is_given_phrase(word))
-    else:
-        found = reading.is_secret(word, value.quoted) or (capital and _is_plain(word))
-    if not found:
-        return (), match.end()
+        return reading.is_password(word, quoted, capital) or (is_flag and reading.is_given_phrase(word))
+    return reading.is_secret(word, quoted) or (capital and _is_plain(word))
+
+
+def _hit(value: reading.Value, meaning: str) -> tuple[Hit, ...]:
     rule = "assigned_password" if meaning == "password" else "assigned_secret"
-    return (Hit(value.start, value.end, rule, 0.85),), value.end
+    return (Hit(value.start, value.end, rule, 0.85),)
+
+
+def _start_of_name(text: bytes, place: int) -> int:
+    before = text[max(0, place - _LONGEST_NAME) : place]
+    return place - (len(before) - len(before.rstrip(_NAME_LETTERS)))
+
+
+def _read_pair(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], int]:
+    """The value behind a name that is a value itself: of an attribute, a cell, an item."""
+    begin = _start_of_name(text, place)
+    paired = _PAIRED.match(text, place)
+    match = paired or _ITEM.match(text, place)
+    if match is None and text[max(0, begin - _LONGEST) : begin].rstrip(b" \t`*").endswith(b"|"):
+        match = _CELL.match(text, place)
+    if match is None:
+        # Of a name that is too long, only the end may be one.
+        letters = end - place - len(text[place:end].lstrip(_NAME_LETTERS))
+        return (), place + max(4, letters - _LONGEST)
+    name = text[begin : match.end(1)]
+    meaning = names.meaning(name)
+    value = reading.read(text, match.end()) if meaning else None
+    if value is None:
+        return (), match.end(1)
+    word = text[value.start : value.end]
+    if paired:
+        found = _is_found(word, meaning, value.quoted, capital=name.upper() == name)
+    else:
+        # Names stand in rows and lists too, without values.
+        found = chance(word) >= _LEAST_CHANCE and b" " not in word and not reading.stands_for_another(word)
+    return (_hit(value, meaning), value.end) if found else ((), match.end(1))
 
 
 def _begins_line(text: bytes, begin: int) -> bool:

@@ -321,6 +321,32 @@ def _argument(match: re.Match[bytes] | None, group: int) -> tuple[Hit, ...]:
     return _one(match.start(group) + quotes, match.end(group) - quotes, "cli_password", 0.85)
 
 
+# --- Statements of SQL
+
+_IDENTIFIED = re.compile(
+    rb"(?:(IDENTIFIED)|(?i:identified))[ \t]{1,8}(?i:with[ \t]{1,8}[\w'\"]{1,60}[ \t]{1,8})?(?i:by)[ \t]{1,8}"
+    rb"(?i:(?:password|values)[ \t]{1,8})?"
+)
+_OF_USER = re.compile(rb"(?i)\b(?:create|alter)[ \t]+(?:user|role)\b|\bgrant\b")
+_STATEMENT = 200
+
+
+def read_identified(text: bytes, place: int) -> tuple[Hit, ...]:
+    """`CREATE USER a IDENTIFIED BY 'x'`, and not what is identified by something in a sentence."""
+    match = _IDENTIFIED.match(text, place)
+    value = reading.read(text, match.end()) if match else None
+    if match is None or value is None:
+        return ()
+    if not match[1] and not _OF_USER.search(text, max(0, place - _STATEMENT), place):
+        return ()
+    word = text[value.start : value.end]
+    if value.quoted:
+        found = reading.is_password(word, True, True) or reading.is_given_phrase(word) or reading.is_with_quotes(word)
+    else:
+        found = _is_given(word)
+    return _one(value.start, value.end, "assigned_password", 0.85) if found else ()
+
+
 # --- Sentences, tags, manifests
 
 _SPOKEN = re.compile(_PASSWORD.encode() + rb"[ \t]{1,3}" + _SAID.encode() + rb"([\"'`*]{0,4})([^\s\"'`]{6,200})")
@@ -441,6 +467,11 @@ READERS = (
         read_piped,
     ),
     Reader(b"s", r"\bsudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b[^\n|;&<]*<<<", read_here_string),
+    Reader(
+        b"i",
+        r"\b(?i:identified)[ \t]+(?i:with[ \t]+[A-Za-z0-9_'\"]+[ \t]+)?(?i:by)[ \t]",
+        read_identified,
+    ),
     Reader(b"p", _PASSWORD + r"[ \t]{1,3}" + _SAID + r"[\"'`*]{0,4}[A-Za-z!@#$%^&*_.-]*[0-9]", read_spoken),
     Reader(
         b"tsk",

@@ -1,9 +1,12 @@
-"""Texts inside texts: \\u escapes, percent escapes, control sequences of terminals and base64 are taken off; what is
-found below is hidden above."""
+"""Texts inside texts: escapes, HTML entities, control sequences of terminals and base64 are taken off.
+
+What is found below is hidden above.
+"""
 
 from __future__ import annotations
 
 import base64
+import html
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -18,13 +21,17 @@ Look = Callable[[bytes, list[int]], list[Hit]]
 """Finds what some strings hold that are joined with borders, and end at these places."""
 
 # Each choice begins with a letter of its own, which is quick to search for; a run of backslashes is read once.
-_ESCAPE = re.compile(rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%(?:25){0,4}[2-7][0-9A-Fa-f])")
+_ESCAPE = re.compile(
+    rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%(?:25){0,4}[2-7][0-9A-Fa-f]"
+    rb"|&(?:quot|apos|amp|lt|gt|equals|lowbar|#0{0,4}[0-9]{2,3}|#[xX]0{0,4}[0-9A-Fa-f]{2});)"
+)
 _AROUND = 1024
 # Of percent escapes, those that stand within or beside values. Letters and digits are escaped to hide something only.
 SIGNS = (
     r"\\u00[2-7][0-9A-Fa-f]",
     r"\\/",
     r"%(?:25)*(?:3[DdAa]|2[Bb6DdEe]|22|40|7[BbEe]|5[Ff]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])",
+    r"&(?:quot|apos|equals|lowbar|#[0-9xX])",
 )
 # ESC as a byte, in the spellings of programs and of JSON at any depth, and as terminals and editors show it.
 _ESC = rb"(?:\x1b|(?<!\\)\\++(?:u001[bB]|x1[bB]|033|[eE])|\^\[|\xe2\x90\x9b)"
@@ -161,7 +168,7 @@ def _start_of_run(text: bytes, place: int) -> int:
 
 def layered_hits(text: bytes, ends: Sequence[int] | None, look: Look) -> list[Hit]:
     """What is found under the escapes of some strings, at its places in the text that they are joined to."""
-    if not (b"\\u00" in text or b"\\/" in text or b"%" in text):
+    if not (b"\\u00" in text or b"\\/" in text or b"%" in text or b"&" in text):
         return []
     return _hits_below(text, ends, look, _regions(text, _telling()), _strip)
 
@@ -237,7 +244,12 @@ class _Plain(dict[bytes, bytes]):
     """What escapes stand for."""
 
     def __missing__(self, escape: bytes) -> bytes:
-        plain = b"/" if escape == b"\\/" else bytes([int(escape[-2:], 16)])
+        if escape[:1] == b"&":
+            plain = html.unescape(escape.decode()).encode()
+            # What is no ASCII stands in no secret; an escape is one byte.
+            plain = plain if len(plain) == 1 and plain.isascii() else b" "
+        else:
+            plain = b"/" if escape == b"\\/" else bytes([int(escape[-2:], 16)])
         if len(self) < _MOST_ESCAPES:
             self[escape] = plain
         return plain

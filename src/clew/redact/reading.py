@@ -11,19 +11,22 @@ from clew.redact.values import DIGITS, chance, count_of, is_filler
 
 LONGEST = 4096
 _ENOUGH = 256
-_OPENING = re.compile(rb"(?:[bfruBFRU]{1,2}(?=[\"']))?(?:\\*[\"'`]|\xe2\x80[\x9c\x98])")
+_MOST_BACKSLASHES = 64
+_ESCAPED_QUOTE = re.compile(rb"\\+[\"'`]")
+_OPENING = re.compile(rb"(?:[bfruBFRU]{1,2}(?=[\"'])|[$](?=\\*[\"']))?(?:\\*[\"'`]|\xe2\x80[\x9c\x98])")
 _BARE = re.compile(rb"[^\s\"'`<>,;\\|]{1,4096}")
 _TEMPLATE = re.compile(
     rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
     rb"|%[A-Za-z_]+%|\[[A-Za-z _-]*\]"
     rb"|(?:process\.|import\.meta\.)?env[.:\[]|ENV\[|os\.|@[A-Za-z]+\.|!Ref|!Sub|!GetAtt|ssm:|vault:|op://"
-    rb"|secret://|keyring:|env:"
+    rb"|secret://|keyring:|env:|&(?:quot|apos|#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4});?\Z"
 )
 _ELSEWHERE = re.compile(rb"(?i)(?:https?|wss?|file|s3|gs|ssh|git|arn|urn|data|sha[0-9]{1,3}|md5)[:-]|[A-Z]:\\")
 _PATH = re.compile(rb"[~.]{0,2}/[\w.-]+/")
 _CODE = re.compile(rb"[(\[{]|->|=>|::|&&|\|\||[A-Za-z_]\.[A-Za-z_][A-Za-z_]+(?:\.|$)|\?\.|\+\+")
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
 _LETTERS = re.compile(rb"[A-Za-z]+")
+_ALNUM = re.compile(rb"[A-Za-z0-9]+")
 _SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
 # What code and forms say in the place of a password.
 _SAID_WORDS = (
@@ -71,18 +74,33 @@ def read(text: bytes, place: int, *, parameter: bool = False) -> Value | None:
     return Value(place, _without_closers(text, place, end), False)
 
 
-def _read_quoted(text: bytes, opening: re.Match[bytes]) -> Value | None:
+def read_to_quote(text: bytes, place: int) -> Value | None:
+    """The quoted value that begins here, up to the next quote, be there a backslash before it."""
+    opening = _OPENING.match(text, place)
+    return _read_quoted(text, opening, has_escapes=False) if opening else None
+
+
+def _read_quoted(text: bytes, opening: re.Match[bytes], *, has_escapes: bool = True) -> Value | None:
     start, quote = opening.end(), opening[0][-1:]
     if quote in b"\x9c\x98":
         quote = b"\xe2\x80"
     limit = min(len(text), start + LONGEST)
     line = text.find(b"\n", start, limit)
-    end = text.find(quote, start, limit if line < 0 else line)
+    limit = limit if line < 0 else line
+    depth, end = opening[0].count(b"\\"), text.find(quote, start, limit)
+    while has_escapes and end >= 0 and _is_escaped(text[max(start, end - _MOST_BACKSLASHES) : end], depth):
+        end = text.find(quote, end + 1, limit)
     if end < 0:
-        end = limit if line < 0 else line
+        end = limit
     while end > start and text[end - 1] == 0x5C:
         end -= 1
     return Value(start, end, True) if end > start else None
+
+
+def _is_escaped(before: bytes, depth: int) -> bool:
+    """True for a quote that does not end a value which began with so many backslashes and a quote."""
+    count = len(before) - len(before.rstrip(b"\\"))
+    return count > depth and (count - depth) % (2 * depth + 2) != 0
 
 
 def _without_closers(text: bytes, start: int, end: int) -> int:
@@ -117,6 +135,15 @@ def is_phrase(value: bytes) -> bool:
     if not _FUNCTION.isdisjoint(word.lower() for word in words):
         return len(words) in _SEED_LENGTHS and value.islower()
     return len(words) >= 3 and sum(map(len, words)) >= 10
+
+
+def is_with_quotes(value: bytes) -> bool:
+    """A value with escaped quotes in it that is no sentence."""
+    value = value[:_ENOUGH]
+    plain, count = _ESCAPED_QUOTE.subn(b"", value)
+    if not count or len(plain) < 4 or _says(plain) or stands_for_another(plain):
+        return False
+    return _FUNCTION.isdisjoint(word.lower() for word in _ALNUM.findall(plain))
 
 
 def is_given_phrase(value: bytes) -> bool:

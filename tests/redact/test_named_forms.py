@@ -1,0 +1,139 @@
+"""Values with a name, in manifests, markup, statements of SQL, tables and shells."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from io import BytesIO
+
+import pytest
+
+from clew.redact import Marker, redact
+from clew.redact.native import mask_file
+from clew.redact.tree import Redactor, Setting
+from tests.redact.planted import Planter
+
+PLANT = Planter("named forms")
+VALUE = PLANT.chars(7) + "-" + PLANT.chars(8)
+QUOTED = [
+    'ab \\"cd',
+    f'{VALUE}\\"{VALUE}',
+    f'{VALUE} \\"x\\" {VALUE}',
+    f"{VALUE}\\\\",
+]
+
+
+def both(text: str) -> list[str]:
+    """A text masked by itself, and as it comes back out of a line of JSON."""
+    line = json.dumps({"type": "user", "message": {"role": "user", "content": text}}).encode() + b"\n"
+    masked = b"".join(mask_file(partial(BytesIO, line), Redactor(Setting("secrets", Marker()))))
+    return [redact(text), json.loads(masked)["message"]["content"]]
+
+
+@pytest.mark.parametrize("name", ["DB_PASSWORD", "GITHUB_TOKEN", "API_KEY"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "env:\n  - name: {}\n    value: {}\n  - name: PORT\n",
+        "env:\n  - name: {}\n    value: '{}'\n",
+        "- name: '{}'\r\n  value: \"{}\"\r\n",
+        '<add name="{}" value="{}" />',
+        '<add key="{}"\n     value="{}"/>',
+        "<env name='{}' value='{}'/>",
+        '{{"name":"{}","value":"{}"}} trailing text',
+        "[{{'name': '{}', 'value': '{}'}}] trailing text",
+        "<property><name>{}</name>\n<value>{}</value></property>",
+        "{}=&quot;{}&quot;",
+        "&lt;a {}=&#34;{}&#34;&gt;",
+        "{}&#61;{}",
+        "{}&#x3d;&#x27;{}&#x27;",
+        "| {} | {} |",
+        "|{}|{}|\n",
+        '"{}","{}"',
+        "['{}', '{}']",
+        "{} ?= {}",
+        "{}+={}",
+        "export {}=$'{}'",
+        'export {}=$"{}"',
+    ],
+)
+def test_named_values_are_masked(name: str, form: str) -> None:
+    text = form.format(name, VALUE)
+    assert both(text) == [text.replace(VALUE, "[REDACTED]")] * 2
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "CREATE USER 'app'@'%' IDENTIFIED BY '{}';",
+        'create user app identified by "{}"',
+        "ALTER USER app IDENTIFIED WITH mysql_native_password BY '{}'",
+        "GRANT ALL ON a.* TO b IDENTIFIED BY PASSWORD '{}'",
+        "CREATE USER app IDENTIFIED BY {};",
+    ],
+)
+def test_passwords_in_statements_of_sql_are_masked(form: str) -> None:
+    text = form.format(VALUE)
+    assert both(text) == [text.replace(VALUE, "[REDACTED]")] * 2
+    if "'{}'" in form:
+        assert both(form.format("tangerine")) == [form.format("[REDACTED]")] * 2
+
+
+@pytest.mark.parametrize("value", QUOTED)
+@pytest.mark.parametrize("form", ['DB_PASSWORD="{}"\n', '"password": "{}", "port": 80', 'password = "{}" # "x"'])
+def test_an_escaped_quote_does_not_end_a_value(value: str, form: str) -> None:
+    for text in (form.format(value), json.dumps(form.format(value))[1:-1] + " x"):
+        for masked in both(text):
+            assert value.strip("\\") not in masked
+            assert "[REDACTED]" in masked
+            assert VALUE not in masked and "cd" not in masked
+            assert masked.endswith(text[-2:])
+
+
+def test_a_backslash_at_the_end_of_a_value_in_single_quotes_is_no_escape() -> None:
+    for masked in both(f"DB_PASSWORD='{VALUE}\\' OTHER='x y'"):
+        assert VALUE not in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: db\n      key: password\n",
+        "- name: DB_PASSWORD\n  value: ${DB_PASSWORD}\n",
+        "- name: TOKEN_LIMIT\n  value: 4096abcd\n",
+        '<input name="password" value="" type="password">',
+        '<input name="password" value="{{ password }}">',
+        "IDENTIFIED BY '<password>'",
+        "was identified by the author",
+        "IDENTIFIED BY ?",
+        "| password | string | required |",
+        "| API_KEY | your-api-key | required |",
+        "| TOKEN | the token of the service | yes |",
+        'echo "$PASSWORD" | sha256sum | cut -c1-8',
+        "cat token | base64 -d | xxd",
+        "type Kind = | password | oauth2 | saml2 |",
+        '["DB_PASSWORD", "DB_HOST", "DB_USER"]',
+        "['username', 'password', 'sha256', 'oauth2']",
+        'fields = ("password", "created_at")',
+        '"password","email","created_at"',
+        'if (password ?? "x") {',
+        "password ?= os.environ",
+        "tokens += len(words)",
+        "token += next_char()",
+        'message = "the \\"password\\" field is required"',
+        '"password": "say \\"please\\" to the user"',
+        "&lt;input type=&quot;password&quot; name=&quot;password&quot;&gt;",
+        "password=&quot;&quot;",
+        "token&#61;None",
+        "Tom&#39;s password&#58; &lt;secret&gt;",
+    ],
+)
+def test_names_without_a_value_stay(text: str) -> None:
+    assert both(text) == [text, text]
+
+
+def test_an_escaped_quote_does_not_end_a_value_of_an_env_file() -> None:
+    text = f'PORT=8080\nPIN="open \\"{VALUE}\\" now"\nOTHER="{VALUE}\\"\n'
+    clean = redact(text, path=".env")
+    assert VALUE not in clean and "now" not in clean
+    assert clean.startswith("PORT=8080\nPIN=")
