@@ -16,8 +16,9 @@ SIGNS = (
     # A phrase: words with spaces, in quotes or to the end of a line.
     rf"(?i:{names.PHRASED})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}"
     r"[\"'`\\]{0,6}[A-Za-z0-9'-]{2,} [A-Za-z0-9'-]{2,}[ \"'`\\]",
-    # A value with an escaped quote in it.
-    rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}[\"'\\]{{1,6}}[^\"'\\\r\n]+\\+[\"']",
+    # A value with a quote in it that is escaped more often than the first.
+    rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}"
+    r"(?:[\"'][^\"'\\\r\n]+\\+|\\+[\"'][^\"'\\\r\n]+\\{3,})[\"']",
     # A name and its value as two members, attributes or elements; two cells of a table; two items of a list.
     rf"(?i:{names.SIGNS})(?:[\"'\\]{{0,6}}[ \t\r\n,]+[\"'\\]{{0,6}}value[\"'\\]{{0,6}}[ \t]*[:=]"
     r"|</name>[ \t\r\n]*<value>|[`*]*[ \t]*\|[ \t]*[^\s|]|[\"'\\]{1,6}[ \t]*,[ \t]*[\"'\\])",
