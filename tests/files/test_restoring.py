@@ -107,7 +107,7 @@ def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> 
         ".claude/worktrees/tide/.claude/settings.json", ".claude/worktrees/.git/hooks/pre-commit",
         ".claude/worktrees/.git/config", ".sage/worktrees/.vscode/tasks.json", ".codex/worktrees/.bashrc/x",
         ".bashrc.d/x.sh", ".oh-my-zsh/oh-my-zsh.sh", ".p10k.zsh", ".fzf.bash", ".nvm/nvm.sh", ".asdf/asdf.sh",
-        ".sdkman/bin/sdkman-init.sh", ".pyenv/shims/python", ".config/plasma-workspace/env/x.sh",
+        ".sdkman/bin/sdkman-init.sh", ".rbenv/shims/ruby", ".config/plasma-workspace/env/x.sh",
         ".config/openbox/autostart", ".config/kitty/kitty.conf", ".xmonad/xmonad.hs", ".vnc/xstartup",
         ".local/share/nvim/site/plugin/x.lua", ".config/Code/User/settings.json", ".vscode-server/x",
         ".helix/config.toml", ".lazy.lua", "_exrc", ".wezterm.lua", ".hammerspoon/init.lua", "mise.local.toml",

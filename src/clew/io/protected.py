@@ -38,7 +38,7 @@ PROTECTED: dict[str, tuple[str, ...]] = {
         ".local/share/gnome-shell", ".hammerspoon",
     ),
     "programs on the path": (
-        ".local/bin", ".cargo/bin", ".bun/bin", ".deno/bin", "go/bin", ".npm-global", ".pyenv/shims", ".rbenv/shims",
+        ".local/bin", ".cargo/bin", ".bun/bin", ".deno/bin", "go/bin", ".npm-global", ".*env/shims",
     ),
     "editors": (
         ".vimrc", ".gvimrc", "_vimrc", "_gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".vim", ".config/nvim",
