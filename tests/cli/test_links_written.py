@@ -182,3 +182,42 @@ def test_links_in_the_users_own_home_are_followed(
     done = clew("--home", repository, "convert", SESSION, "--to", "codex", "--home", str(home), "--allow-loss")
     assert done.code == 0, done
     assert list((tmp_path / "elsewhere").rglob("rollout-*.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["captures", "packs", "damaged"])
+def test_an_archive_is_not_written_through_a_link(repository: Path, victim: Path, tmp_path: Path, name: str) -> None:
+    linked(tmp_path / "archive" / name, victim)
+    assert clew("--home", repository, "archive", "--archive", tmp_path / "archive").code == PathRefused.exit_code
+    assert contents(victim) == {"keep.json": b'{"kept": 1}'}
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ("index.html", ("export", "--site")),
+        ("index.html", ("export", "--force", "--site")),
+        (f"claude-code-{SESSION}.md", ("export", "--to", "markdown", "-o")),
+        ("sessions", ("export", "--layout", "date", "-o")),
+    ],
+)
+def test_an_export_is_not_written_through_a_link(
+    repository: Path, victim: Path, tmp_path: Path, link: str, words: tuple[str, ...]
+) -> None:
+    target = victim if link == "sessions" else victim / "new"
+    linked(tmp_path / "out" / link, target)
+    clew("--home", repository, *words, tmp_path / "out")
+    assert contents(victim) == {"keep.json": b'{"kept": 1}'}
+
+
+def test_masked_files_are_not_written_through_a_link(victim: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("plain\n")
+    linked(tmp_path / "out" / "in.txt", victim / "new")
+    assert clew("redact", tmp_path / "in.txt", "-o", tmp_path / "out").code == PathRefused.exit_code
+    assert contents(victim) == {"keep.json": b'{"kept": 1}'}
+
+
+def test_a_demo_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "clew-demo").symlink_to(tmp_path / "empty")
+    assert clew("demo", tmp_path / "clew-demo").code == 2
+    assert list((tmp_path / "empty").iterdir()) == []

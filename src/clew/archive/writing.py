@@ -44,7 +44,7 @@ from clew.archive.parts import HEAD, spell_head
 from clew.archive.reading import Reader
 from clew.archive.recovering import has_other_key, unnamed_packs
 from clew.archive.state import State, load, load_manifests, runs_of
-from clew.errors import ClewError, SourceUnreadable
+from clew.errors import ClewError, PathRefused, SourceUnreadable
 from clew.store.lock import locked
 from clew.store.system import SYSTEM, System, make_folder, open_log, replace_file, write_all
 
@@ -386,6 +386,10 @@ def writer(
     folder: Path, system: System = SYSTEM, level: int = LEVEL, wait: float = WAIT, recall: Recall | None = None
 ) -> Iterator[Writer]:
     """The archive opened for writing; made where there is none. Raises Busy where another process writes."""
+    for part in (folder / CAPTURES, folder / PACKS, folder / DAMAGED):
+        # An archive may lie in a repository, which can hold links to another archive.
+        if part.is_symlink():
+            raise PathRefused(f"{part}: is a symbolic link, and an archive does not follow links inside it")
     for part in (folder, folder / CAPTURES, folder / PACKS):
         make_folder(system, part)
     lock = folder / LOCK

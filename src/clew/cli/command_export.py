@@ -231,7 +231,7 @@ class Writer:
             target, force = targets[number], self.force or number in begun
             if isinstance(target, SourceUnreadable):
                 raise target
-            with self._telling(sessions[number]) as told, opened(target, self.compression, force) as out:
+            with self._telling(sessions[number]) as told, opened(target, self.compression, force, below=folder) as out:
                 self.write(sessions[number], out)
             return told
 

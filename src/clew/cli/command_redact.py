@@ -71,9 +71,10 @@ def files_command(
     for file in files:
         if output is not None and output.is_dir():
             target: Path | None = output / (file.name if file != STANDARD else "stdin")
+            below: Path | None = output
         else:
-            target = output
-        with opened(target, force=force) as out:
+            target, below = output, None
+        with opened(target, force=force, below=below) as out:
             for piece in masking.pieces(file):
                 out.write(piece)
 

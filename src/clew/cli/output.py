@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from clew.errors import ClewError, UsageError, WouldLose
+from clew.io.paths import refuse_link_on_way
 
 if TYPE_CHECKING:
     from clew.cli.redacting import Redaction
@@ -80,12 +81,23 @@ def say(text: str, *, own: bool = False) -> None:
 
 @contextmanager
 def opened(
-    target: Path | None, compression: str | None = None, force: bool = False, *, durable: bool = True
+    target: Path | None,
+    compression: str | None = None,
+    force: bool = False,
+    *,
+    durable: bool = True,
+    below: Path | None = None,
 ) -> Iterator[IO[bytes]]:
-    """Stdout, or a file that appears when it is complete; compressed on demand or by its suffix."""
+    """Stdout, or a file that appears when it is complete; compressed on demand or by its suffix.
+
+    A link that the user names is followed. One that stands in the place of a file below a folder that the user named
+    (`below`) is refused: it may have come with a repository.
+    """
     from clew.io.compress import SUFFIXES
 
     if target is not None:
+        if below is not None:
+            refuse_link_on_way(below, target)
         compression = compression or SUFFIXES.get(target.suffix)
         with _replaced(target.resolve(), force, durable) as raw, _packed(raw, compression) as out:
             yield out

@@ -87,7 +87,7 @@ class Pages:
         entries = [Entry(**row["entry"]) for row in rows if row is not None]
         if with_index:
             # It is worth no more than the pages, which can be made again.
-            with opened(folder / INDEX, None, True, durable=False) as out:
+            with opened(folder / INDEX, None, True, durable=False, below=folder) as out:
                 write_pieces(index(entries), out)
         return len(sessions) - len(entries)
 

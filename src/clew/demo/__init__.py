@@ -31,6 +31,8 @@ def write_demo(target: Path) -> list[Path]:
 
 
 def _claim(target: Path) -> None:
+    if target.is_symlink():
+        raise UsageError(f"{target} is a symbolic link: name a new folder for the demo")
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target} is not a folder")
     if target.is_dir() and any(target.iterdir()):

@@ -9,7 +9,7 @@ from clew.agents.base import SourceFile
 from clew.derive.session import project_of
 from clew.io.atomic import replacing
 from clew.io.compress import open_source
-from clew.io.paths import file_name
+from clew.io.paths import file_name, refuse_link_on_way
 from clew.model.json import JSON
 
 Mask = Callable[[Path], Iterable[bytes]]
@@ -38,6 +38,7 @@ def organise(
         target = folder / "sessions" / day / f"session-{name}.jsonl"
     else:
         target = folder / "sessions" / project_name(session["workspace"]) / f"{day}-{name}.jsonl"
+    refuse_link_on_way(folder, target)
     with open_source(source.path) as original, replacing(target) as copy:
         for piece in mask(source.path) if mask is not None else iter(lambda: original.read(_PIECE), b""):
             copy.write(piece)

@@ -116,15 +116,24 @@ def link_below(home: Path, path: Path) -> Path | None:
     Links in the user's own home are the user's: people keep `~/.claude` elsewhere. Any other home may be a repository,
     which can hold links that lead anywhere.
     """
-    home, path = home.absolute(), path.absolute()
-    if not path.is_relative_to(home) or home.resolve() == Path.home().resolve():
-        return None
-    below = (place for place in (path, *path.parents) if place != home and place.is_relative_to(home))
+    return None if home.resolve() == Path.home().resolve() else link_on_way(home, path)
+
+
+def link_on_way(folder: Path, path: Path) -> Path | None:
+    """The symbolic link on the way from a folder to a path below it, or at the path; None where there is none."""
+    folder, path = folder.absolute(), path.absolute()
+    below = (place for place in (path, *path.parents) if place != folder and place.is_relative_to(folder))
     return next((place for place in below if place.is_symlink()), None)
 
 
 def refuse_link_below(home: Path, path: Path) -> None:
     """Refuse to write below a home through a symbolic link."""
-    link = link_below(home, path)
+    if home.resolve() != Path.home().resolve():
+        refuse_link_on_way(home, path)
+
+
+def refuse_link_on_way(folder: Path, path: Path) -> None:
+    """Refuse to write through a symbolic link below a folder that the user named."""
+    link = link_on_way(folder, path)
     if link is not None:
         raise PathRefused(f"{link}: is a symbolic link, and nothing is written through it")
