@@ -137,3 +137,8 @@ def test_an_escaped_quote_does_not_end_a_value_of_an_env_file() -> None:
     clean = redact(text, path=".env")
     assert VALUE not in clean and "now" not in clean
     assert clean.startswith("PORT=8080\nPIN=")
+
+
+def test_a_path_in_a_list_names_no_secret() -> None:
+    paths = '"/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/....//app.py9", "/static/C:%5cx"'
+    assert redact(paths) == paths

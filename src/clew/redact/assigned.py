@@ -87,7 +87,10 @@ def _read_pair(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], int]
     """The value behind a name that is a value itself: of an attribute, a cell, an item."""
     begin = _start_of_name(text, place)
     paired = _PAIRED.match(text, place)
-    match = paired or _ITEM.match(text, place)
+    match = paired
+    if match is None and text[begin - 1 : begin] in (b'"', b"'"):
+        # The name is a whole item: `/etc/passwd` is none.
+        match = _ITEM.match(text, place)
     if match is None and text[max(0, begin - _LONGEST) : begin].rstrip(b" \t`*").endswith(b"|"):
         match = _CELL.match(text, place)
     if match is None:
