@@ -62,7 +62,7 @@ class Shell:
 
     def shown(self, text: str) -> str:
         """The text as a page shows it."""
-        text = text.replace(str(self._home), "~")
+        text = text.replace(str(Path.cwd() / self._home), "~").replace(str(self._home), "~")
         return "\n".join(line.rstrip() for line in text.splitlines()) + ("\n" if text else "")
 
 
@@ -73,8 +73,9 @@ def demo_shell(folder: Path) -> Iterator[Shell]:
     write_demo(folder / home)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
     world = {**kept, "HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "100", "NO_COLOR": "1"}
-    # Said outright, because a relative home does not count everywhere.
-    world["CLEW_DATA_DIR"] = str(home / ".local" / "share" / "clew")
+    # clew's own folders must be named by absolute paths.
+    own = folder.resolve() / home
+    world |= {"CLEW_DATA_DIR": str(own / ".local/share/clew"), "CLEW_CONFIG_DIR": str(own / ".config/clew")}
     with mock.patch.dict(os.environ, world, clear=True), mock.patch("clew.host.datetime", _Clock), chdir(folder):
         yield Shell(home)
 
