@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from clew.model.json import JSON
+    from clew.model.message import Message
 
 MARKERS = (
     "<command-name>",
@@ -45,3 +46,25 @@ def is_prompt(message: dict[str, JSON]) -> bool:
     if any(text.startswith(MARKERS) for text in texts):
         return False
     return bool(texts) or any(block["type"] in ("image", "document") for block in blocks)
+
+
+def is_prompt_message(message: Message) -> bool:
+    """True for a message that a person wrote: no tool result, nothing injected, not on a sidechain."""
+    from msgspec import UNSET
+
+    from clew.model.blocks import DocumentBlock, Image, Text, ToolResult
+
+    if message.role != "user":
+        return False
+    metadata = message.metadata
+    if metadata is not UNSET:
+        if metadata.is_meta is True or metadata.is_compact_summary is True or metadata.is_sidechain is True:
+            return False
+        if metadata.origin is not UNSET:
+            return metadata.origin == "human"
+    if any(type(block) is ToolResult for block in message.content):
+        return False
+    texts = [block.text for block in message.content if type(block) is Text]
+    if any(text.startswith(MARKERS) for text in texts):
+        return False
+    return bool(texts) or any(type(block) in (Image, DocumentBlock) for block in message.content)
