@@ -10,11 +10,11 @@ from typing import BinaryIO
 
 import click
 
+from clew.agents.base import Header
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.errors import InvalidDocument, UsageError
 from clew.export.html import carried_document, is_page
-from clew.agents.base import Header
 from clew.export.native import Restored, native_bytes, write_native
 from clew.export.reading import read_documents
 from clew.io.compress import open_source
@@ -100,7 +100,7 @@ def _warn(path: Path, restored: Restored) -> None:
     for name in restored.inexact:
         say(f"clew: {path}: another tool has written {name} anew; the records are equal as JSON, the bytes are not")
     if restored.is_edited:
-        say(f"clew: {path}: its messages differ from its native records, which were restored; --from-messages uses them")
+        say(f"clew: {path}: the messages differ from the native records; the records were restored (--from-messages)")
 
 
 def _unpacked(path: Path, output: Path | None) -> list[dict[str, JSON]]:

@@ -30,21 +30,22 @@ class RecordDecoder(Generic[T]):
         decoder = msgspec.json.Decoder(record_type)
         self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
 
-    def batches(self, stream: BinaryIO) -> Iterator[tuple[int, list[T | RawRecord]]]:
-        """The records of a file in batches, each with the number of the line its first record stands on."""
+    def decode_file(self, stream: BinaryIO) -> Iterator[tuple[int, T | RawRecord]]:
+        """The records of a file, each with the number of its line, beginning with 1."""
         line = 1
         for chunk, whole in read_chunks(stream):
-            lines = chunk.count(b"\n") + (not chunk.endswith(b"\n")) if whole else 1
+            line_count = chunk.count(b"\n") + (not chunk.endswith(b"\n")) if whole else 0
             try:
                 records = self._decode_lines(chunk) if whole else []
             except _NOT_TYPED:
                 records = []
-            if records and len(records) == lines:
-                yield line, records
-                line += lines
+            if records and len(records) == line_count:
+                yield from zip(range(line, line + line_count), records, strict=True)
+                line += line_count
                 continue
             for text in io.BytesIO(chunk) if whole else (chunk,):
-                yield line, list(self.decode_line(text, whole))
+                for record in self.decode_line(text, whole):
+                    yield line, record
                 line += text.endswith(b"\n")
 
     def decode_line(self, text: bytes, whole: bool = True) -> Iterator[T | RawRecord]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import locate
@@ -67,12 +67,11 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
     decoder = EventDecoder()
     with open_main(source) as stream:
-        for line, records in TRANSCRIPT.batches(stream):
-            for number, record in enumerate(records):
-                if type(record) is RawRecord:
-                    yield from decoder.fragment(record, line + number, str(source.path))
-                else:
-                    yield from decoder.events(record)
+        for line, record in TRANSCRIPT.decode_file(stream):
+            if type(record) is RawRecord:
+                yield from decoder.fragment(record, line, str(source.path))
+            else:
+                yield from decoder.events(record, line)
         if found := damage(stream):
             yield problem(found, file=str(source.path))
 
@@ -99,28 +98,27 @@ def read_usage(source: SourceFile) -> Calls:
     folder = branch = None
     unnamed = 0
     with open_main(source) as stream:
-        for _, records in USAGE.batches(stream):
-            for record in records:
-                if type(record) is RawRecord:
-                    continue
-                calls.session = calls.session or record.sessionId or ""
-                if record.type not in MESSAGE_TYPES:
-                    continue
-                branch = record.gitBranch or branch
-                calls.branch = calls.branch or branch
-                folder = folder or record.cwd or None
-                if calls.folder is None and record.cwd and record.isSidechain is not True:
-                    calls.folder = record.cwd
-                api = record.message
-                if record.type != "assistant" or api is None or api.model == SYNTHETIC_MODEL:
-                    continue
-                counts = _counts(api.usage) or _counts(record.usage)
-                if counts is not None:
-                    call = api.id or record.uuid
-                    if not call:
-                        unnamed += 1
-                        call = f"{source.path}:{unnamed}"
-                    calls.note(call, api.model or None, record.timestamp or None, branch, counts)
+        for _, record in USAGE.decode_file(stream):
+            if type(record) is RawRecord:
+                continue
+            calls.session = calls.session or record.sessionId or ""
+            if record.type not in MESSAGE_TYPES:
+                continue
+            branch = record.gitBranch or branch
+            calls.branch = calls.branch or branch
+            folder = folder or record.cwd or None
+            if calls.folder is None and record.cwd and record.isSidechain is not True:
+                calls.folder = record.cwd
+            api = record.message
+            if record.type != "assistant" or api is None or api.model == SYNTHETIC_MODEL:
+                continue
+            counts = _counts(api.usage) or _counts(record.usage)
+            if counts is not None:
+                call = api.id or record.uuid
+                if not call:
+                    unnamed += 1
+                    call = f"{source.path}:{unnamed}"
+                calls.note(call, api.model or None, record.timestamp or None, branch, counts)
     calls.folder = calls.folder or folder
     calls.session = calls.session or locate.stem(source.path)
     return calls
@@ -149,14 +147,14 @@ class EventDecoder:
 
     def __init__(self) -> None:
         self.index = 0
-        self._records = -1
+        self._source = SourceRef(0, 0)
         self._tool_names: dict[str, str] = {}
         self._info: tuple[str | None, ...] = (None, None, None)
         """The session, slug and agent id that the last record claimed."""
 
-    def events(self, record: TranscriptRecord) -> Iterator[Event]:
-        """The events of one record."""
-        self._records += 1
+    def events(self, record: TranscriptRecord, line: int) -> Iterator[Event]:
+        """The events of the record on a line."""
+        self._source = SourceRef(0, line - 1)
         info = self._info
         claims = record.sessionId, record.slug, record.agentId
         if claims != info and any(claims):
@@ -176,10 +174,9 @@ class EventDecoder:
 
     def fragment(self, record: RawRecord, line: int, file: str) -> Iterator[Event]:
         """A piece of a line that is no record."""
-        self._records += 1
         for code in record.findings:
             yield problem(code, file=file, line=line)
-        yield Record(after=self.index, kind="fragment", source=SourceRef(0, self._records))
+        yield Record(after=self.index, kind="fragment", source=SourceRef(0, line - 1))
 
     def _message(self, record: TranscriptRecord, role: str) -> Iterator[Event]:
         api = record.message
@@ -197,11 +194,8 @@ class EventDecoder:
         yield self._add(record, role, blocks, metadata)
         if result_of is not None and type(record.toolUseResult) is StartedAgent and record.toolUseResult.agentId:
             yield SubagentStarted(agent_id=record.toolUseResult.agentId, tool_id=result_of)
-        is_inline_agent = record.isSidechain is True and not record.parentUuid and not record.agentId
-        if is_inline_agent and role == "user" and result_of is None and record.uuid:
-            # Before sub-agents had files of their own, each was a chain with a root inside the parent's file.
-            if record.isMeta is not True and record.isCompactSummary is not True:
-                yield SubagentStarted(root_uuid=record.uuid)
+        if role == "user" and result_of is None and _begins_inline_agent(record):
+            yield SubagentStarted(root_uuid=record.uuid or None)
 
     def _add_user_metadata(self, record: TranscriptRecord, metadata: Metadata) -> None:
         metadata.is_compact_summary = record.isCompactSummary
@@ -246,7 +240,7 @@ class EventDecoder:
             timestamp=canonical_time(record.timestamp),
             content=blocks,
             metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=SourceRef(0, self._records),
+            source=self._source,
         )
 
     def _name_tools(self, blocks: list[Block]) -> str | None:
@@ -271,7 +265,7 @@ class EventDecoder:
             uuid=record.uuid,
             parent_uuid=record.parentUuid,
             timestamp=canonical_time(record.timestamp),
-            source=SourceRef(0, self._records),
+            source=self._source,
         )
         match kind:
             case "summary":
@@ -299,6 +293,16 @@ class EventDecoder:
             case "file-history-snapshot":
                 found.message_uuid, found.snapshot = record.messageId, _snapshot(record)
         return found
+
+
+def _begins_inline_agent(record: TranscriptRecord) -> bool:
+    """True for the first prompt of a sub-agent whose messages stand in this file.
+
+    Before sub-agents had files of their own, each was a chain with a root inside the file of its parent.
+    """
+    if record.isSidechain is not True or record.isMeta is True or record.isCompactSummary is True:
+        return False
+    return bool(record.uuid) and not record.parentUuid and not record.agentId
 
 
 _NO_METADATA = Metadata()
@@ -395,8 +399,6 @@ def _block_json(item: JSON) -> JSON:
     """A block inside a tool's result, which stands in the document as plain JSON."""
     if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
         return {"type": "text", "text": item["text"]}
-    from msgspec import to_builtins
-
     return to_builtins(_block(item))
 
 
