@@ -13,7 +13,7 @@ import msgspec
 from clew.agents.receiving import Header as Header
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
-from clew.derive.collect_facts import collect_facts
+from clew.derive.collect_facts import FactsCollector, collect_facts
 from clew.derive.facts import Facts
 from clew.graph.tree import Tree
 from clew.host import Host, Origin
@@ -248,6 +248,25 @@ def collected(agent: Agent, source: SourceFile) -> tuple[list[Event], Facts]:
         return events, collect_facts(events)
     facts = skim(agent, source, tree=True, counts=False)
     return list(events_of(agent, source, facts)), facts
+
+
+class EventsWithFacts:
+    """The events of a session; its facts are complete once they were iterated."""
+
+    def __init__(self, agent: Agent, source: SourceFile) -> None:
+        self._agent, self._source = agent, source
+        self.facts = Facts()
+
+    def __iter__(self) -> Iterator[Event]:
+        if not offers(type(self._agent), DecodesEvents):
+            self.facts = skim(self._agent, self._source, tree=True, counts=True)
+            yield from events_of(self._agent, self._source, self.facts)
+            return
+        collector = FactsCollector()
+        self.facts = collector.facts
+        for event in cast(DecodesEvents, self._agent).events(self._source):
+            collector.add(event)
+            yield event
 
 
 def open_file(source: SourceFile, name: str) -> BinaryIO:
