@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePath
 from typing import BinaryIO, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -49,6 +49,20 @@ class SourceFile(msgspec.Struct, frozen=True):
     """Read no further than `size`, so that several passes over a growing file see the same."""
     origin: Origin | None = None
     """Where it was written, unless in a home of this machine; agents leave it alone."""
+    mask: Mask | None = None
+    """Masks secrets in the files of the session, before they are decoded."""
+
+
+class Mask(Protocol):
+    """Gives the masked bytes of a session's files, and the masked header."""
+
+    def open(self, opened: Callable[[], BinaryIO]) -> BinaryIO:
+        """A file of the session, masked."""
+        ...
+
+    def value(self, value: JSON) -> JSON:
+        """A value that comes from elsewhere, such as the path of the session, masked."""
+        ...
 
 
 def freeze(source: SourceFile) -> SourceFile:
@@ -61,7 +75,8 @@ def freeze(source: SourceFile) -> SourceFile:
 
 def open_main(source: SourceFile) -> BinaryIO:
     """The main file of a session, opened for reading."""
-    return open_source(source.path, source.size if source.frozen else None, is_read_whole=True)
+    opened = partial(open_source, source.path, source.size if source.frozen else None, is_read_whole=True)
+    return opened() if source.mask is None else source.mask.open(opened)
 
 
 class Unit(NamedTuple):
@@ -197,7 +212,7 @@ def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
 def _placed(session: dict[str, JSON], source: SourceFile) -> dict[str, JSON]:
     if source.origin is not None:
         session["source"] = source.origin._asdict()
-    return session
+    return session if source.mask is None else source.mask.value(session)
 
 
 def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts:
@@ -274,7 +289,8 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
     if not name:
         return open_main(source)
     path = source.path.parent / name
-    return open_source(path) if name in source.parts else path.open("rb")
+    opened = partial(open_source, path) if name in source.parts else partial(path.open, "rb")
+    return opened() if source.mask is None else source.mask.open(opened)
 
 
 def shown_messages(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:

@@ -19,7 +19,7 @@ from clew.agents.base import Agent, SourceFile, collected, events_of, freeze, op
 from clew.graph.tree import Tree
 from clew.io.codec import NOT_JSON, dumps
 from clew.io.records import read_lines
-from clew.model import SCHEMA_VERSION, Message, Problem, Record
+from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
 from clew.model.events import Event
 from clew.model.json import JSON
 
@@ -107,6 +107,9 @@ class _Writer:
                 case Message():
                     self._out.write((self._separator if written.messages else b"") + dumps(event))
                     written.messages += 1
+                    for block in event.content:
+                        if type(block) is Unknown:
+                            written.unknown_types[_block_type(block.value)] += 1
                 case Record():
                     if event.kind == "fragment":
                         continue
@@ -157,6 +160,11 @@ class _Writer:
         self._written.verbatim_lines += 1
         line[-1] = line[-1].removesuffix(b"\n")
         return dumps([base64.b64encode(piece).decode() for piece in line])
+
+
+def _block_type(value: JSON) -> str:
+    """The name under which an unknown content block is counted."""
+    return f"content.{value.get('type') if isinstance(value, dict) else type(value).__name__}"
 
 
 def _native_lines(stream: BinaryIO) -> Iterator[list[bytes]]:

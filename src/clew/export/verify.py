@@ -38,7 +38,6 @@ class Proof(msgspec.Struct):
     bytes: int = 0
     document_bytes: int = 0
     unknown_types: dict[str, int] = {}
-    unknown_keys: dict[str, int] = {}
 
     @property
     def holds(self) -> bool:
@@ -49,8 +48,7 @@ class Proof(msgspec.Struct):
         for name in ("files", "records", "identical", "carried_raw", "bytes", "document_bytes"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.different.extend(other.different)
-        for name in ("unknown_types", "unknown_keys"):
-            setattr(self, name, dict(Counter(getattr(self, name)) + Counter(getattr(other, name))))
+        self.unknown_types = dict(Counter(self.unknown_types) + Counter(other.unknown_types))
 
 
 def verify(agent: Agent, source: SourceFile) -> Proof:

@@ -73,7 +73,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
             else:
                 yield from decoder.events(record, line)
         if found := damage(stream):
-            yield problem(found, file=str(source.path))
+            yield problem("damaged-archive", found, file=str(source.path))
 
 
 def first_claim(path: Path) -> str | None:
