@@ -76,10 +76,10 @@ def _native_pieces(document: DocumentStream, inexact: list[str]) -> Iterator[tup
 
 
 def _exact_lines(document: DocumentStream, file: NativeFile, inexact: list[str]) -> Iterator[bytes]:
-    if document.is_exact(file):
-        return document.native_lines(file)
-    inexact.append(file.path)
-    return document.respelled_lines(file)
+    lines, is_exact = document.restored_lines(file)
+    if not is_exact:
+        inexact.append(file.path)
+    return lines
 
 
 def _agrees(agent: Agent, document: DocumentStream, main: Path) -> bool:

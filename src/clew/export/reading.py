@@ -147,12 +147,18 @@ class DocumentStream:
         if waiting is not None:
             yield waiting + (b"\n" if file.final_newline else b"")
 
-    def is_exact(self, file: NativeFile) -> bool:
-        """True where the bytes of a native file are those that its SHA-256 was made of."""
-        digest = hashlib.sha256()
-        for line in self.native_lines(file):
-            digest.update(line)
-        return digest.hexdigest() == file.sha256
+    def restored_lines(self, file: NativeFile) -> tuple[Iterator[bytes], bool]:
+        """The lines of a native file, and whether they are exactly those that its SHA-256 was made of.
+
+        Where another tool has written the document anew, spelling JSON compactly mostly gives the original bytes again.
+        """
+        for lines in (self.native_lines, self.respelled_lines):
+            digest = hashlib.sha256()
+            for line in lines(file):
+                digest.update(line)
+            if digest.hexdigest() == file.sha256:
+                return lines(file), True
+        return self.respelled_lines(file), False
 
 
 def _native_file(scanner: Scanner) -> NativeFile:
