@@ -870,7 +870,7 @@ def test_every_byte_of_the_corpus_comes_back(shared: Path) -> None:
         proof.add(verify(agent, source))
     assert proof.different == []
     assert proof.identical == proof.files > 200
-    assert proof.document_bytes <= 1.5 * proof.bytes
+    assert proof.document_bytes <= 1.9 * proof.bytes
     assert proof.carried_raw <= 0.02 * proof.records
 
 

@@ -54,6 +54,7 @@ def _report(proof: Proof) -> None:
     click.echo(f"{came_back}: {proof.bytes:,} bytes, {proof.records:,} records")
     raw = "1 record" if proof.carried_raw == 1 else f"{proof.carried_raw:,} records"
     click.echo(f"{raw} carried raw; the documents are {ratio:.2f} times the size of their sources")
-    if proof.unknown_types:
-        listed = ", ".join(f"{key or '(none)'} ({count})" for key, count in sorted(proof.unknown_types.items()))
-        click.echo(one_line(f"unknown types, kept: {listed}"))
+    for name, counts in (("types", proof.unknown_types), ("keys", proof.unknown_keys)):
+        if counts:
+            listed = ", ".join(f"{key or '(none)'} ({count})" for key, count in sorted(counts.items()))
+            click.echo(one_line(f"unknown {name}, kept: {listed}"))

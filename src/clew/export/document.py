@@ -18,6 +18,7 @@ import msgspec
 from clew.agents.base import Agent, SourceFile, collected, events_of, freeze, open_file, session_object, skim
 from clew.graph.tree import Tree
 from clew.io.codec import NOT_JSON, dumps
+from clew.io.compress import SUFFIXES
 from clew.io.records import read_lines
 from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
 from clew.model.events import Event
@@ -73,7 +74,7 @@ class _Writer:
     def write(self, native: bool) -> Written:
         layout, write = self._layout, self._out.write
         events: Iterable[Event]
-        if self._source.size <= SINGLE_PASS_BYTES:
+        if self._source.size <= SINGLE_PASS_BYTES and self._source.path.suffix not in SUFFIXES:
             events, facts = collected(self._agent, self._source)
         else:
             facts = skim(self._agent, self._source, tree=True, counts=False)

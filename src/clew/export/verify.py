@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, freeze, open_file
+from clew.agents.base import Agent, SourceFile, freeze, open_file, skim
 from clew.export.document import write_document
 from clew.export.reading import DocumentStream
 from clew.io.compress import damage
@@ -38,6 +38,7 @@ class Proof(msgspec.Struct):
     bytes: int = 0
     document_bytes: int = 0
     unknown_types: dict[str, int] = {}
+    unknown_keys: dict[str, int] = {}
 
     @property
     def holds(self) -> bool:
@@ -48,7 +49,8 @@ class Proof(msgspec.Struct):
         for name in ("files", "records", "identical", "carried_raw", "bytes", "document_bytes"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.different.extend(other.different)
-        self.unknown_types = dict(Counter(self.unknown_types) + Counter(other.unknown_types))
+        for name in ("unknown_types", "unknown_keys"):
+            setattr(self, name, dict(Counter(getattr(self, name)) + Counter(getattr(other, name))))
 
 
 def verify(agent: Agent, source: SourceFile) -> Proof:
@@ -60,7 +62,16 @@ def verify(agent: Agent, source: SourceFile) -> Proof:
         proof.document_bytes = text.tell()
         proof.carried_raw, proof.unknown_types = written.verbatim_lines, dict(written.unknown_types)
         _compare(source, DocumentStream(text), proof)
+    proof.unknown_keys = _unknown_keys(agent, source)
     return proof
+
+
+def _unknown_keys(agent: Agent, source: SourceFile) -> dict[str, int]:
+    """Keys that the agent's tables do not know: the first sign of a new version of its format."""
+    reading = agent.read(source, skim(agent, source, tree=False, counts=False))
+    for _ in reading:
+        pass
+    return reading.unknown_keys
 
 
 def _compare(source: SourceFile, document: DocumentStream, proof: Proof) -> None:
