@@ -13,16 +13,14 @@ from pathlib import Path
 import pytest
 
 import clew
-from clew.agents.base import Agent, SourceFile, show
+from clew.agents.base import SourceFile, show
 from clew.agents.claude_code import ClaudeCode
 from clew.demo import write_demo
-from clew.derive.usage import Usage
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference
-from clew.export import document
 from clew.host import Host
 from clew.io import compress
 from clew.library import Library, StoredSession
-from clew.model import Message, Record, Text, ToolUse
+from clew.model import Text, ToolUse
 from clew.redact.setting import chosen
 from clew.redact.tree import Redactor
 from tests.unit.samples import SESSION, claude_line

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
+from clew.derive.prompts import is_prompt_message, typed_text
 from clew.model.blocks import Block, DocumentBlock, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.json import JSON, strings_in
 from clew.model.message import Message, Metadata
@@ -71,6 +72,7 @@ def entry_of(message: Message) -> MessageEntry:
     metadata = message.metadata if message.metadata is not UNSET else _NO_METADATA
     model = metadata.model.name if metadata.model is not UNSET else None
     role = message.role
+    is_person = role != "user" or metadata.is_sidechain is True or is_prompt_message(message)
     return MessageEntry(
         message.uuid or None,
         message.parent_uuid or None,
@@ -81,7 +83,7 @@ def entry_of(message: Message) -> MessageEntry:
         metadata.is_sidechain is True,
         metadata.is_meta is True,
         metadata.is_compact_summary is True,
-        [_block(block, role) for block in message.content],
+        [_block(block, text_kind(role) if is_person else OUTPUT) for block in message.content],
     )
 
 
@@ -90,10 +92,11 @@ def text_kind(role: str) -> str:
     return PROMPT if role == "user" else ANSWER if role == "assistant" else OUTPUT
 
 
-def _block(block: Block, role: str) -> BlockEntry:
+def _block(block: Block, said: str) -> BlockEntry:
     match block:
         case Text():
-            return BlockEntry("text", text_kind(role), block.text)
+            is_injected = said == PROMPT and typed_text(block.text) is None
+            return BlockEntry("text", OUTPUT if is_injected else said, block.text)
         case Thinking():
             return BlockEntry("thinking", THINKING, block.thinking)
         case ToolUse():
@@ -105,7 +108,7 @@ def _block(block: Block, role: str) -> BlockEntry:
             return BlockEntry("tool_result", OUTPUT, _output(block.output), block.tool_id or "", is_error=is_error)
         case DocumentBlock():
             content = block.document if block.encoding == "text" else None
-            return BlockEntry("document", text_kind(role), "\n".join(filter(None, (block.title, content))))
+            return BlockEntry("document", said, "\n".join(filter(None, (block.title, content))))
         case Unknown():
             return BlockEntry("unknown", OUTPUT, text_in(block.value))
     return BlockEntry("image", "", "")

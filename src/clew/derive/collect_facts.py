@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import UNSET, UnsetType
 
 from clew.derive.facts import Facts
-from clew.derive.prompts import is_prompt_message
+from clew.derive.prompts import is_prompt_message, typed_text
 from clew.derive.usage import FIELDS, NAMELESS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
@@ -125,7 +125,8 @@ class FactsCollector:
         if is_prompt_message(message):
             facts.prompts += 1
             if facts.first_prompt is None:
-                facts.first_prompt = "\n".join(block.text for block in message.content if type(block) is Text) or None
+                texts = (typed_text(block.text) for block in message.content if type(block) is Text)
+                facts.first_prompt = "\n".join(filter(None, texts)) or None
 
     def _reply(self, message: Message, metadata: Metadata) -> None:
         facts, model = self.facts, _known(metadata.model.name) if metadata.model is not UNSET else None
