@@ -209,7 +209,7 @@ class Links:
                     self.cycles.append(child)
 
     def _before(self, node: int) -> int:
-        """The message of the main chain that stands before a node. Other records, such as progress, may lead nowhere."""
+        """The message of the main chain before a node. Other records, such as progress, may lead nowhere."""
         for earlier in range(node - 1, -1, -1):
             has_uuid = self._offsets[earlier + 1] > self._offsets[earlier]
             if has_uuid and self.flags[earlier] & MESSAGE and not self.flags[earlier] & SIDECHAIN:
@@ -285,8 +285,8 @@ class Links:
     def latest_below(self, node: int, first: int) -> int:
         """What was said last below a node, among the nodes from a number on; else the node itself.
 
-        Nodes before that number may lead to it: Claude Code names a leaf after the next records were written, as it does
-        when a skill is loaded.
+        Nodes before that number may lead to it: Claude Code names a leaf after it wrote the next records, as it does when a
+        skill is loaded.
         """
         latest, below = node, {node}
         for later in range(node + 1, len(self)):
