@@ -9,6 +9,7 @@ import pytest
 from clew.files.history import FileHistory
 from tests.files.asking import is_absent, known
 from tests.files.claude import FOLDER, SESSION, Transcript
+from tests.redact.planted import Planter
 
 BELL = f"{FOLDER}/bell.py"
 HORN = f"{FOLDER}/horn.py"
@@ -407,3 +408,16 @@ def test_after_a_visit_to_another_branch_files_may_have_been_put_back(tmp_path: 
     assert known(history, made, BELL) == ("exact", b"one\n")
     assert known(history, last, BELL) == ("exact", b"one\n")
     assert known(history, back, BELL) == ("unproved", b"one\n")
+
+
+@pytest.mark.parametrize("before", range(10, 50, 5))
+def test_RD06_a_command_that_is_told_in_part_is_cut_between_words(tmp_path: Path, before: int) -> None:
+    """Half of a token would not be masked any more."""
+    token = Planter("commands").github()
+    said = Transcript()
+    said.prompt()
+    said.create(f"{FOLDER}/ship.sh", "one\n")
+    last = said.shell(f"deploy {'x' * before} {token} --now")
+    reason = said.write(tmp_path).at(last, f"{FOLDER}/ship.sh").reason or ""
+    assert "deploy" in reason
+    assert token in reason or not any(token[at : at + 8] in reason for at in range(len(token) - 8)), reason

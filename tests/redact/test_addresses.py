@@ -70,6 +70,7 @@ def test_it_is_masked_in_records_and_known_elsewhere() -> None:
         "http://$USER:$PASS@host/",
         "postgres://user:${DB_PASSWORD}@db/x",
         "postgres://user:{password}@db/x",
+        "postgres://user:a/b@{word}@db/x",
         "postgres://user:%s@db/x",
         "postgres://user:%(password)s@db/x",
         "postgres://user:password@localhost/x",

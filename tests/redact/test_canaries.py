@@ -184,6 +184,7 @@ SILENT = frozenset(
         "agents --json",
         "archive",
         "archive --json",
+        "archive list",
         "archive list --captures --json",
         "archive restore --to {raw}",
         "archive verify",
@@ -197,12 +198,6 @@ SILENT = frozenset(
         "lake compact {lake} --grace 0 --json",
         "lake verify {lake}",
         "lake verify {lake} --json",
-        "archive list",
-        "redact scan",
-        "redact scan --json",
-        "redact scan {ref}",
-        "redact scrub {ref}",
-        "redact scrub {ref} --json",
         "redo {own} --dry-run --in {empty}",
         "sources",
         "sources add {home} --name planted",
@@ -213,8 +208,8 @@ SILENT = frozenset(
         "sql 'SELECT * FROM blocks'",
         "sql 'SELECT * FROM blocks' --csv",
         "sql 'SELECT * FROM blocks' --json",
-        "sql 'SELECT * FROM todo' --json",
         "sql 'SELECT * FROM change' --json",
+        "sql 'SELECT * FROM todo' --json",
         "stats --by agent --csv",
         "stats --by day --csv",
         "sync",
@@ -223,12 +218,23 @@ SILENT = frozenset(
 )
 """Invocations that give out counts, ids and names of clew's own, and nothing of a session, masked or not."""
 
+NEVER_WHOLE = frozenset(
+    {
+        "--json",
+        "redact scan",
+        "redact scan --json",
+        "redact scan {ref}",
+        "redact scrub {ref}",
+        "redact scrub {ref} --json",
+    }
+)
+"""Invocations that cannot be told to leave secrets as they are."""
 
-EVERY_SESSION = ("show {ref} --detail full", "export {ref} --to html", "convert {ref} --to {other}")
+EVERY_SESSION = ("show {ref} --detail full", "convert {ref} --to {other} --home {out} --allow-loss --json")
 """Invocations that are run for every session."""
-SESSIONS_EACH = 3
-"""For so many sessions all others are run."""
-FILES_EACH = 3
+SESSIONS_EACH = {"valid": 2, "odd": 1}
+"""For so many sessions of a home all others are run."""
+FILES_EACH = 2
 """So many files of a session are asked for."""
 MOST_SHOWN = 12
 """So many members of each output are named when a test fails."""
@@ -261,14 +267,16 @@ class Subject:
         self.run("archive")
         self.sessions = list(Library(Host.at(planted.home)).sources())
         assert self.sessions, "no session is found in the home"
-        self.run(f"export --to ndjson -o {folder}/masked.ndjson --redact secrets")
-        self.run(f"export {self.sessions[0].path} --carry -o {folder}/masked.html --redact secrets")
+        for name, profile in (("masked", "secrets"), ("whole", "none")):
+            self.run(f"export --to ndjson -o {folder}/{name}.ndjson --redact {profile}")
+            self.run(f"export {self.sessions[0].path} --carry -o {folder}/{name}.html --redact {profile}")
         self.words: dict[str, str] = {
             "home": str(planted.home),
             "empty": str(folder / "empty"),
             "raw": str(folder / "raw"),
             "lake": str(folder / "lake"),
             "masked": str(folder / "masked"),
+            "whole": str(folder / "whole"),
             "other": next(agent for agent in AGENTS if agent != planted.agent),
         }
 
@@ -309,10 +317,10 @@ class Subject:
 
     def _chosen(self, template: str) -> list[StoredSession]:
         """Some sessions of the home, others for each template; all, where the template says so."""
-        if template.startswith(EVERY_SESSION):
+        if template in EVERY_SESSION:
             return self.sessions
         first = zlib.crc32(template.encode()) % len(self.sessions)
-        return (self.sessions[first:] + self.sessions[:first])[:SESSIONS_EACH]
+        return (self.sessions[first:] + self.sessions[:first])[: SESSIONS_EACH[self.planted.variant]]
 
     def _filled(self, template: str, **words: str) -> str:
         out = self.folder / "out"
@@ -356,7 +364,7 @@ class Subject:
 
     def _note(self, output: str, held: set[Canary]) -> bool:
         kept = REAL_NAMES.get(output.split(" ")[0], ())
-        held = {canary for canary in held if not canary.member.startswith(kept or ("\0",))}
+        held = {canary for canary in held if not canary.member.startswith(kept)}
         self.leaks |= {Leak(self.planted.agent, canary.member, output) for canary in held}
         return bool(held)
 
@@ -482,22 +490,24 @@ def test_every_invocation_can_give_out_a_canary(tmp_path_factory: pytest.TempPat
     for agent, variant in (*((agent, "valid") for agent in AGENTS), ("claude-code", "odd")):
         folder = tmp_path_factory.mktemp(agent)
         subject = Subject(write_home(agent, variant, folder / "home"), folder)
-        left = {pair for pair in left if pair[1] not in SILENT and not _shows(subject, *pair)}
+        left = {pair for pair in left if pair[1] not in SILENT | NEVER_WHOLE and not _shows(subject, *pair)}
     assert not left, "\n".join(sorted(template for _, template in left))
 
 
 def _shows(subject: Subject, command: str, template: str) -> bool:
-    template = template.replace("--level redacted", "--level raw")
+    template = template.replace("--level redacted", "--level raw").replace("{masked}", "{whole}")
     for line in subject.lines(template):
         done = subject.run(line + masking(command, "none"))
-        shown = subject.see(template, done.stdout_bytes + done.stderr_bytes) or subject.see_files(template)
-        if shown or (command == "lake write" and subject.see(template, read_lake(subject.folder / "lake"))):
+        said = done.stdout_bytes + done.stderr_bytes
+        if command == "lake write":
+            said += read_lake(subject.folder / "lake")
+        if subject.finder.found(said) or subject.see_files(template):
             return True
     return False
 
 
 LINK = re.compile(r'(?:href|src|action|data-load|data-more|data-[a-z]+)="(/[^"]*)"')
-MOST_ALIKE = 10
+MOST_ALIKE = {"valid": 8, "odd": 4}
 """So many pages of one kind are asked for: of one route, with the same parameters."""
 SILENT_PAGES = frozenset({"/running", "/secrets"})
 """Pages that show nothing of a session, masked or not."""
@@ -511,7 +521,8 @@ def test_no_page_holds_a_canary(subject: Subject) -> None:
         live = f"/session/{session.agent.id}/{session.id}/live"
         subject.see("web /session/{agent}/{identity}/live", first_event(app, live))
     assert not subject.leaks, subject.told()
-    assert set(TABLE) - seen == set(), "no link leads there"
+    if subject.planted.agent == "claude-code":
+        assert set(TABLE) - seen == set(), "no link leads there"
 
 
 @pytest.mark.parametrize("subject", [("claude-code", "valid")], indirect=True, ids="-".join)
@@ -533,7 +544,7 @@ def crawl(subject: Subject, app: Shown) -> set[str]:
     while waiting:
         path = waiting.pop(0)
         kind = (route_of(path), *sorted(parse_qs(urlsplit(path).query, keep_blank_values=True)))
-        if path in seen or path.startswith("/static/") or alike[kind] >= MOST_ALIKE:
+        if path in seen or path.startswith("/static/") or alike[kind] >= MOST_ALIKE[subject.planted.variant]:
             continue
         seen.add(path)
         alike[kind] += 1

@@ -125,6 +125,14 @@ def test_a_key_that_says_id_does_not_hide_a_secret() -> None:
     assert not held(text_of(once(value)), {"aws": value["AccessKeyId"], "token": TOKEN, "other": OTHER})
 
 
+@pytest.mark.parametrize("key", ["signature", "thoughtSignature", "encrypted_content", "encryptedContent"])
+def test_a_long_token_in_the_place_of_a_signature_is_masked(key: str) -> None:
+    long = "sk-" + "proj-" + PLANT.chars(150)
+    for token in (OTHER, long):
+        assert token not in text_of(once({key: token})).decode()
+    assert once({key: "E" * 120}) == {key: "E" * 120}
+
+
 def pictures(begin: bytes, end: str = "") -> list[Any]:
     """A picture as agents write it down in four ways, with something that follows it."""
     picture = base64.b64encode(begin + f"{TOKEN}\n".encode() * 20).decode() + end

@@ -18,6 +18,7 @@ from clew.model.codes import problem
 from clew.validate.conversation import Conversation, Place
 from clew.validate.document import check_document
 from clew.validate.session import SEED_004, check_source, validate
+from tests.redact.planted import Planter
 from tests.unit.samples import (
     Record,
     call,
@@ -408,3 +409,16 @@ def test_conversations_in_documents_are_checked_too() -> None:
         "graph": {"is_linear": True, "fork_points": [], "active_path": []},
     }
     assert codes(check_document(document)) == ["no-timestamp"] * 3 + ["orphan-result", "unanswered-call"]
+
+
+def test_RD06_no_half_of_a_token_is_told(tmp_path: Path) -> None:
+    token = Planter("validate").github()
+    times = [f"{'x' * length} {token}" for length in range(0, 60, 10)]
+    lines = [
+        claude_line("user", f"u{at}", f"u{at - 1}" if at else None, timestamp=each) for at, each in enumerate(times)
+    ]
+    found = check(tmp_path, *lines)
+    told = [problem.message for problem in found if problem.code == "bad-timestamp"]
+    assert len(told) == len(times)
+    for text in told:
+        assert token in text or not any(token[at : at + 8] in text for at in range(len(token) - 8)), text

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from clew.agents.edits import Replacement, replacing, writing
 from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute
 from clew.agents.harmless import only_reads
+from clew.derive.titles import short_command
 from clew.model.json import JSON
 
 _WRITES = ("write", "write_file", "create_file")
@@ -22,7 +23,6 @@ _HARMLESS = frozenset(
     "sequential_thinking sequentialthinking task_done ask_user askuserquestion lsp".split()
 )
 _PATHS = ("file_path", "path", "filename", "file")
-_SHOWN = 60
 
 
 class Work:
@@ -42,7 +42,7 @@ class Work:
         self._calls[key] = name, given, index, folder
         if _can_change_anything(name, given):
             command = given.get("command")
-            yield Unrest(key, index, f"`{_short(command)}`" if isinstance(command, str) else name)
+            yield Unrest(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
 
     def named(self, block: dict[str, JSON], folder: str | None) -> str | None:
         """The file that a call names; None where it names none."""
@@ -104,8 +104,3 @@ def _named(given: dict[str, JSON]) -> str | None:
 
 def _text(given: dict[str, JSON], *names: str) -> str | None:
     return next((given[name] for name in names if isinstance(given.get(name), str)), None)
-
-
-def _short(command: str) -> str:
-    line = " ".join(command.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

@@ -1,28 +1,34 @@
-"""Short names for sessions."""
+"""Short names for sessions and commands."""
 
 from __future__ import annotations
 
 LENGTH = 100
+_COMMAND_LENGTH = 60
 _IN_WORDS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
 _IN_RUNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+~%-"
 
 
 def short_title(text: str | None) -> str | None:
     """The beginning of a prompt on one line."""
-    if text is None:
-        return None
-    begun = text[: LENGTH * 4]
+    return None if text is None else _short(text, LENGTH) or None
+
+
+def short_command(text: str) -> str:
+    """The beginning of a command on one line."""
+    return _short(text, _COMMAND_LENGTH)
+
+
+def _short(text: str, length: int) -> str:
+    begun = text[: length * 4]
     if len(begun) < len(text):
         begun = begun.rstrip(_IN_WORDS) or begun
     line = " ".join(begun.split())
-    if len(line) <= LENGTH:
-        return line or None
-    return _without_half_a_word(line).rstrip() + "…"
+    return line if len(line) <= length else _without_half_a_word(line, length).rstrip() + "…"
 
 
-def _without_half_a_word(line: str) -> str:
+def _without_half_a_word(line: str, length: int) -> str:
     """The beginning of a line. Of what is cut in two, nobody could tell any more that it was a secret."""
-    cut = line[: LENGTH - 1]
-    if line[LENGTH - 1] in " …" or not line[LENGTH - 1].isascii():
+    cut = line[: length - 1]
+    if line[length - 1] in " …" or not line[length - 1].isascii():
         return cut
     return cut.rstrip(_IN_WORDS).rstrip() or cut.rstrip(_IN_RUNS)

@@ -82,6 +82,8 @@ _WEB = re.compile(rb"(?i)(?:https?|wss?|ssh|git)\Z")
 _PORT = re.compile(rb"[0-9]{1,5}(?=[/?#]|\Z)")
 _AUTHORITY_END = re.compile(rb"[/?#]")
 _HOST = re.compile(rb"(?i)(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[a-z0-9-]+\.)+[a-z]{2,24})(?::[0-9]{1,5})?\Z")
+_BRACED = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_.]*\}")
+_SHORTEST_LITERAL = 6
 _VARIABLE = re.compile(
     rb"[$][{(]|[$][A-Za-z_][A-Za-z0-9_]*\Z|\{[^{}]*\}\Z|\{\{|%[A-Za-z_]+%|%[sd]\Z|%\([A-Za-z_]+\)|\*+\Z"
     rb"|\[[A-Za-z _:-]*\]\Z|[A-Za-z_.]+\([^()]*\)\Z"
@@ -131,7 +133,9 @@ def _length_of_password(user: bytes, rest: bytes, of_web: bool) -> int:
 def _is_url_password(user: bytes, value: bytes) -> bool:
     if value.lower() in _USUAL or value.lower() == user.lower() or len(value) < 3:
         return False
-    return _VARIABLE.match(value) is None and not is_filler(value)
+    # With names in braces, only what is besides them can be a password.
+    literal, count = _BRACED.subn(b"", value)
+    return _VARIABLE.match(value) is None and not is_filler(value) and not (count and len(literal) < _SHORTEST_LITERAL)
 
 
 def _is_reference(value: bytes) -> bool:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clew.model.json import JSON
+from clew.redact.services import builtin
 from clew.redact.values import unbase64
 
 PATH_KEYS = frozenset(
@@ -89,12 +90,18 @@ def told_by(key: str) -> Key:
     )
 
 
+@lru_cache(maxsize=1)
+def _token_beginnings() -> tuple[str, ...]:
+    """How the tokens of services begin. The letters of a long one are those of a signature, too."""
+    return tuple(text for rule in builtin()[1] if not rule.weak for text in rule.at)
+
+
 def is_left(key: str, text: str) -> bool:
     """True for an id, a hash, a time, a signature, encrypted reasoning or a picture's address."""
     told = told_by(key)
     if told.holds_id and _ID.fullmatch(text) is not None:
         return True
-    if told.is_sealed and _SEALED.fullmatch(text) is not None:
+    if told.is_sealed and _SEALED.fullmatch(text) is not None and not text.startswith(_token_beginnings()):
         return True
     if told.holds_time and len(text) < 36 and _TIME.fullmatch(text) is not None:
         return True

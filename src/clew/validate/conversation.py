@@ -94,7 +94,7 @@ class Conversation:
             yield (*time, "$.timestamp")
         claim = rest.get("sessionId")
         if isinstance(claim, str):
-            yield "other-session", f"has a different session id: {claim[:_SHOWN]}", "$.sessionId"
+            yield "other-session", f"has a different session id: {_shown(claim)}", "$.sessionId"
         role = _spoken_role(message, rest)
         if role is not None:
             yield "wrong-role", f"is of type {message['role']}, but has the role {role}", "$.message.role"
@@ -159,9 +159,9 @@ def time_problem(message: dict[str, JSON], rest: dict[str, JSON]) -> tuple[str, 
     if time is None:
         if raw is None or parse_time(raw) is not None:
             return "no-timestamp", "has no timestamp"
-        return "bad-timestamp", f"has the timestamp {_shown(raw)}, which is no time"
+        return "bad-timestamp", f"has the timestamp {_shown(repr(raw))}, which is no time"
     if parse_time(time) is None:
-        return "bad-timestamp", f"has the timestamp {_shown(time)}, which is no time"
+        return "bad-timestamp", f"has the timestamp {_shown(repr(time))}, which is no time"
     return None
 
 
@@ -187,9 +187,9 @@ def _spoken_role(message: dict[str, JSON], rest: dict[str, JSON]) -> str | None:
         return None
     # Some agents give results a role of their own.
     answers = any(block.get("type") == "tool_result" for block in message["content"])
-    return None if role == "tool" and answers else role[:_SHOWN]
+    return None if role == "tool" and answers else _shown(role)
 
 
-def _shown(value: JSON) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+def _shown(text: str) -> str:
+    """A text that is wrong somewhere; no part of a long one, which could be half of a secret."""
+    return text if len(text) <= _SHOWN else f"({len(text)} characters)"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from clew.agents.evidence import Calm, Event, Unrest
 from clew.agents.harmless import only_reads
+from clew.derive.titles import short_command
 from clew.model.json import JSON
 
 _HARMLESS = frozenset(
@@ -30,7 +31,6 @@ _OWN_COMMANDS = frozenset(
 )
 """Slash commands of the client itself; others may run commands."""
 _OVER = ("completed", "failed", "killed", "stopped")
-_SHOWN = 60
 
 Begun = Callable[[JSON], int | None]
 """The message of the call that an id stands for."""
@@ -50,7 +50,7 @@ class Watch:
         command = given.get("command")
         if name in _HARMLESS or (name in _SHELLS and isinstance(command, str) and only_reads(command)):
             return
-        what = f"`{_short(command)}`" if isinstance(command, str) else name
+        what = f"`{short_command(command)}`" if isinstance(command, str) else name
         self._running.add(key)
         yield Unrest(key, index, what)
 
@@ -106,9 +106,9 @@ class Watch:
                 yield from self.ended(found[1], index)
         typed, slash = _TYPED.match(text.lstrip()), _SLASH.match(text)
         if typed is not None and not only_reads(typed[1]):
-            yield from self._type(f"`{_short(typed[1])}`", index)
+            yield from self._type(f"`{short_command(typed[1])}`", index)
         elif slash is not None and slash[1].strip() not in _OWN_COMMANDS:
-            yield from self._type(f"/{_short(slash[1])}", index)
+            yield from self._type(f"/{short_command(slash[1])}", index)
 
     def _type(self, what: str, index: int) -> Iterator[Event]:
         """A command that the person typed: it runs about now, and is over at the next message."""
@@ -141,8 +141,3 @@ def _texts(message: dict[str, JSON], rest: dict[str, JSON]) -> Iterator[str]:
     attachment = rest.get("attachment")
     if isinstance(attachment, dict) and isinstance(attachment.get("prompt"), str):
         yield attachment["prompt"]
-
-
-def _short(command: str) -> str:
-    line = " ".join(command.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

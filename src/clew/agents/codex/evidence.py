@@ -19,6 +19,7 @@ from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absol
 from clew.agents.harmless import only_reads
 from clew.agents.tools import command_text
 from clew.derive.native import native_rest
+from clew.derive.titles import short_command
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 
@@ -37,7 +38,6 @@ _CUT = re.compile(
 )
 _MOST = 256 << 10
 """A longer output may have been cut."""
-_SHOWN = 60
 
 
 class Call(NamedTuple):
@@ -128,7 +128,7 @@ class _Reader:
         if item.get("id") == key or only_reads(command) or key not in self._calls:
             return
         name = str(item.get("id"))
-        yield Unrest(name, self._calls[key].at, f"`{_short(command)}`")
+        yield Unrest(name, self._calls[key].at, f"`{short_command(command)}`")
         yield Calm(name, after + 1)
 
     def _patched(self, told: dict[str, JSON], key: JSON, is_done: bool) -> None:
@@ -163,7 +163,7 @@ class _Reader:
             return
         if name not in _HARMLESS and name != "apply_patch" and not _is_plain(call):
             command = _command(call)
-            yield Unrest(key, index, f"`{_short(command)}`" if command is not None else name)
+            yield Unrest(key, index, f"`{short_command(command)}`" if command is not None else name)
             if is_inherited:
                 # It was over before this thread began.
                 yield Calm(key, index + 1)
@@ -338,8 +338,3 @@ def _body(block: dict[str, JSON]) -> str | None:
         return output if isinstance(output, str) else None
     head = _OUTPUT.search(text)
     return text[head.end() :] if head is not None else None
-
-
-def _short(command: str) -> str:
-    line = " ".join(command.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

@@ -16,6 +16,7 @@ from clew.agents.evidence import ABSENT, Calm, Edit, Event, State, Touch, Unrest
 from clew.agents.gemini.checkpoints import Checkpoints
 from clew.agents.harmless import only_reads
 from clew.derive.native import native_rest
+from clew.derive.titles import short_command
 from clew.model.json import JSON
 
 _HARMLESS = frozenset(
@@ -26,7 +27,6 @@ _HARMLESS = frozenset(
 _CHANGES = ("write_file", "replace", "edit")
 _PATHS = ("file_path", "absolute_path", "path")
 _CUT = ("IMPORTANT: The file content has been truncated", "[File content truncated")
-_SHOWN = 60
 
 
 class Call(NamedTuple):
@@ -83,7 +83,7 @@ class _Reader:
         command = given.get("command")
         reads = name == "run_shell_command" and isinstance(command, str) and only_reads(command)
         if name not in _HARMLESS and name not in _CHANGES and not reads:
-            yield Unrest(key, index, f"`{_short(command)}`" if isinstance(command, str) else name)
+            yield Unrest(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
 
     def _returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
         key = block.get("tool_id")
@@ -151,8 +151,3 @@ def _restyling(text: str) -> Edit:
         return as_text(text) if "\ufffd" in text else restyled(plain, base)
 
     return edit
-
-
-def _short(command: str) -> str:
-    line = " ".join(command.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
