@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew.agents.told import strings_in
 from clew.errors import UsageError
-from clew.model.json import JSON
+from clew.model.json import JSON, strings_in
 from clew.model.time import parse_time
 
 if TYPE_CHECKING:

@@ -6,14 +6,13 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Tallies, Unit, session_object, skim
+from clew.agents.base import Agent, SourceFile, Tallies, Unit, events_of, session_object, skim
 from clew.agents.registry import is_known, load_all
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
@@ -21,6 +20,7 @@ from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
+from clew.model.events import Event
 from clew.model.json import JSON
 from clew.references import Reference, named_path, resolve, the_one
 from clew.sources.beside import host_at
@@ -29,18 +29,8 @@ from clew.sources.local import Found, at_path, in_homes
 if TYPE_CHECKING:
     from clew.redact.tree import Redactor
 
-_M = TypeVar("_M", Message, Record)
 _FEW = 100
 """Of so many sessions in a folder one may be meant."""
-
-_making = Lock()
-
-
-def _decoder(kind: type[_M]) -> msgspec.json.Decoder[_M]:
-    """Made by one thread at a time: msgspec looks at a type when it meets it first, and two at once end the process."""
-    with _making:
-        return msgspec.json.Decoder(kind)
-
 
 class StoredSession:
     """A session on disk. Nothing is read before it is asked for, and reading it reads no other."""
@@ -107,33 +97,16 @@ class StoredSession:
     @property
     def messages(self) -> Iterator[Message]:
         """The messages in source order, one at a time."""
-        return self._typed(Message)
+        return (event for event in self.events() if type(event) is Message)
 
     @property
     def records(self) -> Iterator[Record]:
         """The records that are no messages, in source order."""
-        return self._typed(Record)
+        return (event for event in self.events() if type(event) is Record)
 
-    def _typed(self, kind: type[_M]) -> Iterator[_M]:
-        from clew.export.document import lines_at_once
-
-        is_message, decode, given = kind is Message, _decoder(kind).decode, 0
-        lines = lines_at_once(self.agent, self.source)
-        if lines is not None:
-            stream = io.BytesIO(lines[not is_message])
-            del lines
-            for line in stream:
-                try:
-                    one = decode(line)
-                except msgspec.MsgspecError:  # a number that cannot be read goes over as it is, and is text else
-                    break
-                yield one
-                given += 1
-            else:
-                return
-        wanted = (unit.value for unit in self.units() if unit.is_message == is_message)
-        for value in islice(wanted, given, None):
-            yield msgspec.convert(value, kind)
+    def events(self) -> Iterator[Event]:
+        """Everything that happened in the session, in the order of its files."""
+        return events_of(self.agent, self.source)
 
     def units(self) -> Iterator[Unit]:
         """Messages and records in source order, as JSON of the unified document."""

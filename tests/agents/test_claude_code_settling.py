@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from clew.agents.claude_code.lines import Line
 from clew.agents.claude_code.scan import SETTLED, Scanner
+
 from clew.derive.facts import Facts
 
 ASIDE, PLACED = Line(cwd="/aside", isSidechain=True), Line(cwd="/here", gitBranch="main")

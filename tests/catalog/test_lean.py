@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clew.agents.told import Odd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.agents.claude_code import ClaudeCode
-from clew.agents.told import Odd
 from clew.catalog.ingest import Ingested, _general, _told, ingest
 from clew.catalog.rows import Rows
 from clew.demo import write_demo

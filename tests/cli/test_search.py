@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clew.catalog.unified import tell
 
 from clew import Host, Library
 from clew.catalog import place
 from clew.catalog.search import Request, Searcher
 from clew.catalog.text import KINDS
 from clew.catalog.tokens import words
-from clew.catalog.unified import tell
 from tests.cli.running import LATEST, clew, run
 from tests.unit.samples import SESSION, claude_line, write_lines
 

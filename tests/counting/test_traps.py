@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from clew.agents.claude_code.tally import _carefully, tally
+
 from clew.derive.calls import Call
 from clew.host import Host
 from clew.sources.local import in_homes

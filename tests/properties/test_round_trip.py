@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clew.agents.quick import WORTH
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ from clew.agents.base import Encodes, SourceFile
 from clew.agents.claude_code import ClaudeCode, tables
 from clew.agents.claude_code.orders import ORDERS
 from clew.agents.mapping import Blocks, Each, Fixed, Leaf, Nest, Shared, Table, Time
-from clew.agents.quick import WORTH
 from clew.derive.collect import collect
 from clew.export.verify import verify
 from clew.io.codec import dumps, loads

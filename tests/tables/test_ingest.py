@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from clew.agents.told import Message
 
 import clew.catalog.ingest as catalog_ingest
-from clew.agents.told import Message
 from clew.catalog.rows import RowMaker, Rows
 from clew.demo import write_demo
 from clew.errors import PathRefused, SourceUnreadable, UsageError

@@ -13,16 +13,14 @@ from pathlib import Path
 import pytest
 
 import clew
-from clew.agents.base import Agent, SourceFile, show
+from clew.agents.base import SourceFile, show
 from clew.agents.claude_code import ClaudeCode
 from clew.demo import write_demo
-from clew.derive.usage import Usage
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference
-from clew.export import document
 from clew.host import Host
 from clew.io import compress
 from clew.library import Library, StoredSession
-from clew.model import Message, Record, Text, ToolUse
+from clew.model import Text, ToolUse
 from clew.redact.setting import chosen
 from clew.redact.tree import Redactor
 from tests.unit.samples import SESSION, claude_line
@@ -111,18 +109,6 @@ def test_messages_come_one_at_a_time(tmp_path: Path) -> None:
     # Asked again, it begins again.
     assert len(list(session.messages)) == 100
     assert next(messages).uuid == "u2"
-
-
-def test_messages_records_and_usage_are_those_of_two_passes(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(session: StoredSession) -> tuple[list[Message], list[Record], Usage]:
-        return list(session.messages), list(session.records), session.usage
-
-    sessions = list(Library(Host.at(demo)).sources())
-    at_once = [told(session) for session in sessions]
-    monkeypatch.setattr("clew.export.document.AT_ONCE", -1)
-    for session in sessions:
-        assert session.facts.ledger.total() == session.usage
-    assert [told(session) for session in sessions] == at_once
 
 
 def test_messages_of_a_redacted_session_are_masked(tmp_path: Path) -> None:
@@ -240,26 +226,10 @@ def test_threads_that_read_leave_the_limit_of_recursion_as_it_was(demo: Path) ->
     assert sys.getrecursionlimit() == before
 
 
-def test_what_cannot_be_decoded_at_once_is_read_the_other_way(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = Library(Host.at(demo)).get(FORKED)
-    whole = list(session.messages)
-    real = document.lines_at_once
-
-    def damaged(agent: Agent, source: SourceFile) -> tuple[bytearray, bytearray] | None:
-        found = real(agent, source)
-        assert found is not None
-        lines = found[0].splitlines(keepends=True)
-        lines[2] = bytearray(b'{"n":1e999}\n')
-        return bytearray().join(lines), found[1]
-
-    monkeypatch.setattr(document, "lines_at_once", damaged)
-    assert list(session.messages) == whole
-
-
 def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"{SESSION}.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(claude_line("user", "u1", None)).encode() + b"\n"))
-    monkeypatch.setattr(ClaudeCode, "shown_at_once", lambda *_: pytest.fail("held whole"))
+    monkeypatch.setattr("clew.agents.base.AT_ONCE", 1 << 30)
     assert len(list(show(ClaudeCode(), ClaudeCode().locate(path)).messages)) == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePath
 from typing import BinaryIO, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -12,15 +12,15 @@ import msgspec
 
 from clew.agents.receiving import Header as Header
 from clew.agents.receiving import Receiver
-from clew.agents.told import Call
-from clew.agents.told import Message as Told
 from clew.derive.calls import Calls
+from clew.derive.collect_facts import FactsCollector, collect_facts
 from clew.derive.facts import Facts
 from clew.graph.tree import Tree
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, open_source
 from clew.io.records import TOO_LONG
-from clew.model import Problem
+from clew.model import Message, Problem, Record
+from clew.model.events import Event
 from clew.model.json import JSON
 
 AT_ONCE = 16 << 20
@@ -50,6 +50,20 @@ class SourceFile(msgspec.Struct, frozen=True):
     """Read no further than `size`, so that several passes over a growing file see the same."""
     origin: Origin | None = None
     """Where it was written, unless in a home of this machine; agents leave it alone."""
+    mask: Mask | None = None
+    """Masks secrets in the files of the session, before they are decoded."""
+
+
+class Mask(Protocol):
+    """Gives the masked bytes of a session's files, and the masked header."""
+
+    def open(self, opened: Callable[[], BinaryIO]) -> BinaryIO:
+        """A file of the session, masked."""
+        ...
+
+    def value(self, value: JSON) -> JSON:
+        """A value that comes from elsewhere, such as the path of the session, masked."""
+        ...
 
 
 def freeze(source: SourceFile) -> SourceFile:
@@ -62,7 +76,8 @@ def freeze(source: SourceFile) -> SourceFile:
 
 def open_main(source: SourceFile) -> BinaryIO:
     """The main file of a session, opened for reading."""
-    return open_source(source.path, source.size if source.frozen else None, is_read_whole=True)
+    opened = partial(open_source, source.path, source.size if source.frozen else None, is_read_whole=True)
+    return opened() if source.mask is None else source.mask.open(opened)
 
 
 class Unit(NamedTuple):
@@ -215,7 +230,7 @@ def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
 def _placed(session: dict[str, JSON], source: SourceFile) -> dict[str, JSON]:
     if source.origin is not None:
         session["source"] = source.origin._asdict()
-    return session
+    return session if source.mask is None else source.mask.value(session)
 
 
 def uuids_shown(agent: Agent) -> Callable[[list[str]], list[str]]:
@@ -226,6 +241,8 @@ def uuids_shown(agent: Agent) -> Callable[[list[str]], list[str]]:
 
 def skim(agent: Agent, source: SourceFile, *, tree: bool, counts: bool) -> Facts:
     """The facts of the first pass, and no more of them than asked for where the agent can leave some out."""
+    if offers(type(agent), DecodesEvents):
+        return collect_facts(cast(DecodesEvents, agent).events(source))
     if not offers(type(agent), Skims):
         return agent.scan(source)
     facts: Facts = cast(Skims, agent).skim(source, tree, counts)
@@ -239,18 +256,72 @@ def offers(agent: type, protocol: type) -> bool:
 
 
 @runtime_checkable
-class Shows(Protocol):
-    """An agent that gives messages more quickly to who only looks at them."""
+class DecodesEvents(Protocol):
+    """An agent that decodes its sessions into events, from which everything else follows."""
 
-    def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
-        """The messages, without extensions and with as much metadata as faces show."""
+    def events(self, source: SourceFile) -> Iterator[Event]:
+        """The events of a session, in file order."""
         ...
 
 
+def events_of(agent: Agent, source: SourceFile, facts: Facts | None = None) -> Iterator[Event]:
+    """The events of a session of any agent."""
+    if offers(type(agent), DecodesEvents):
+        yield from cast(DecodesEvents, agent).events(source)
+        return
+    for unit in agent.read(source, facts or skim(agent, source, tree=False, counts=False)):
+        value = _without_extensions(unit.value)
+        yield msgspec.convert(value, Message if unit.is_message else Record)
+
+
+def _without_extensions(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: _without_extensions(item) for key, item in value.items() if key != "extensions"}
+    return [_without_extensions(item) for item in value] if isinstance(value, list) else value
+
+
+def collected(agent: Agent, source: SourceFile) -> tuple[list[Event], Facts]:
+    """The events of a small session, and its facts."""
+    if offers(type(agent), DecodesEvents):
+        events = list(cast(DecodesEvents, agent).events(source))
+        return events, collect_facts(events)
+    facts = skim(agent, source, tree=True, counts=False)
+    return list(events_of(agent, source, facts)), facts
+
+
+class EventsWithFacts:
+    """The events of a session; its facts are complete once they were iterated."""
+
+    def __init__(self, agent: Agent, source: SourceFile) -> None:
+        self._agent, self._source = agent, source
+        self.facts = Facts()
+
+    def __iter__(self) -> Iterator[Event]:
+        if not offers(type(self._agent), DecodesEvents):
+            self.facts = skim(self._agent, self._source, tree=True, counts=True)
+            yield from events_of(self._agent, self._source, self.facts)
+            return
+        collector = FactsCollector()
+        self.facts = collector.facts
+        for event in cast(DecodesEvents, self._agent).events(self._source):
+            collector.add(event)
+            yield event
+
+
+def open_file(source: SourceFile, name: str) -> BinaryIO:
+    """A file of the session: the main one without a name; logs are unpacked, side files come as they are."""
+    if not name:
+        return open_main(source)
+    path = source.path.parent / name
+    opened = partial(open_source, path) if name in source.parts else partial(path.open, "rb")
+    return opened() if source.mask is None else source.mask.open(opened)
+
+
 def shown_messages(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
-    """The messages of a session for who only looks at them."""
-    if offers(type(agent), Shows):
-        return cast(Shows, agent).shown(source, facts)
+    """The messages of a session as JSON, for rendering."""
+    if offers(type(agent), DecodesEvents):
+        events = cast(DecodesEvents, agent).events(source)
+        return (msgspec.to_builtins(event) for event in events if type(event) is Message)
     return (unit.value for unit in agent.read(source, facts) if unit.is_message)
 
 
@@ -263,21 +334,14 @@ class Shown(NamedTuple):
     messages: Iterable[dict[str, JSON]]
 
 
-@runtime_checkable
-class ShowsAtOnce(Protocol):
-    """An agent that shows messages, and does with one pass where they may wait for the header."""
-
-    def shown_at_once(self, source: SourceFile) -> Shown:
-        """The header, the tree, and the messages that `shown` gives."""
-        ...
-
-
 def show(agent: Agent, source: SourceFile) -> Shown:
-    """A session for who only looks at it, in one pass where it is small and its agent can do with one."""
+    """A session for rendering, read in one pass where it is small."""
     is_small = source.size <= AT_ONCE and source.path.suffix not in SUFFIXES
-    if is_small and not source.parts and offers(type(agent), ShowsAtOnce):
-        shown = cast(ShowsAtOnce, agent).shown_at_once(source)
-        return shown._replace(session=_placed(shown.session, source))
+    if is_small and offers(type(agent), DecodesEvents):
+        events = list(cast(DecodesEvents, agent).events(source))
+        facts = collect_facts(events)
+        messages = (msgspec.to_builtins(event) for event in events if type(event) is Message)
+        return Shown(session_object(agent, source, facts), facts.tree, messages)
     facts = skim(agent, source, tree=True, counts=False)
     return Shown(session_object(agent, source, facts), facts.tree, shown_messages(agent, source, facts))
 
@@ -334,38 +398,6 @@ class CountsAtOnce(Protocol):
 
     def read_and_count(self, source: SourceFile) -> ReadingAtOnce:
         """The same with all facts."""
-        ...
-
-
-class Teller(Protocol):
-    """A source on its way into the catalog, in one pass."""
-
-    problems: list[dict[str, JSON]]
-    lines: int
-
-    def messages(self) -> Iterator[list[Told]]:
-        """The messages in source order, many at a time."""
-        ...
-
-    def calls(self) -> list[Call]:
-        """What requests used, each once."""
-        ...
-
-    def header(self) -> dict[str, JSON]:
-        """What holds for the session as a whole, as `catalog.listing` has it."""
-        ...
-
-    def state(self) -> tuple[int, dict[str, JSON] | None]:
-        """How far the source was read for good, and what going on from there needs; -1 and None: it cannot be."""
-        ...
-
-
-@runtime_checkable
-class Tells(Protocol):
-    """An agent with a leaner way into the catalog; a source that is not regular raises `told.Odd` on it."""
-
-    def tell(self, source: SourceFile) -> Teller:
-        """The source, told in the few words that the catalog keeps."""
         ...
 
 

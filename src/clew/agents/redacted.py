@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import io
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
 from clew.agents.base import (
     Agent,
     Claim,
+    DecodesEvents,
     Header,
     Reading,
     Receives,
-    Shown,
-    Shows,
-    ShowsAtOnce,
     SourceFile,
     Unit,
     offers,
@@ -29,10 +28,13 @@ from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.records import TOO_LONG
 from clew.model import Problem
+from clew.model.events import Event
 from clew.model.json import JSON
-from clew.redact.native import learn_file
+from clew.redact.native import learn_file, masked_parts
 from clew.redact.stamping import OWN
 from clew.redact.tree import Redactor
+
+_BUFFER_BYTES = 1 << 18
 
 IsNew = Callable[[int], bool]
 """Whether the unit, or message, of this number has come since a session was learned."""
@@ -40,7 +42,7 @@ IsNew = Callable[[int], bool]
 
 def learn(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts | None = None) -> IsNew:
     """Let a redactor see a whole session."""
-    if not source.parts and offers(type(agent), Shows):
+    if not source.parts and offers(type(agent), DecodesEvents):
         return _learn_lines(source, redactor)
     facts = facts or skim(agent, source, tree=False, counts=False)
     reading = agent.read(source, facts)
@@ -90,29 +92,6 @@ class Redacted:
     def read(self, source: SourceFile, facts: Facts) -> Reading:
         """The agent's, masked."""
         return _RedactedReading(self._agent.read(source, facts), self._redactor, self._learn(source, facts))
-
-    def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
-        """The agent's, masked."""
-        if source.parts or not offers(type(self._agent), Shows):
-            yield from (unit.value for unit in self.read(source, facts) if unit.is_message)
-            return
-        yield from self._masked(source, cast(Shows, self._agent).shown(source, facts), facts)
-
-    def shown_at_once(self, source: SourceFile) -> Shown:
-        """The agent's, masked."""
-        if not offers(type(self._agent), ShowsAtOnce):
-            facts = self.skim(source, tree=True, counts=False)
-            return Shown(self.session(source, facts), facts.tree, self.shown(source, facts))
-        session, tree, messages = cast(ShowsAtOnce, self._agent).shown_at_once(source)
-        self._learn(source)
-        return Shown(self._redactor.once(session), tree, self._masked(source, messages))
-
-    def _masked(
-        self, source: SourceFile, messages: Iterable[dict[str, JSON]], facts: Facts | None = None
-    ) -> Iterator[dict[str, JSON]]:
-        is_new, redactor = self._learn(source, facts), self._redactor
-        for number, message in enumerate(messages):
-            yield redactor.once(message) if is_new(number) else redactor.value(message)
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         """As the agent: facts hold no words but titles, which `session` masks, and uuids, which `uuids` does."""
@@ -169,6 +148,53 @@ class _RedactedReceiver(Redacted):
         return self._agent.receiver()
 
 
+class _RedactedDecoder(_RedactedReceiver):
+    """The same of an agent that decodes events: the bytes of its files are masked before they are decoded."""
+
+    def events(self, source: SourceFile) -> Iterator[Event]:
+        """As the agent, from masked files."""
+        assert isinstance(self._agent, DecodesEvents)
+        self._learn(source)
+        return self._agent.events(msgspec.structs.replace(source, mask=_Mask(self._redactor)))
+
+
+class _Mask:
+    """Masks the files of a session that a redactor has learned."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def open(self, opened: Callable[[], BinaryIO]) -> BinaryIO:
+        """A file of the session, masked."""
+        pieces = (masked for _, masked in masked_parts(opened, self._redactor))
+        return cast(BinaryIO, io.BufferedReader(_Pieces(pieces), _BUFFER_BYTES))
+
+    def value(self, value: JSON) -> JSON:
+        """A value that comes from elsewhere, masked."""
+        return self._redactor.once(value)
+
+
+class _Pieces(io.RawIOBase):
+    """A stream of bytes that come in pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
 class _RedactedReading:
     """The second pass over a source, masked. What has come since it was learned is learned on the way."""
 
@@ -219,5 +245,7 @@ def masked_source(source: SourceFile, redactor: Redactor) -> SourceFile:
 
 def redacted(agent: Agent, redactor: Redactor) -> Agent:
     """The agent as seen through a redactor."""
-    wrapper: Agent = (_RedactedReceiver if isinstance(agent, Receives) else Redacted)(agent, redactor)
-    return wrapper
+    if isinstance(agent, Receives):
+        kind = _RedactedDecoder if isinstance(agent, DecodesEvents) else _RedactedReceiver
+        return kind(agent, redactor)
+    return Redacted(agent, redactor)

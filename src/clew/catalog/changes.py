@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from clew.agents.told import Arguments
+    Arguments = dict[str, Any]
 
 _PATHS = ("file_path", "notebook_path", "absolute_path", "path", "filename", "file")
 _WRITES = frozenset({"write", "write_file", "create_file"})

@@ -86,7 +86,7 @@ def consult_again(db: sqlite3.Connection, found: Places) -> None:
     before = {path: (mtime_ns, size) for path, mtime_ns, size in db.execute(query, (COMPANION,))}
     agents = {found.agents[path] for path in found.agents if before.get(path, found.files[path]) != found.files[path]}
     for agent in agents:
-        db.execute("UPDATE source SET size = -1, carry = '' WHERE agent = ? AND state = 'live'", (agent,))
+        db.execute("UPDATE source SET size = -1 WHERE agent = ? AND state = 'live'", (agent,))
 
 
 def note_places(db: sqlite3.Connection, found: Places, folder: Path) -> None:

@@ -133,12 +133,6 @@ def print_of(path: str, size: int) -> bytes:
     return mark.digest()
 
 
-def prints_of(path: str, read_to: int, size: int) -> bytes:
-    """The print of what was read of a file for good, and where that is not all, the print of all."""
-    whole = print_of(path, size)
-    return whole if read_to in (-1, size) else print_of(path, read_to) + whole
-
-
 def _exactly(descriptor: int, size: int) -> bytes:
     pieces = []
     while size > 0 and (piece := os.read(descriptor, size)):
@@ -157,17 +151,17 @@ def is_same(db: sqlite3.Connection, number: int) -> bool:
 
     Of a large file, whose print is of samples alone, this is believed only where nothing but our own caution asks.
     """
-    query = "SELECT path, size, mtime_ns, ctime_ns, inode, prefix FROM source WHERE id = ? AND state = 'live'"
+    query = "SELECT path, size, mtime_ns, ctime_ns, inode, fingerprint FROM source WHERE id = ? AND state = 'live'"
     row = db.execute(query, (number,)).fetchone()
     if row is None:
         return False
-    path, size, mtime_ns, ctime_ns, inode, prefix = row
+    path, size, mtime_ns, ctime_ns, inode, fingerprint = row
     try:
         found = os.stat(path)
         was_racy = mtime_ns == -1 and (found.st_ctime_ns, found.st_ino) == (ctime_ns, inode)
         if found.st_size != size or not (was_racy or size <= WHOLE):
             return False
-        return bool(print_of(path, size) == prefix[-PRINT:])
+        return bool(print_of(path, size) == fingerprint)
     except OSError:
         return False
 

@@ -53,7 +53,7 @@ def recover(db: sqlite3.Connection, folder: Path | str) -> None:
     with transaction(db):
         known = "SELECT f.id FROM source f JOIN session s ON s.id = f.id WHERE f.shard >= 0 AND f.size >= 0"
         unread = f"id IN (SELECT source FROM flight) AND id NOT IN ({known})"
-        db.execute(f"UPDATE source SET size = -1, carry = '' WHERE {unread}")
+        db.execute(f"UPDATE source SET size = -1 WHERE {unread}")
         db.execute("DELETE FROM flight")
 
 

@@ -1,4 +1,4 @@
-"""A sync that has nothing to do, or little: a few lines at the end of known files. Loads no reader and no index."""
+"""A sync that has nothing to do but to note times of files whose content is unchanged. Loads no reader and no index."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ import os
 from clew.catalog import place
 from clew.catalog.engine import sqlite3
 from clew.catalog.fresh import look
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from clew.catalog.tail import Grown
 
 WAITING = 1 << 20
 """Bytes that may wait in the log of the catalog: bringing them over costs several waits for the disk."""
@@ -87,45 +83,12 @@ def _write(folder: str, reader: sqlite3.Connection, changed: list[int]) -> dict[
 
 
 def _add(db: sqlite3.Connection, folder: str, changed: list[int]) -> dict[str, int] | None:
-    import time
-
-    from clew.agents.told import Odd
-    from clew.catalog import indexing, tail
     from clew.catalog.fresh import is_same, note_time
-    from clew.catalog.resolve import settle
-    from clew.catalog.writing import RowWriter, transaction
+    from clew.catalog.writing import transaction
 
-    same = [number for number in changed if is_same(db, number)]
-    sources = [_grown(db, number) for number in changed if number not in same]
-    if None in sources:
+    if not all(is_same(db, number) for number in changed):
         return None
-    writer = RowWriter(db)
-    lines = size = 0
-    shown: list[int] = []
-    try:
-        with transaction(db):
-            for number in same:
-                note_time(db, number)
-            for source in sources:
-                assert source is not None
-                more, _ = tail.take(db, writer, source, time.time_ns())
-                lines += more
-                size += os.stat(source.path).st_size - source.read_to
-            shown = settle(db)
-            if shown:
-                # What comes into sight again must go into the index: let a whole sync do it.
-                raise Odd
-    except (Odd, OSError):
-        return None
-    indexing.touch_up(db, folder, [], is_large=False)
-    return counts(db, len(sources), lines, writer.written, size)
-
-
-def _grown(db: sqlite3.Connection, number: int) -> Grown | None:
-    from clew.catalog import tail
-
-    (path,) = db.execute("SELECT path FROM source WHERE id = ?", (number,)).fetchone()
-    try:
-        return tail.grown(db, number, os.stat(path))
-    except OSError:
-        return None
+    with transaction(db):
+        for number in changed:
+            note_time(db, number)
+    return counts(db)

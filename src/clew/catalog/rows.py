@@ -1,11 +1,11 @@
-"""From what a source tells to rows. Pure, and light: a few appended lines are taken in without loading a reader."""
+"""From the messages of a source to rows of the catalog. Pure."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from clew.agents.told import FILE, TITLE
 from clew.catalog import changes
+from clew.catalog.index_entries import FILE, TITLE
 from clew.catalog.keys import blake2b, event_key, key_of, packed_uuid
 from clew.catalog.schema import SPAN
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, TypeAlias
 
-    from clew.agents.told import Block, Call, Message
+    from clew.catalog.index_entries import ApiCall, BlockEntry, MessageEntry
 
     Row: TypeAlias = tuple[Any, ...]
 
@@ -26,7 +26,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIDECHAIN, _META = 1, 2
 _CREATED = 200
 """An answer says at its beginning that a file is new."""
-_STATE = ("seq", "blocks", "calls", "changes", "todos", "used", "last_us", "active_us", "errors", "title")
 
 
 class Rows:
@@ -68,9 +67,9 @@ def _since_epoch(stamp: datetime) -> int:
 
 
 class RowMaker:
-    """Makes the rows of one source, message by message; `carry` goes on where another one ended."""
+    """Makes the rows of one source, message by message."""
 
-    def __init__(self, agent: str, session: str, source: int, carry: dict[str, Any] | None = None) -> None:
+    def __init__(self, agent: str, session: str, source: int) -> None:
         self._agent, self._session, self._base = agent, session, source * SPAN
         self.seq = self.blocks = self.calls = self.changes = self.todos = 0
         self.used = self.last_us = self.active_us = self.errors = self.title = 0
@@ -85,15 +84,6 @@ class RowMaker:
         self._last: tuple[str | None, bytes] = None, b""
         self._kept: dict[int, list[Any]] = {}
         self.rows = Rows()
-        if carry is not None:
-            for name in _STATE:
-                setattr(self, name, carry[name])
-            self._open, self._files = carry["open"], set(carry["files"])
-
-    def carry(self) -> dict[str, Any]:
-        """What another one needs to go on, as JSON."""
-        state = {name: getattr(self, name) for name in _STATE}
-        return {**state, "open": self._open, "files": sorted(self._files)}
 
     def take_rows(self) -> Rows:
         """The rows made so far; from now on they are written."""
@@ -101,12 +91,12 @@ class RowMaker:
         self._kept.clear()
         return rows
 
-    def add(self, messages: Iterable[Message]) -> None:
+    def add(self, messages: Iterable[MessageEntry]) -> None:
         """The next messages of the source."""
         for message in messages:
             self._message(message)
 
-    def _message(self, message: Message) -> None:
+    def _message(self, message: MessageEntry) -> None:
         uuid, parent, said_at, role, model, branch, is_sidechain, is_meta, _, blocks = message
         self.seq += 1
         key = self._base + self.seq
@@ -126,7 +116,7 @@ class RowMaker:
         self._last = uuid, event
         self.rows.chars += chars
 
-    def _content(self, message: int, time: int, blocks: Iterable[Block]) -> int:
+    def _content(self, message: int, time: int, blocks: Iterable[BlockEntry]) -> int:
         """The blocks of a message. Returns how many characters they have."""
         chars = 0
         for idx, (type_, kind, text, call, name, given, is_error) in enumerate(blocks):
@@ -138,7 +128,7 @@ class RowMaker:
                 self._result(message, time, call, is_error, text)
         return chars
 
-    def _names(self, message: Message, mark: int) -> tuple[bytes | str, bytes]:
+    def _names(self, message: MessageEntry, mark: int) -> tuple[bytes | str, bytes]:
         """The native name and the name of a message. One without the first is known by its place, and by a mark.
 
         What was said is not in it: such a name would let others test a guess, and masking would change it.
@@ -213,11 +203,11 @@ class RowMaker:
             self.rows.stale.append(self._base + self.title)
         self.title = self._block(0, time, 0, TITLE, TITLE, title, "") - self._base if title else 0
 
-    def use(self, call: Call, branch: str) -> None:
+    def use(self, call: ApiCall, branch: str) -> None:
         """What a request used, once its message was taken in; `branch` is the session's, where that names none."""
         self.used += 1
-        time, named = self._times.get(call.seq, (0, ""))
-        message = self._base + call.seq if call.seq else 0
+        time, named = self._times.get(call.message, (0, ""))
+        message = self._base + call.message if call.message else 0
         key = key_of(self._agent, call.key)
         self.rows.uses.append(
             (self._base + self.used, 1, key, message, call.model, named or branch, time, *call.counts)

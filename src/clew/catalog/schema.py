@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 6
+VERSION = 7
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 SPAN = 1 << 26
 """How many rows of a kind one source may have."""
@@ -29,8 +29,8 @@ CREATE TABLE folder (path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) WITHOUT R
 CREATE TABLE source (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, state TEXT NOT NULL,
   size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
-  read_to INTEGER NOT NULL, prefix BLOB NOT NULL, shard INTEGER NOT NULL,
-  host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL, carry TEXT NOT NULL
+  fingerprint BLOB NOT NULL, shard INTEGER NOT NULL,
+  host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL
 );
 
 CREATE INDEX source_look ON source (id, path, size, mtime_ns, ctime_ns, inode, state, problems);
@@ -226,7 +226,7 @@ CREATE VIEW todos AS SELECT
 FROM todo t JOIN message m ON m.id = t.message JOIN session s ON s.id = t.id / {SPAN}
 WHERE m.shown = 1;
 
-CREATE VIEW sources AS SELECT path, agent, state, size, read_to, problems FROM source;
+CREATE VIEW sources AS SELECT path, agent, state, size, problems FROM source;
 """
 
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.agents.told import Odd
-from clew.catalog import discover, indexing, place, tail, workers
+from clew.catalog import discover, indexing, place, workers
 from clew.catalog.carrying import MARK, carry_over
-from clew.catalog.fresh import COMPANION, PRINT, Outlook, file_mark, is_same, look, note_time, print_of
+from clew.catalog.fresh import COMPANION, Outlook, file_mark, is_same, look, note_time, print_of
 from clew.catalog.locking import WAIT, locked
 from clew.catalog.resolve import settle
 from clew.catalog.schema import add_indices, drop_indices
@@ -248,7 +247,7 @@ class _Plan:
     def _add(self, path: str, found: Found, lost: dict[str, int]) -> None:
         number = self._renamed(path, lost)
         if number is None:
-            query = "INSERT INTO source VALUES (NULL, ?, ?, 'new', -1, -1, -1, -1, 0, x'', -1, ?, ?, '[]', '')"
+            query = "INSERT INTO source VALUES (NULL, ?, ?, 'new', -1, -1, -1, -1, x'', -1, ?, ?, '[]')"
             cursor = self._db.execute(query, (path, found.agent.id, "", discover.written_down(found.source)))
             number = cursor.lastrowid
         assert number is not None
@@ -262,9 +261,9 @@ class _Plan:
             inode = os.stat(path).st_ino
         except OSError:
             return None
-        query = "SELECT id, path, size, read_to, prefix FROM source WHERE inode = ? AND state = 'live'"
-        for number, old, size, read_to, prefix in self._db.execute(query, (inode,)).fetchall():
-            if old in lost and _still_begins(path, read_to if read_to >= 0 else size, prefix[:PRINT]):
+        query = "SELECT id, path, size, fingerprint FROM source WHERE inode = ? AND state = 'live'"
+        for number, old, size, fingerprint in self._db.execute(query, (inode,)).fetchall():
+            if old in lost and _still_begins(path, size, fingerprint):
                 del lost[old]
                 self._db.execute("UPDATE source SET path = ?, state = 'new', size = -1 WHERE id = ?", (path, number))
                 return int(number)
@@ -313,35 +312,19 @@ class _Plan:
         if state == "gone":
             return
         try:
-            now = os.stat(path)
+            os.stat(path)
         except OSError:
             with transaction(self._db):
                 self._lose(number)
             return
-        if not full and state == "live":
-            if is_same(self._db, number):
-                with transaction(self._db):
-                    note_time(self._db, number)
-                return
-            if self._take_tail(number, now):
-                return
+        if not full and state == "live" and is_same(self._db, number):
+            with transaction(self._db):
+                note_time(self._db, number)
+            return
         source = discover.from_notes(agent, path, notes)
         # A sync that was killed may have written a part of it.
         rows = self._db.execute("SELECT 1 FROM message WHERE id BETWEEN ? AND ?", span_of(number)).fetchone()
         self.tasks.append(Task(number, agent, source, shard, shard >= 0 or state != "new" or rows is not None))
-
-    def _take_tail(self, number: int, now: os.stat_result) -> bool:
-        source = tail.grown(self._db, number, now)
-        if source is None:
-            return False
-        writer = RowWriter(self._db)
-        try:
-            with transaction(self._db):
-                lines, _ = tail.take(self._db, writer, source, time.time_ns())
-        except (Odd, OSError):
-            return False
-        self._work = self._work.plus(Work(1, lines, writer.written, now.st_size - source.read_to))
-        return True
 
     def begin(self) -> None:
         """Note what will be read whole; from then on nothing is asked of the rows."""

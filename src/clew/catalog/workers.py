@@ -18,8 +18,8 @@ from typing import NamedTuple
 from clew.agents import registry
 from clew.agents.base import SourceFile, freeze
 from clew.catalog import indexing, place
-from clew.catalog.fresh import prints_of, settled_time
-from clew.catalog.ingest import Ingested, Restart, ingest
+from clew.catalog.fresh import print_of, settled_time
+from clew.catalog.ingest import Ingested, ingest
 from clew.catalog.rows import Rows
 from clew.catalog.text import TextWriter
 from clew.catalog.texts import Packer
@@ -140,14 +140,10 @@ class Shop:
                 read.chars += step.chars
                 if read.chars > HELD:
                     self._write_some(read)
-            elif isinstance(step, Restart):
-                if read.rows or read.is_void:
-                    self._void(read)
-                packer = Packer(lambda *chunk: read.chunks.append(chunk))
             else:
                 packer.flush()
                 read.end = step
-                read.mark = prints_of(str(source.path), step.read_to, read.found.st_size)
+                read.mark = print_of(str(source.path), read.found.st_size)
 
     def _index(self, number: int, text: TextWriter, rows: Rows) -> None:
         try:
@@ -198,7 +194,7 @@ class Shop:
             note_source(self._db, task.number, shard, read.found, read.now, -1, b"", "", [problem])
             return
         self._rows.session(task.number, end.session)
-        note_source(self._db, task.number, shard, read.found, read.now, end.read_to, read.mark, end.carry, end.problems)
+        note_source(self._db, task.number, shard, read.found, read.now, read.mark, end.problems)
 
     def commit(self) -> None:
         """Make the text durable; only then are its sources no longer in flight."""
@@ -225,9 +221,7 @@ def note_source(
     shard: int,
     found: os.stat_result,
     now: int,
-    read_to: int,
     mark: bytes,
-    carry: str,
     problems: list[dict[str, object]],
 ) -> None:
     """Note how far a source was read, and what it looked like."""
@@ -235,9 +229,9 @@ def note_source(
     noted = json.dumps(problems, ensure_ascii=False)
     look = (found.st_size, mtime_ns, found.st_ctime_ns, found.st_ino)
     db.execute(
-        "UPDATE source SET state = 'live', shard = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, read_to = ?,"
-        " prefix = ?, carry = ?, problems = ? WHERE id = ?",
-        (shard, *look, read_to, mark, carry, noted, number),
+        "UPDATE source SET state = 'live', shard = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?,"
+        " fingerprint = ?, problems = ? WHERE id = ?",
+        (shard, *look, mark, noted, number),
     )
 
 

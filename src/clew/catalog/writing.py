@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from clew.agents.told import most
 from clew.catalog.schema import SPAN, TALLIES, add_days, add_indices
 
 TYPE_CHECKING = False
@@ -157,7 +156,7 @@ class RowWriter:
                 fresh.append(row)
                 continue
             key, *before = known
-            counts = [most(old, new) for old, new in zip(before, row[7:], strict=True)]
+            counts = [_larger(old, new) for old, new in zip(before, row[7:], strict=True)]
             sets = ", ".join(f"{name} = ?" for name in COUNTS)
             cost = self.cost(row[4], counts)
             values = (*counts, cost or 0, int(cost is not None), key)
@@ -176,3 +175,10 @@ class RowWriter:
             (name, *span_of(source)),
         ).fetchone()
         return found
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    """The larger of two counts; unknown is less than any."""
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)

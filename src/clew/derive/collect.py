@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clew.derive.facts import Facts
+from clew.derive.native import text_of
 from clew.derive.prompts import is_prompt
 from clew.derive.usage import FIELDS, NAMELESS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
@@ -99,9 +100,3 @@ def collect(units: Iterable[tuple[bool, dict[str, JSON]]]) -> Facts:
     for is_message, value in units:
         collector.add(is_message, value)
     return collector.facts
-
-
-def text_of(message: dict[str, JSON]) -> str | None:
-    """The text blocks of a message, joined."""
-    texts = [block["text"] for block in message["content"] if block["type"] == "text"]
-    return "\n".join(texts) or None

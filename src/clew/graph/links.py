@@ -209,8 +209,10 @@ class Links:
                     self.cycles.append(child)
 
     def _before(self, node: int) -> int:
+        """The message of the main chain before a node. Other records, such as progress, may lead nowhere."""
         for earlier in range(node - 1, -1, -1):
-            if self._offsets[earlier + 1] > self._offsets[earlier] and not self.flags[earlier] & SIDECHAIN:
+            has_uuid = self._offsets[earlier + 1] > self._offsets[earlier]
+            if has_uuid and self.flags[earlier] & MESSAGE and not self.flags[earlier] & SIDECHAIN:
                 return earlier
         return NONE
 
@@ -281,13 +283,17 @@ class Links:
         return end[1]
 
     def latest_below(self, node: int, first: int) -> int:
-        """What was said last on the way on from a node, among the nodes from a number on; else the node itself."""
+        """What was said last below a node, among the nodes from a number on; else the node itself.
+
+        Nodes before that number may lead to it: Claude Code may name a leaf after it wrote the next records, as when a
+        skill is loaded.
+        """
         latest, below = node, {node}
-        for later in range(first, len(self)):
+        for later in range(node + 1, len(self)):
             if self.parents[later] in below:
                 below.add(later)
                 flags = self.flags[later]
-                if flags & SAID and not flags & SIDECHAIN and self.uuid(later) is not None:
+                if later >= first and flags & SAID and not flags & SIDECHAIN and self.uuid(later) is not None:
                     latest = later
         return latest
 

@@ -11,7 +11,7 @@ from clew.model.blocks import (
     Unknown,
 )
 from clew.model.document import Document, ForkBranch, ForkPoint, Graph
-from clew.model.message import Message, Metadata, ModelUse, ThinkingSettings
+from clew.model.message import Message, Metadata, ModelUse, SourceRef, ThinkingSettings
 from clew.model.problem import Problem, Severity
 from clew.model.record import Record
 from clew.model.session import Session, Source, Subagent
@@ -38,6 +38,7 @@ __all__ = [
     "Severity",
     "Snapshot",
     "Source",
+    "SourceRef",
     "Subagent",
     "Text",
     "Thinking",

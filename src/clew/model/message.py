@@ -58,6 +58,13 @@ class Metadata(Part, kw_only=True):
     estimated_tokens: Annotated[int, Meta(description="A guess by the agent, apart from counts.")] | UnsetType = UNSET
 
 
+class SourceRef(Part, frozen=True, gc=False):
+    """Where a message or record comes from: a file of the session (0 is the main one), and the record in it."""
+
+    file: Annotated[int, Meta(description="Index into `native.files`.", ge=0)]
+    record: Annotated[int, Meta(description="Index into the records of that file.", ge=0)]
+
+
 class Message(Part, kw_only=True):
     """One record that somebody said: a person, the model, or the agent itself."""
 
@@ -68,4 +75,5 @@ class Message(Part, kw_only=True):
     timestamp: Annotated[str | None, Meta(description="ISO 8601.")] | UnsetType = UNSET
     content: list[Block]
     metadata: Metadata | UnsetType = UNSET
+    source: SourceRef | UnsetType = UNSET
     extensions: Extensions | UnsetType = UNSET

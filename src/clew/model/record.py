@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from clew.model.base import Part
 from clew.model.json import Extensions
+from clew.model.message import SourceRef
 from clew.model.snapshot import Snapshot
 
 KINDS = "title, summary, snapshot, prompt, queue, progress, state, cost, link, fragment or other."
@@ -25,4 +26,5 @@ class Record(Part, kw_only=True):
     text: Annotated[str | None, Meta(description="The title, summary or prompt it holds.")] | UnsetType = UNSET
     message_uuid: Annotated[str | None, Meta(description="The message it speaks of.")] | UnsetType = UNSET
     snapshot: Snapshot | UnsetType = UNSET
+    source: SourceRef | UnsetType = UNSET
     extensions: Extensions | UnsetType = UNSET

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from msgspec import UNSET, UnsetType
+
 from clew.model.json import JSON
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
@@ -93,3 +95,16 @@ def spell_time(stamp: datetime) -> str:
     stamp = stamp.astimezone(UTC)
     precision = "seconds" if not stamp.microsecond else "microseconds" if stamp.microsecond % 1000 else "milliseconds"
     return stamp.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+def canonical_time(value: JSON) -> str | UnsetType:
+    """A time in its canonical spelling; UNSET where there is none or it cannot be read."""
+    if type(value) is str and len(value) == 24 and value[10] == "T" and value[23] == "Z":
+        # Nearly all times are spelled like this.
+        return value
+    if value is UNSET or value is None:
+        return UNSET
+    if type(value) is str and is_canonical(value):
+        return value
+    stamp = parse_time(value)
+    return spell_time(stamp) if stamp is not None else UNSET

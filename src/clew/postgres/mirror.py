@@ -114,7 +114,7 @@ def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: s
     for batch in batches:
         tables = {name: groups.get(batch, []) for name, groups in found.items()}
         for session in tables["sessions"]:
-            query = "INSERT INTO source VALUES (NULL, ?, ?, 'gone', ?, 0, 0, 0, -1, x'', ?, ?, ?, '[]', '')"
+            query = "INSERT INTO source VALUES (NULL, ?, ?, 'gone', ?, 0, 0, 0, x'', ?, ?, ?, '[]')"
             size = sum(len(block["text"]) for block in tables["blocks"])
             notes = json.dumps({"parts": [], "sides": [], "origin": None})
             number = db.execute(query, (batch, session["agent"], size, _SHARD, host, notes)).lastrowid

@@ -13,6 +13,7 @@ from itertools import chain
 from clew.derive.actions import Printed, exit_code, printed
 from clew.derive.commands import parse_command
 from clew.derive.joining import Answer, Joined, joined
+from clew.derive.prompts import typed_text
 from clew.derive.reminders import REMINDER, split_context, split_reminders, strip_reminders, with_files
 from clew.derive.todos import SINGLE, stepped
 from clew.model import Todo
@@ -264,7 +265,12 @@ class _Outline:
             shown.append(Injected(words, "Injected by the agent", level))
 
     def _prompt(self, shown: list[Part], text: str, level: int) -> None:
-        before, words, behind = split_context(text)
+        typed = typed_text(text)
+        if typed is None:
+            if self.reminders:
+                shown.append(Injected(text, "Context injected by the editor"))
+            return
+        before, words, behind = split_context(typed)
         if before and self.reminders:
             shown.append(Injected(before, "Context injected by the editor"))
         shown.append(Prose(words.strip("\n") if before or behind else words, level))

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from clew.agents import registry
 from clew.agents.base import SourceFile, freeze
 from clew.agents.redacted import masked_source, redacted
-from clew.catalog.ingest import Restart
 from clew.catalog.ingest import ingest as rows_of
 from clew.catalog.keys import blake2b
 from clew.catalog.rows import Rows
@@ -110,8 +109,6 @@ def read(source: SourceFile, meta: Meta) -> Batch:
     for step in rows_of(agent, source, 0):
         if isinstance(step, Rows):
             builder.add(step)
-        elif isinstance(step, Restart):
-            builder.clear()
         else:
             tables, day = builder.finish(step, meta.path)
     return _batch(tables, day, meta)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, Shown, SourceFile, Teller
+from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.claude_code import locate
 from clew.agents.derived import derived_id
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
+from clew.derive.collect_facts import collect_facts
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model import Problem
+from clew.model.events import Event
 from clew.model.json import JSON
 
 
@@ -45,22 +47,22 @@ class ClaudeCode:
         named = locate.named_session(source.path)
         if named is not None:
             return named
-        from clew.agents.claude_code.scan import first_claim
+        from clew.agents.claude_code.events import first_claim
 
         return first_claim(source.path) or locate.stem(source.path)
 
+    def events(self, source: SourceFile) -> Iterator[Event]:
+        from clew.agents.claude_code.events import read_events
+
+        return read_events(source)
+
     def scan(self, source: SourceFile) -> Facts:
-        return self.skim(source, tree=True, counts=True)
-
-    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
-        from clew.agents.claude_code.scan import scan
-
-        return scan(source, tree, counts)
+        return collect_facts(self.events(source))
 
     def tally(self, source: SourceFile) -> Calls:
-        from clew.agents.claude_code.tally import tally
+        from clew.agents.claude_code.events import read_usage
 
-        return tally(source)
+        return read_usage(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.claude_code.header import session_object
@@ -73,32 +75,6 @@ class ClaudeCode:
         from clew.agents.claude_code.reading import ClaudeReading
 
         return ClaudeReading(source, shared_values(facts))
-
-    def shown(self, source: SourceFile, facts: Facts) -> Iterator[dict[str, JSON]]:
-        from clew.agents.claude_code.header import shared_values
-        from clew.agents.claude_code.shown import shown
-
-        return shown(source, shared_values(facts))
-
-    def shown_at_once(self, source: SourceFile) -> Shown:
-        from clew.agents.claude_code.shown import shown_at_once
-
-        return shown_at_once(source)
-
-    def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
-        from clew.agents.claude_code.reading import ClaudeReadingAtOnce
-
-        return ClaudeReadingAtOnce(source)
-
-    def tell(self, source: SourceFile) -> Teller:
-        from clew.agents.claude_code.telling import ClaudeTeller
-
-        return ClaudeTeller(source)
-
-    def read_message(self, text: bytes) -> dict[str, JSON]:
-        from clew.agents.claude_code.reading import read_message
-
-        return read_message(text)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.claude_code import tables

@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.claude_code import locate, scan
+from clew.agents.claude_code import locate
+from clew.agents.claude_code.events import first_claim as claim_in
 from clew.agents.claude_code.locate import named_session as named_session
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
@@ -56,7 +57,7 @@ def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
 
 def own_title(facts: Facts) -> str | None:
     """The title this file itself gives: the person's, the agent's, a summary of its own leaf, or the first prompt."""
-    for kind in ("custom", "ai"):
+    for kind in ("custom-title", "ai-title"):
         if kind in facts.titles:
             return facts.titles[kind]
     for leaf, summary in reversed(facts.summaries.items()):
@@ -102,6 +103,6 @@ def _read_flat_agents(folder: str, _changed: int) -> dict[str, list[Path]]:
 def _parent_of(path: Path) -> str | None:
     """The session a flat sub-agent file names first; one that cannot be read belongs to nobody."""
     try:
-        return scan.first_claim(path)
+        return claim_in(path)
     except SourceUnreadable:
         return None

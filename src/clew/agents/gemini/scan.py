@@ -14,8 +14,9 @@ from clew.agents.gemini.reading import GeminiReading
 from clew.agents.gemini.replay import Replay, replay
 from clew.agents.gemini.steps import Steps
 from clew.agents.gemini.terms import CHANCE
-from clew.derive.collect import SYNTHETIC, Collector, text_of
+from clew.derive.collect import SYNTHETIC, Collector
 from clew.derive.facts import Facts
+from clew.derive.native import text_of
 from clew.derive.reminders import split_context
 from clew.derive.usage import FIELDS
 from clew.graph.links import RESULT

@@ -1,0 +1,422 @@
+"""Claude Code's records to events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import UNSET, UnsetType, to_builtins
+
+from clew.agents.base import SourceFile, open_main
+from clew.agents.claude_code import locate
+from clew.agents.claude_code.records import (
+    SYNTHETIC_MODEL,
+    TRANSCRIPT,
+    USAGE,
+    ApiUsage,
+    StartedAgent,
+    TranscriptRecord,
+)
+from clew.derive.calls import UNKNOWN, Calls
+from clew.io.compress import damage, open_source
+from clew.io.records import TOO_LONG, RawRecord, read_records
+from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
+from clew.model.codes import problem
+from clew.model.events import Event, SessionInfo, SubagentStarted
+from clew.model.json import JSON
+from clew.model.message import Message, Metadata, ModelUse, SourceRef, ThinkingSettings
+from clew.model.record import Record
+from clew.model.snapshot import Snapshot, TrackedFile
+from clew.model.time import canonical_time
+from clew.model.todo import Todo
+from clew.model.usage import TokenUsage
+
+MAX_OPEN_CALLS = 10_000
+"""How many tool calls are remembered, so that their results can be named."""
+
+MESSAGE_TYPES = frozenset({"user", "assistant", "system", "attachment"})
+
+RECORD_KINDS = {
+    "file-history-snapshot": "snapshot",
+    "file-history-delta": "snapshot",
+    "progress": "progress",
+    "summary": "summary",
+    "ai-title": "title",
+    "custom-title": "title",
+    "agent-name": "title",
+    "last-prompt": "prompt",
+    "queue-operation": "queue",
+    "pr-link": "link",
+    "frame-link": "link",
+    "continued-in": "link",
+    "fork-context-ref": "link",
+    "cost-state": "cost",
+    **dict.fromkeys(
+        "mode permission-mode agent-setting agent-color tag bridge-session worktree-state relocated "
+        "content-replacement atis-latch attribution-snapshot speculation-accept ended-by-model history-suppression "
+        "isolation-latch artifact-autoreact-ledger artifact-comment-monitor marble-origami-commit "
+        "marble-origami-snapshot marble-origami-reset api-request-shape api-request-blob api-request tools-used "
+        "started result launched".split(),
+        "state",
+    ),
+}
+"""The types of records that are no messages, each with the kind it has in the document."""
+
+
+def read_events(source: SourceFile) -> Iterator[Event]:
+    """Decode a transcript, in file order."""
+    decoder = EventDecoder()
+    with open_main(source) as stream:
+        for line, record in TRANSCRIPT.decode_file(stream):
+            if type(record) is RawRecord:
+                yield from decoder.fragment(record, line, str(source.path))
+            else:
+                yield from decoder.events(record, line)
+        if found := damage(stream):
+            yield problem("damaged-archive", found, file=str(source.path))
+
+
+def first_claim(path: Path) -> str | None:
+    """The session id that the first record with one claims; reads no further."""
+    with open_source(path) as stream:
+        for record in read_records(stream):
+            claim = record.value.get("sessionId") if record.value else None
+            if isinstance(claim, str):
+                return claim
+    return None
+
+
+def read_usage(source: SourceFile) -> Calls:
+    """The API calls of a transcript with their token usage.
+
+    The client repeats a reply's usage on every line of the reply, sometimes growing, so a call counts once, with the
+    largest value of each counter.
+    """
+    calls = Calls()
+    calls.session = locate.named_session(source.path) or ""
+    calls.is_agent = locate.is_agent_file(source.path)
+    folder = branch = None
+    unnamed = 0
+    with open_main(source) as stream:
+        for _, record in USAGE.decode_file(stream):
+            if type(record) is RawRecord:
+                continue
+            calls.session = calls.session or record.sessionId or ""
+            if record.type not in MESSAGE_TYPES:
+                continue
+            branch = record.gitBranch or branch
+            calls.branch = calls.branch or branch
+            folder = folder or record.cwd or None
+            if calls.folder is None and record.cwd and record.isSidechain is not True:
+                calls.folder = record.cwd
+            api = record.message
+            if record.type != "assistant" or api is None or api.model == SYNTHETIC_MODEL:
+                continue
+            counts = _counts(api.usage) or _counts(record.usage)
+            if counts is not None:
+                call = api.id or record.uuid
+                if not call:
+                    unnamed += 1
+                    call = f"{source.path}:{unnamed}"
+                calls.note(call, api.model or None, record.timestamp or None, branch, counts)
+    calls.folder = calls.folder or folder
+    calls.session = calls.session or locate.stem(source.path)
+    return calls
+
+
+def _counts(usage: ApiUsage | None) -> list[int] | None:
+    """The counts in the order of `derive.usage.FIELDS`; None where there is none."""
+    if usage is None:
+        return None
+    created, details = usage.cache_creation, usage.output_tokens_details
+    counts = [
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_creation_input_tokens,
+        usage.cache_read_input_tokens,
+        created.ephemeral_5m_input_tokens if created is not None else UNSET,
+        created.ephemeral_1h_input_tokens if created is not None else UNSET,
+        details.thinking_tokens if details is not None else UNSET,
+    ]
+    known = [UNKNOWN if count is UNSET else count for count in counts]
+    return known if max(known) != UNKNOWN else None
+
+
+class EventDecoder:
+    """What must be known of earlier records to decode the next one."""
+
+    def __init__(self) -> None:
+        self.index = 0
+        self._source = SourceRef(0, -1)
+        self._tool_names: dict[str, str] = {}
+        self._info: tuple[str | None, ...] = (None, None, None)
+        """The session, slug and agent id that the last record claimed."""
+
+    def events(self, record: TranscriptRecord, line: int) -> Iterator[Event]:
+        """The events of the record on a line."""
+        self._source = SourceRef(0, line - 1)
+        info = self._info
+        claims = record.sessionId, record.slug, record.agentId
+        if claims != info and any(claims):
+            self._info = claims
+            yield SessionInfo(session_id=record.sessionId, slug=record.slug, agent_id=record.agentId)
+        match record.type:
+            case "assistant" | "user":
+                yield from self._message(record, record.type)
+            case "system":
+                yield self._note(record, _blocks(record.content))
+            case "attachment":
+                yield self._attachment(record)
+            case _:
+                yield self._record(record)
+                if record.data is not None and record.data.agentId and record.parentToolUseID:
+                    yield SubagentStarted(agent_id=record.data.agentId, tool_id=record.parentToolUseID)
+
+    def fragment(self, record: RawRecord, line: int, file: str) -> Iterator[Event]:
+        """A piece of a line that is no record. A line that is too long comes in many pieces, and is one problem."""
+        if self._source.record != line - 1 or TOO_LONG not in record.findings:
+            for code in record.findings:
+                yield problem(code, file=file, line=line)
+        self._source = SourceRef(0, line - 1)
+        yield Record(after=self.index, kind="fragment", source=SourceRef(0, line - 1))
+
+    def _message(self, record: TranscriptRecord, role: str) -> Iterator[Event]:
+        api = record.message
+        blocks = _blocks(api.content) if api is not None else []
+        metadata = _metadata(record)
+        if api is not None:
+            metadata.message_id = api.id
+            stop_reason = api.stop_reason if api.stop_reason is not UNSET else api.stopReason
+            if api.model is not UNSET or stop_reason is not UNSET or api.stop_sequence is not UNSET:
+                metadata.model = ModelUse(name=api.model, stop_reason=stop_reason, stop_sequence=api.stop_sequence)
+        metadata.token_usage = _usage(api.usage if api is not None else None) or _usage(record.usage) or UNSET
+        if role == "user":
+            self._add_user_metadata(record, metadata)
+        result_of = self._name_tools(blocks)
+        yield self._add(record, role, blocks, metadata)
+        if result_of is not None and type(record.toolUseResult) is StartedAgent and record.toolUseResult.agentId:
+            yield SubagentStarted(agent_id=record.toolUseResult.agentId, tool_id=result_of)
+        if role == "user" and result_of is None and _begins_inline_agent(record):
+            yield SubagentStarted(root_uuid=record.uuid or None)
+
+    def _add_user_metadata(self, record: TranscriptRecord, metadata: Metadata) -> None:
+        metadata.is_compact_summary = record.isCompactSummary
+        if record.origin is not None:
+            metadata.origin = record.origin.kind
+        thinking = record.thinkingMetadata
+        if thinking is not None:
+            settings = ThinkingSettings(level=thinking.level, disabled=thinking.disabled, triggers=thinking.triggers)
+            if settings != ThinkingSettings():
+                metadata.thinking = settings
+        if record.todos is not UNSET:
+            metadata.todos = [
+                Todo(
+                    content=todo.content,
+                    status=todo.status,
+                    active_form=todo.activeForm,
+                    priority=todo.priority,
+                    id=todo.id,
+                )
+                for todo in record.todos
+            ]
+
+    def _attachment(self, record: TranscriptRecord) -> Message:
+        attachment = record.attachment
+        if attachment is None or attachment.type != "queued_command" or attachment.prompt is UNSET:
+            return self._note(record, [])
+        metadata = _metadata(record)
+        if attachment.origin is not None:
+            metadata.origin = attachment.origin.kind
+        return self._add(record, "user", _blocks(attachment.prompt), metadata)
+
+    def _note(self, record: TranscriptRecord, blocks: list[Block]) -> Message:
+        return self._add(record, "system", blocks, _metadata(record))
+
+    def _add(self, record: TranscriptRecord, role: str, blocks: list[Block], metadata: Metadata) -> Message:
+        self.index += 1
+        return Message(
+            index=self.index,
+            role=role,  # type: ignore[arg-type]
+            uuid=record.uuid,
+            parent_uuid=record.parentUuid,
+            timestamp=canonical_time(record.timestamp),
+            content=blocks,
+            metadata=UNSET if metadata == _NO_METADATA else metadata,
+            source=self._source,
+        )
+
+    def _name_tools(self, blocks: list[Block]) -> str | None:
+        """Give results the names of their calls; returns the call that the first result answers."""
+        names, first = self._tool_names, None
+        for block in blocks:
+            if type(block) is ToolUse and block.tool_id is not None and block.tool_name is not None:
+                names[block.tool_id] = block.tool_name
+                if len(names) > MAX_OPEN_CALLS:
+                    del names[next(iter(names))]
+            elif type(block) is ToolResult and block.tool_id is not None:
+                block.tool_name = names.get(block.tool_id)
+                first = first or block.tool_id
+        return first
+
+    def _record(self, record: TranscriptRecord) -> Record:
+        kind = record.type
+        found = Record(
+            after=self.index,
+            kind=RECORD_KINDS.get(kind or "", "other"),
+            type=kind,
+            uuid=record.uuid,
+            parent_uuid=record.parentUuid,
+            timestamp=canonical_time(record.timestamp),
+            source=self._source,
+        )
+        match kind:
+            case "summary":
+                found.text, found.message_uuid = record.summary, record.leafUuid
+            case "last-prompt":
+                found.text, found.message_uuid = record.lastPrompt, record.leafUuid
+            case "ai-title":
+                found.text = record.aiTitle
+            case "custom-title":
+                found.text = record.customTitle
+            case "agent-name":
+                found.text = record.agentName
+            case "queue-operation":
+                found.text = record.content if isinstance(record.content, str) else UNSET
+            case "pr-link":
+                found.text = record.prUrl
+            case "frame-link":
+                found.text = record.frameUrl
+            case "continued-in":
+                found.text = record.continuedInSessionId
+            case "fork-context-ref":
+                found.message_uuid = record.parentLastUuid
+            case "file-history-delta":
+                found.message_uuid = record.messageId
+            case "file-history-snapshot":
+                found.message_uuid, found.snapshot = record.messageId, _snapshot(record)
+        return found
+
+
+def _begins_inline_agent(record: TranscriptRecord) -> bool:
+    """True for the first prompt of a sub-agent whose messages stand in this file.
+
+    Before sub-agents had files of their own, each was a chain with a root inside the file of its parent.
+    """
+    if record.isSidechain is not True or record.isMeta is True or record.isCompactSummary is True:
+        return False
+    return bool(record.uuid) and not record.parentUuid and not record.agentId
+
+
+_NO_METADATA = Metadata()
+
+
+def _metadata(record: TranscriptRecord) -> Metadata:
+    return Metadata(
+        cwd=record.cwd,
+        git_branch=record.gitBranch,
+        agent_version=record.version,
+        user_type=record.userType,
+        is_meta=record.isMeta,
+        request_id=record.requestId,
+        is_sidechain=record.isSidechain,
+        logical_parent_uuid=record.logicalParentUuid,
+    )
+
+
+def _usage(usage: ApiUsage | None) -> TokenUsage | None:
+    if usage is None:
+        return None
+    created, details = usage.cache_creation, usage.output_tokens_details
+    found = TokenUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_tokens=usage.cache_creation_input_tokens,
+        cache_read_tokens=usage.cache_read_input_tokens,
+        cache_creation_5m_tokens=created.ephemeral_5m_input_tokens if created is not None else UNSET,
+        cache_creation_1h_tokens=created.ephemeral_1h_input_tokens if created is not None else UNSET,
+        reasoning_tokens=details.thinking_tokens if details is not None else UNSET,
+        service_tier=usage.service_tier,
+    )
+    return found if found != _NO_USAGE else None
+
+
+_NO_USAGE = TokenUsage()
+
+
+def _blocks(content: JSON) -> list[Block]:
+    if type(content) is str:
+        return [Text(text=content)]
+    return [_block(item) for item in content] if type(content) is list else []
+
+
+def _block(item: JSON) -> Block:
+    """A content block; one of a kind or a shape that is not known is kept as it is."""
+    kind = item.get("type") if type(item) is dict else None
+    if kind == "text" and type(item.get("text")) is str:
+        return Text(text=item["text"])
+    if kind == "thinking" and type(item.get("thinking")) is str:
+        return Thinking(thinking=item["thinking"], signature=_text(item, "signature"))
+    if kind == "tool_use" and type(item.get("id")) is str and type(item.get("name")) is str and "input" in item:
+        return ToolUse(tool_id=item["id"], tool_name=item["name"], input=item["input"])
+    if kind == "tool_result" and type(item.get("tool_use_id")) is str:
+        is_error = item.get("is_error")
+        return ToolResult(
+            tool_id=item["tool_use_id"],
+            output=_output(item.get("content")),
+            is_error=is_error if type(is_error) is bool else UNSET,
+        )
+    if kind == "image":
+        encoding, media_type, content = _embedded(item)
+        return Image(media_type=media_type, encoding=encoding, image=content)
+    if kind == "document":
+        encoding, media_type, content = _embedded(item)
+        title = item.get("title", UNSET)
+        title = title if title is None or type(title) is str else UNSET
+        return DocumentBlock(media_type=media_type, encoding=encoding, document=content, title=title)
+    return Unknown(value=item)
+
+
+def _embedded(item: dict[str, JSON]) -> tuple[str | UnsetType, str | UnsetType, str | UnsetType]:
+    """How an image or a document is encoded, its media type, and its content or address."""
+    source = item.get("source")
+    if type(source) is not dict:
+        return UNSET, UNSET, UNSET
+    content = _text(source, "url") if source.get("type") == "url" else _text(source, "data")
+    return _text(source, "type"), _text(source, "media_type"), content
+
+
+def _text(item: dict[str, JSON], key: str) -> str | UnsetType:
+    value = item.get(key)
+    return value if type(value) is str else UNSET
+
+
+def _output(content: JSON) -> JSON:
+    """What a tool gave back: a text, or blocks as JSON."""
+    if type(content) is str:
+        return content
+    return [_block_json(item) for item in content] if type(content) is list else UNSET
+
+
+def _block_json(item: JSON) -> JSON:
+    """A block inside a tool's result, which stands in the document as plain JSON."""
+    if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
+        return {"type": "text", "text": item["text"]}
+    return to_builtins(_block(item))
+
+
+def _snapshot(record: TranscriptRecord) -> Snapshot | UnsetType:
+    native = record.snapshot
+    if native is None:
+        return UNSET if record.isSnapshotUpdate is UNSET else Snapshot(is_update=record.isSnapshotUpdate)
+    files: dict[str, TrackedFile] | UnsetType = UNSET
+    if native.trackedFileBackups is not UNSET:
+        files = {
+            path: TrackedFile(backup=backup.backupFileName, version=backup.version, time=backup.backupTime)
+            for path, backup in native.trackedFileBackups.items()
+        }
+    return Snapshot(
+        message_uuid=native.messageId,
+        timestamp=canonical_time(native.timestamp),
+        is_update=record.isSnapshotUpdate,
+        files=files,
+    )

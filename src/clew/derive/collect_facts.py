@@ -1,0 +1,187 @@
+"""Header, links and counts of a session, from one pass over its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import UNSET, UnsetType
+
+from clew.derive.facts import Facts
+from clew.derive.prompts import is_prompt_message, typed_text
+from clew.derive.usage import FIELDS, NAMELESS
+from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
+from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
+from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
+from clew.model.message import Message, Metadata
+from clew.model.record import Record
+from clew.model.session import Subagent
+from clew.model.time import parse_time
+from clew.model.usage import TokenUsage
+
+SYNTHETIC_MODEL = "<synthetic>"
+_NO_METADATA = Metadata()
+
+
+def collect_facts(events: Iterable[Event]) -> Facts:
+    """The facts of a session."""
+    collector = FactsCollector()
+    for event in events:
+        collector.add(event)
+    return collector.facts
+
+
+class FactsCollector:
+    """Adds events to Facts, one at a time."""
+
+    def __init__(self) -> None:
+        self.facts = Facts()
+        self._counted: tuple[str, TokenUsage] | None = None
+        self._session: str | None = None
+
+    def add(self, event: Event) -> None:
+        """Add the next event of the session."""
+        match event:
+            case Message():
+                self.facts.records += 1
+                self._message(event)
+            case Record():
+                self.facts.records += 1
+                self._record(event)
+            case SessionInfo():
+                self._info(event)
+            case SubagentStarted():
+                self._subagent(event)
+            case UsageReport():
+                self._use(event.call_id, event.model, event.usage, event.message_index)
+
+    def _message(self, message: Message) -> None:
+        facts, metadata = self.facts, message.metadata
+        facts.messages += 1
+        if metadata is UNSET:
+            metadata = _NO_METADATA
+        if self._session is not None:
+            facts.sessions[self._session] += 1
+        has_results = self._count_blocks(message)
+        self._context(message, metadata)
+        flags = MESSAGE
+        if metadata.is_sidechain is True:
+            flags |= SIDECHAIN
+        if has_results:
+            flags |= RESULT
+        if message.role != "system":
+            flags |= SAID
+        if message.role == "user":
+            facts.user_messages += 1
+            if not has_results and metadata.is_meta is not True and metadata.is_compact_summary is not True:
+                flags |= SIGNIFICANT
+                self._prompt(message)
+        elif message.role == "assistant":
+            self._reply(message, metadata)
+            if metadata.message_id is UNSET or facts.links.begins_reply(metadata.message_id):
+                flags |= SIGNIFICANT
+        stamp = parse_time(message.timestamp) if flags & SIGNIFICANT else None
+        facts.links.add(
+            _known(message.uuid),
+            _known(message.parent_uuid),
+            flags,
+            facts.messages,
+            stamp.timestamp() if stamp else 0.0,
+            _known(metadata.logical_parent_uuid),
+        )
+
+    def _count_blocks(self, message: Message) -> bool:
+        """Count calls; True where the message holds results of tools."""
+        facts, has_results = self.facts, False
+        for block in message.content:
+            kind = type(block)
+            if kind is ToolUse:
+                facts.tool_calls += 1
+                if block.tool_name:
+                    facts.tools[block.tool_name] += 1
+            elif kind is ToolResult:
+                has_results = True
+                if block.is_error is True:
+                    facts.has_errors = True
+            elif kind is Thinking:
+                facts.has_thinking = True
+        return has_results
+
+    def _context(self, message: Message, metadata: Metadata) -> None:
+        facts = self.facts
+        if message.timestamp:
+            facts.saw_time(message.timestamp)
+        if metadata.cwd and metadata.is_sidechain is not True and facts.cwd is None:
+            facts.cwd = metadata.cwd
+        if metadata.cwd and "cwd" not in facts.extra:
+            # Of a sub-agent, which may work elsewhere: it stands in where the main thread names no folder.
+            facts.extra["cwd"] = metadata.cwd
+        if metadata.git_branch and not facts.git_branch:
+            facts.git_branch = metadata.git_branch
+        if metadata.agent_version:
+            facts.version = metadata.agent_version
+
+    def _prompt(self, message: Message) -> None:
+        facts = self.facts
+        if is_prompt_message(message):
+            facts.prompts += 1
+            if facts.first_prompt is None:
+                texts = (typed_text(block.text) for block in message.content if type(block) is Text)
+                facts.first_prompt = "\n".join(filter(None, texts)) or None
+
+    def _reply(self, message: Message, metadata: Metadata) -> None:
+        facts, model = self.facts, _known(metadata.model.name) if metadata.model is not UNSET else None
+        if model == SYNTHETIC_MODEL:
+            return
+        if model:
+            facts.models[model] += 1
+        if metadata.token_usage is not UNSET:
+            call = _known(metadata.message_id) or _known(message.uuid) or f"{NAMELESS}{facts.records}"
+            self._use(call, model, metadata.token_usage, facts.messages)
+
+    def _use(self, call: str, model: str | None, usage: TokenUsage, message: int) -> None:
+        if self._counted == (call, usage):
+            return  # the lines of one reply repeat its usage
+        self._counted = call, usage
+        counts = [_known(getattr(usage, name)) for name in FIELDS]
+        self.facts.ledger.note(call, model, counts, message)
+
+    def _record(self, record: Record) -> None:
+        facts = self.facts
+        if record.uuid is not UNSET and record.uuid is not None:
+            facts.links.add(record.uuid, _known(record.parent_uuid), 0)
+        if not record.text:
+            text = None
+        else:
+            text = record.text
+        match record.kind:
+            case "title":
+                if text:
+                    facts.titles[str(record.type)] = text
+            case "summary":
+                if text and record.message_uuid:
+                    facts.summaries[record.message_uuid] = text
+            case "prompt":
+                if record.message_uuid:
+                    facts.leaf_uuid, facts.leaf_seen = record.message_uuid, len(facts.links)
+
+    def _info(self, info: SessionInfo) -> None:
+        facts = self.facts
+        facts.cwd = facts.cwd or info.cwd
+        facts.git_branch = facts.git_branch or info.git_branch
+        facts.version = info.agent_version or facts.version
+        facts.slug = facts.slug or info.slug
+        for name, value in (("claimed", info.session_id), ("agent_id", info.agent_id)):
+            if value is not None:
+                facts.extra.setdefault(name, value)
+        self._session = info.session_id
+
+    def _subagent(self, started: SubagentStarted) -> None:
+        facts = self.facts
+        if started.root_uuid is not None:
+            facts.subagents.append(Subagent(root_uuid=started.root_uuid))
+        elif started.agent_id is not None and started.tool_id is not None:
+            facts.extra.setdefault("calls", {})[started.agent_id] = started.tool_id
+
+
+def _known(value: str | int | None | UnsetType) -> str | int | None:
+    return None if value is UNSET else value

@@ -1,0 +1,91 @@
+"""JSON lines decoded into typed records, many lines at a time where they are regular."""
+
+from __future__ import annotations
+
+import io
+import types
+import typing
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, BinaryIO, Generic, TypeVar
+
+import msgspec
+
+from clew.io.records import RawRecord, read_chunks, read_line
+from clew.model.json import JSON
+
+T = TypeVar("T", bound=msgspec.Struct)
+_NOT_TYPED = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+
+class RecordDecoder(Generic[T]):
+    """Decodes the lines of one JSONL file into structs of one type.
+
+    A line that does not fit the type keeps the fields that do. A piece of a line that is no JSON object comes as the
+    `RawRecord` that says what is wrong with it.
+    """
+
+    def __init__(self, record_type: type[T]) -> None:
+        self._type = record_type
+        decoder = msgspec.json.Decoder(record_type)
+        self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
+
+    def decode_file(self, stream: BinaryIO) -> Iterator[tuple[int, T | RawRecord]]:
+        """The records of a file, each with the number of its line, beginning with 1."""
+        line = 1
+        for chunk, whole in read_chunks(stream):
+            line_count = chunk.count(b"\n") + (not chunk.endswith(b"\n")) if whole else 0
+            try:
+                records = self._decode_lines(chunk) if whole else []
+            except _NOT_TYPED:
+                records = []
+            if records and len(records) == line_count:
+                yield from zip(range(line, line + line_count), records, strict=True)
+                line += line_count
+                continue
+            for text in io.BytesIO(chunk) if whole else (chunk,):
+                for record in self.decode_line(text, whole):
+                    yield line, record
+                line += text.endswith(b"\n")
+
+    def decode_line(self, text: bytes, whole: bool = True) -> Iterator[T | RawRecord]:
+        """The records of one line: nearly always one."""
+        try:
+            if whole:
+                yield self._decode(text)
+                return
+        except _NOT_TYPED:
+            pass
+        for record in read_line(text, 0, 0, whole):
+            yield record if record.value is None else decode_leniently(record.value, self._type)
+
+
+def decode_leniently(value: dict[str, JSON], record_type: type[T]) -> T:
+    """A struct from those fields of an odd record that have the expected types."""
+    found: dict[str, Any] = {}
+    for field in _fields(record_type):
+        if field.encode_name not in value:
+            continue
+        item = value[field.encode_name]
+        inner = _struct_in(field.type)
+        if isinstance(item, dict) and inner is not None:
+            found[field.name] = decode_leniently(item, inner)
+            continue
+        try:
+            found[field.name] = msgspec.convert(item, field.type)
+        except msgspec.ValidationError:
+            continue
+    return record_type(**found)
+
+
+@cache
+def _fields(record_type: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(record_type)
+
+
+@cache
+def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
+    """The struct that an annotation allows, if it does."""
+    is_union = isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union
+    kinds = typing.get_args(annotation) if is_union else (annotation,)
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)
