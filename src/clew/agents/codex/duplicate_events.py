@@ -67,7 +67,7 @@ class DuplicateMatcher:
                 self._user_events.remove(event)
                 self.undecided.discard(event[0])
                 return
-        recent = (prompt for prompt in self._prompts if number - prompt[0] <= 2 * NEAR_RECORDS)
+        recent = (prompt for prompt in self._prompts if number - prompt[0] <= 4 * NEAR_RECORDS)
         self._prompts = [*recent, (number, texts)]
 
     def add_user_event(self, number: int, text: str) -> None:
@@ -108,7 +108,8 @@ class DuplicateMatcher:
 
     def expire(self, number: int) -> None:
         """Decide about the events that a record of this number is too far away from."""
-        while self._user_events and number - self._user_events[0][0] > NEAR_RECORDS:
+        # Items nearby get as much time again to find an event with their own words.
+        while self._user_events and number - self._user_events[0][0] > 2 * NEAR_RECORDS:
             event, _ = self._user_events.pop(0)
             self.undecided.discard(event)
             # An event with other words than any item belongs to an item nearby without an event: the item of a

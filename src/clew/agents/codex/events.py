@@ -201,10 +201,10 @@ class EventDecoder:
     def add(self, entry: Entry) -> None:
         """Decode the next record; what is complete by then is in `ready`."""
         record = entry.record
-        if type(record) is RawRecord:
+        if isinstance(record, RawRecord):
             self._add_fragment(record, entry)
             return
-        if type(record) is Problem:
+        if isinstance(record, Problem):
             self._emit(record)
             return
         if self._thread is None:
@@ -217,7 +217,8 @@ class EventDecoder:
         if entry.is_only_copy:
             self._add_only_copy(entry, record)
             return
-        self._emit(_record(record, entry, self._index))
+        if self._has_content:
+            self._emit(_record(record, entry, self._index))
         if entry.payload is not None and record.payload is not UNSET:
             self._add_setting_or_event(record, entry.payload, entry.line)
         elif (meta := meta_of(record)) is not None:
@@ -265,10 +266,9 @@ class EventDecoder:
                 self._emit(report)
                 continue
             report.timestamp = message.timestamp or None
-            if message.metadata is UNSET:
-                message.metadata = Metadata()
-            known = message.metadata.token_usage
-            message.metadata.token_usage = report.usage if known is UNSET else add_usage(known, report.usage)
+            metadata = _metadata_of(message)
+            known = metadata.token_usage
+            metadata.token_usage = report.usage if known is UNSET else add_usage(known, report.usage)
             self._reports.append(report)
 
     # Messages
@@ -291,14 +291,15 @@ class EventDecoder:
         if self._has_content:
             blocks = blocks_of(kind, item)
             self._name_tools(blocks)
-        metadata = Metadata(origin="agent") if kind == "agent_message" else Metadata()
         stop_reason: str | UnsetType = UNSET
         if kind == "message" and self._has_content:
             stop_reason = STOP_REASONS.get(item.phase or "", UNSET)
         # An item without an envelope has no time of its own.
         time = UNSET if record.payload is UNSET else canonical_time(record.timestamp)
-        message = self._message(entry, role, time, blocks, metadata)
+        message = self._message(entry, role, time, blocks)
         self._place(message, item.id, entry.line, is_injected, begins_turn)
+        if kind == "agent_message":
+            _metadata_of(message).origin = "agent"
         if role == "assistant":
             self._add_reply(message, stop_reason, item.call_id or item.id or "")
         else:
@@ -315,23 +316,20 @@ class EventDecoder:
         if self._has_content:
             blocks = content_blocks(event.message)
             stop_reason = STOP_REASONS.get(event.phase or "", UNSET)
-        message = self._message(entry, role, canonical_time(record.timestamp), blocks, Metadata())
+        message = self._message(entry, role, canonical_time(record.timestamp), blocks)
         self._place(message, None, entry.line, is_injected=False, begins_turn=role == "user")
         if role == "assistant":
             self._add_reply(message, stop_reason, "")
         else:
             self._emit(message)
 
-    def _message(
-        self, entry: Entry, role: str, time: str | UnsetType, blocks: list[Block], metadata: Metadata
-    ) -> Message:
+    def _message(self, entry: Entry, role: str, time: str | UnsetType, blocks: list[Block]) -> Message:
         self._index += 1
         return Message(
             index=self._index,
             role=role,  # type: ignore[arg-type]
             timestamp=time,
             content=blocks,
-            metadata=metadata,
             source=SourceRef(0, entry.index),
             extensions={locate.AGENT: {"inherited": True}} if entry.line <= self._copied.boundary else UNSET,
         )
@@ -343,25 +341,20 @@ class EventDecoder:
             self._report(self._requests.begin_turn())
         message.uuid = thread.message_id(item_id, line)
         message.parent_uuid = thread.add_message(message.uuid, is_injected, begins_turn)
-        metadata = message.metadata
         if thread.has_changed_context:
+            metadata = _metadata_of(message)
             for name, fact in thread.take_changed_context().items():
                 setattr(metadata, name, fact)
         if is_injected:
-            metadata.is_meta = True
-        elif metadata == _NO_METADATA:
-            message.metadata = UNSET
+            _metadata_of(message).is_meta = True
 
     def _add_reply(self, message: Message, stop_reason: str | UnsetType, item: str) -> None:
         """Add what holds for a message of the model, and wait for its usage."""
         thread = self._thread
-        if thread.model or stop_reason is not UNSET or thread.effort:
-            if message.metadata is UNSET:
-                message.metadata = Metadata()
-            if thread.model or stop_reason is not UNSET:
-                message.metadata.model = ModelUse(name=thread.model or UNSET, stop_reason=stop_reason)
-            if thread.effort:
-                message.metadata.thinking = ThinkingSettings(level=thread.effort)
+        if thread.model or stop_reason is not UNSET:
+            _metadata_of(message).model = ModelUse(name=thread.model or UNSET, stop_reason=stop_reason)
+        if thread.effort:
+            _metadata_of(message).thinking = ThinkingSettings(level=thread.effort)
         self._release()
         self._open = message
         self._held.append(message)
@@ -478,7 +471,11 @@ class EventDecoder:
         self._emit(Record(after=self._index, kind="fragment", source=SourceRef(0, entry.index)))
 
 
-_NO_METADATA = Metadata()
+def _metadata_of(message: Message) -> Metadata:
+    """The metadata of a message, which has none until something is known of it."""
+    if message.metadata is UNSET:
+        message.metadata = Metadata()
+    return message.metadata
 
 
 def _record(record: AnyRecord, entry: Entry, after: int) -> Record:

@@ -46,13 +46,8 @@ class RequestDetector:
             return None
         before, self._before, self._total = self._total, state, total
         used = last
-        if total is not None:
-            grown = _growth(total, before)
-            if last is None:
-                used = grown
-            elif before is not None and _contains(total, before) and _size(grown) > _size(last):
-                # A turn that was aborted reports no request, but its requests are in the next total.
-                used = grown
+        if total is not None and (last is None or _has_unreported(total, before, last)):
+            used = _growth(total, before)
         return used if used is not None and _size(used) > 0 else None
 
 
@@ -60,8 +55,14 @@ def _size(counts: TokenCounts) -> int:
     return (counts.input or 0) + (counts.output or 0)
 
 
-def _contains(total: TokenCounts, before: TokenCounts) -> bool:
-    """True where a total goes on from an earlier one; a counter that began anew is smaller somewhere."""
+def _has_unreported(total: TokenCounts, before: TokenCounts | None, last: TokenCounts) -> bool:
+    """True where a total grew by more than the last request.
+
+    A turn that was aborted reports no request, but what it used is in the next total. A counter that began anew is
+    smaller than before somewhere, and tells nothing of the time in between.
+    """
+    if before is None or _size(total) - _size(before) <= _size(last):
+        return False
     return all((now or 0) >= (was or 0) for now, was in zip(astuple(total), astuple(before), strict=True))
 
 
