@@ -16,8 +16,8 @@ from clew.io.records import RawRecord, read_chunks, read_line
 from clew.model.json import JSON
 
 T = TypeVar("T", bound=msgspec.Struct)
-_BLANK_START = re.compile(rb"\A[ \t\r\n]|\n[ \t\r\n]").search
-"""A line that is blank or begins with a space. For msgspec white space ends no record, so a blank line and two records
+_BLANK_START = re.compile(rb"\n[ \t\r\n]").search
+"""Finds a line that is blank or begins with a space. For msgspec white space ends no record, so a blank line and two records
 on one line would make up for each other."""
 _NOT_TYPED = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
@@ -40,7 +40,7 @@ class RecordDecoder(Generic[T]):
         for chunk, whole in read_chunks(stream):
             line_count = chunk.count(b"\n") + (not chunk.endswith(b"\n")) if whole else 0
             try:
-                records = self._decode_lines(chunk) if whole and not _BLANK_START(chunk) else []
+                records = self._decode_lines(chunk) if whole and chunk[:1] == b"{" and not _BLANK_START(chunk) else []
             except _NOT_TYPED:
                 records = []
             if records and len(records) == line_count:
