@@ -13,6 +13,7 @@ from clew.agents.base import SourceFile
 from clew.derive.collect_facts import collect_facts
 from clew.model import Message, Problem, Record
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
+from clew.model.message import SourceRef
 from clew.validate.session import check_source
 from tests.agents.rollouts import (
     AGENT,
@@ -43,20 +44,25 @@ def messages(found: list[Event]) -> list[Message]:
     return [event for event in found if isinstance(event, Message)]
 
 
+def values(found: list[Event]) -> list[Value]:
+    """The messages as the document has them."""
+    return [msgspec.to_builtins(message) for message in messages(found)]
+
+
 def reports(found: list[Event]) -> list[UsageReport]:
     return [event for event in found if isinstance(event, UsageReport)]
 
 
 def usage(found: list[Event]) -> list[tuple[int, dict[str, int]]]:
     """Index and token usage of each message that has some."""
-    with_metadata = [(each.index, msgspec.to_builtins(each).get("metadata", {})) for each in messages(found)]
-    return [(index, metadata["token_usage"]) for index, metadata in with_metadata if "token_usage" in metadata]
+    found_usage = [(each["index"], each.get("metadata", {}).get("token_usage")) for each in values(found)]
+    return [(index, counts) for index, counts in found_usage if counts is not None]
 
 
 def test_each_record_gives_one_message_or_record_in_file_order(tmp_path: Path) -> None:
     found = events(tmp_path, meta(), context(), *asked("Ring."), *answered("Done."), item("ghost_snapshot"))
     placed = [each for each in found if isinstance(each, Message | Record)]
-    assert [each.source.record for each in placed] == list(range(7))
+    assert [each.source for each in placed] == [SourceRef(0, number) for number in range(7)]
     assert [each.kind if isinstance(each, Record) else each.role for each in placed] == [
         "state",
         "state",
@@ -69,18 +75,20 @@ def test_each_record_gives_one_message_or_record_in_file_order(tmp_path: Path) -
 
 
 def test_a_message_says_who_follows_whom_and_where_it_was_said(tmp_path: Path) -> None:
-    question, answer = messages(events(tmp_path, meta(), context(), *asked("Ring."), *answered("Done.")))
-    assert (question.uuid, question.parent_uuid, question.timestamp) == (f"{THREAD}:3", None, "2026-03-02T10:00:01.000Z")
-    assert question.metadata.cwd == CWD and question.metadata.agent_version == "0.118.0"
-    assert (answer.uuid, answer.parent_uuid) == (f"{THREAD}:6", question.uuid)
-    assert (answer.metadata.model.name, answer.metadata.thinking.level) == ("gpt-5.3-codex", "high")
+    question, answer = values(events(tmp_path, meta(), context(), *asked("Ring."), *answered("Done.")))
+    assert (question["uuid"], question["parent_uuid"]) == (f"{THREAD}:3", None)
+    assert question["timestamp"] == "2026-03-02T10:00:01.000Z"
+    assert question["metadata"] == {"cwd": CWD, "agent_version": "0.118.0", "user_type": "codex_cli_rs"}
+    assert (answer["uuid"], answer["parent_uuid"]) == (f"{THREAD}:6", question["uuid"])
+    assert answer["metadata"] == {"model": {"name": "gpt-5.3-codex"}, "thinking": {"level": "high"}}
 
 
 def test_the_session_is_known_from_its_head_and_its_end(tmp_path: Path) -> None:
     spawn = {"subagent": {"thread_spawn": {"parent_thread_id": OTHER, "agent_nickname": "Ada"}}}
     found = events(tmp_path, meta(source=spawn), *asked("a"), *answered("b"))
     first, last = (each for each in found if isinstance(each, SessionInfo))
-    assert (first.session_id, first.parent_session_id, first.agent_id, first.is_subagent) == (THREAD, OTHER, "Ada", True)
+    assert (first.session_id, first.parent_session_id) == (THREAD, OTHER)
+    assert (first.agent_id, first.is_subagent) == ("Ada", True)
     assert (last.leaf_uuid, last.has_derived_parents, last.cwd) == (f"{THREAD}:5", True, CWD)
     assert last.extensions == {"codex": {"source": spawn}}
 
@@ -180,8 +188,8 @@ def test_an_unknown_reasoning_effort_is_kept_and_noted_once(tmp_path: Path, leve
     replies = [words("assistant", f"Step {number}.", second=number) for number in range(2, 6)]
     path = write(tmp_path, meta(), context(effort=level), *asked("One."), *replies)
     source = AGENT.locate(path)
-    levels = [each.metadata.thinking.level for each in messages(list(AGENT.events(source))) if each.role == "assistant"]
-    assert levels == [level] * 4
+    replied = [each for each in values(list(AGENT.events(source))) if each["role"] == "assistant"]
+    assert [each["metadata"]["thinking"] for each in replied] == [{"level": level}] * 4
     found = list(check_source(AGENT, source))
     assert [(each.code, each.severity) for each in found] == [("unknown-thinking-level", "note")]
 
@@ -226,12 +234,12 @@ def test_damage_is_a_problem_and_keeps_the_line_numbers(tmp_path: Path) -> None:
         ("blank-line", 2),
         ("malformed-json", 4),
     ]
-    assert [each.source.record for each in messages(found)] == [2, 2, 4]
+    assert [each.source for each in messages(found)] == [SourceRef(0, 2), SourceRef(0, 2), SourceRef(0, 4)]
 
 
 @pytest.mark.parametrize("odd", [None, 5, True, [], ["x"], "x"], ids=repr)
 @pytest.mark.parametrize("key", ["type", "payload", "timestamp"])
 def test_a_line_of_an_odd_shape_costs_no_other(tmp_path: Path, key: str, odd: Any) -> None:
     strange = {**words("user", "a"), key: odd}
-    found = messages(events(tmp_path, meta(), strange, line("turn_context", odd), *asked("b"), *answered("c")))
-    assert [each.content[0].text for each in found][-2:] == ["b", "c"]
+    found = values(events(tmp_path, meta(), strange, line("turn_context", odd), *asked("b"), *answered("c")))
+    assert [each["content"][0]["text"] for each in found][-2:] == ["b", "c"]

@@ -158,7 +158,7 @@ def test_nothing_of_a_prompt_is_lost(text: str) -> None:
     [
         ("Exit code: 1\nWall time: 2.5 seconds\nTotal output lines: 9\nOutput:\nno\n", ("no\n", 1, 2.5, None)),
         (
-            "Chunk ID: a1b2\nWall time: 0.0100 seconds\nProcess exited with code 0\nOriginal token count: 3\nOutput:\nok",
+            "Chunk ID: a\nWall time: 0.0100 seconds\nProcess exited with code 0\nOriginal token count: 3\nOutput:\nok",
             ("ok", 0, 0.01, None),
         ),
         (

@@ -17,8 +17,8 @@ from clew.model.json import JSON
 
 T = TypeVar("T", bound=msgspec.Struct)
 _BLANK_START = re.compile(rb"\n[ \t\r\n]").search
-"""Finds a line that is blank or begins with a space. For msgspec white space ends no record, so a blank line and two records
-on one line would make up for each other."""
+"""Finds a line that is blank or begins with a space. To msgspec a line feed is white space like any other, so a blank
+line and two records on one line would make up for each other."""
 _NOT_TYPED = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
@@ -30,7 +30,7 @@ class RecordDecoder(Generic[T]):
     """
 
     def __init__(self, record_type: type[T]) -> None:
-        self._type = record_type
+        self.record_type = record_type
         decoder = msgspec.json.Decoder(record_type)
         self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
 
@@ -61,7 +61,7 @@ class RecordDecoder(Generic[T]):
         except _NOT_TYPED:
             pass
         for record in read_line(text, 0, 0, whole):
-            yield record if record.value is None else decode_leniently(record.value, self._type)
+            yield record if record.value is None else decode_leniently(record.value, self.record_type)
 
 
 def decode_leniently(value: dict[str, JSON], record_type: type[T]) -> T:

@@ -53,8 +53,8 @@ class SubagentStarted(Struct, kw_only=True, gc=False):
 class UsageReport(Struct, kw_only=True, gc=False):
     """Token usage that an agent reports apart from the message it belongs to.
 
-    It stands before its message, which holds the sum of its reports as `token_usage`, or behind it, and then the message
-    holds none. So usage counts once.
+    It stands before its message, which then holds the sum of its reports as `token_usage`; or behind it, and then the
+    message holds none. So usage counts once.
     """
 
     call_id: str

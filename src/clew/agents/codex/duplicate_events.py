@@ -155,10 +155,12 @@ def mark_only_copies(entries: Iterable[Entry]) -> Iterator[Entry]:
     for number, entry in enumerate(entries, 1):
         if undecided:
             matcher.expire(number)
-        if entry.kind == "message":
-            _add_item(matcher, number, entry.payload)
-        elif entry.payload is not None and entry.payload.message is not UNSET and entry.record.type == EVENT_LINE:
-            _add_event(matcher, number, entry.payload)
+        payload, record = entry.payload, entry.record
+        if payload is not None:
+            if entry.kind == "message":
+                _add_item(matcher, number, payload)
+            elif payload.message is not UNSET and isinstance(record, UsagePayload) and record.type == EVENT_LINE:
+                _add_event(matcher, number, payload)
         if not undecided and not waiting:
             yield entry
             continue

@@ -19,6 +19,7 @@ from clew.agents.codex.records import (
     EVENT_LINE,
     ITEM_LINES,
     RECORD_KINDS,
+    RESULT_KINDS,
     ROLLOUT,
     USAGE,
     AnyRecord,
@@ -62,14 +63,14 @@ STOP_REASONS = {"final_answer": "end_turn"}
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a rollout, in file order."""
-    return _decode(source, ROLLOUT, RolloutRecord, has_content=True)
+    return _decode(source, ROLLOUT)
 
 
 def read_usage(source: SourceFile) -> Calls:
     """The API requests of a rollout with their token usage. Decodes no tool input and output."""
     calls = Calls()
     info = SessionInfo()
-    for event in _decode(source, USAGE, UsageRecord, has_content=False):
+    for event in _decode(source, USAGE):
         match event:
             case UsageReport():
                 counts = [getattr(event.usage, name) for name in FIELDS]
@@ -111,7 +112,7 @@ def first_thread_id(source: SourceFile) -> str | None:
             records = list(USAGE.decode_line(stream.readline(HEAD_BYTES)))
         if records and type(records[0]) is UsageRecord:
             return _thread_id(records[0])
-    for entry in islice(_entries(source, USAGE, UsageRecord), HEAD_RECORDS):
+    for entry in islice(_entries(source, USAGE), HEAD_RECORDS):
         if isinstance(entry.record, UsageRecord):
             return _thread_id(entry.record)
     return None
@@ -122,12 +123,10 @@ def _thread_id(record: AnyRecord) -> str | None:
     return meta.id if meta is not None else None
 
 
-def _decode(
-    source: SourceFile, decoder: RecordDecoder[AnyRecord], record_type: type[AnyRecord], has_content: bool
-) -> Iterator[Event]:
-    events = EventDecoder(source, has_content)
+def _decode(source: SourceFile, decoder: RecordDecoder[RolloutRecord] | RecordDecoder[UsageRecord]) -> Iterator[Event]:
+    events = EventDecoder(source)
     ready = events.ready
-    for entry in mark_only_copies(_entries(source, decoder, record_type)):
+    for entry in mark_only_copies(_entries(source, decoder)):
         events.add(entry)
         if ready:
             yield from ready
@@ -136,14 +135,14 @@ def _decode(
     yield from ready
 
 
-def _entries(source: SourceFile, decoder: RecordDecoder[AnyRecord], record_type: type[AnyRecord]) -> Iterator[Entry]:
+def _entries(source: SourceFile, decoder: RecordDecoder[RolloutRecord] | RecordDecoder[UsageRecord]) -> Iterator[Entry]:
     """The records of a rollout."""
     if is_document(source):
-        yield from _document_entries(source, record_type)
+        yield from _document_entries(source, decoder.record_type)
         return
     with open_main(source) as stream:
         for line, record in decoder.decode_file(stream):
-            if type(record) is RawRecord:
+            if isinstance(record, RawRecord):
                 yield Entry(line, line - 1, record)
             else:
                 kind, payload = item_of(record)
@@ -172,12 +171,14 @@ def _document_entries(source: SourceFile, record_type: type[AnyRecord]) -> Itera
 class EventDecoder:
     """What must be known of earlier records to decode the next one.
 
+    Of narrow records (`UsageRecord`) come messages without content, and no other records.
+
     Usage is reported behind the reply it belongs to (until late 2025 before it). So the last message of the model is
     held back, with everything behind it, until the next one comes.
     """
 
-    def __init__(self, source: SourceFile, has_content: bool) -> None:
-        self._source, self._has_content = source, has_content
+    def __init__(self, source: SourceFile) -> None:
+        self._source = source
         self.ready: list[Event] = []
         """Events that are complete; the caller takes them away."""
         self._held: list[Event] = []
@@ -185,7 +186,8 @@ class EventDecoder:
         """The last message of the model, with which `_held` begins."""
         self._reports: list[UsageReport] = []
         self._index = 0
-        self._thread: ThreadState | None = None
+        self._thread = ThreadState("")
+        self._has_begun = False
         self._meta: UsagePayload | None = None
         self._parents: list[str] = []
         """Threads whose history was copied into this one."""
@@ -207,20 +209,21 @@ class EventDecoder:
         if isinstance(record, Problem):
             self._emit(record)
             return
-        if self._thread is None:
+        if not self._has_begun:
             self._begin(record)
         if self._copied.is_undecided:
             self._copied.on_line(entry.line, record)
-        if entry.kind is not None:
-            self._add_item(entry, record)
+        kind, payload = entry.kind, entry.payload
+        if kind is not None and payload is not None:
+            self._add_item(entry, record, kind, payload)
             return
-        if entry.is_only_copy:
-            self._add_only_copy(entry, record)
+        if entry.is_only_copy and payload is not None:
+            self._add_only_copy(entry, record, payload)
             return
-        if self._has_content:
+        if isinstance(record, RolloutRecord):
             self._emit(_record(record, entry, self._index))
-        if entry.payload is not None and record.payload is not UNSET:
-            self._add_setting_or_event(record, entry.payload, entry.line)
+        if payload is not None and record.payload is not UNSET:
+            self._add_setting_or_event(record, payload, entry.line)
         elif (meta := meta_of(record)) is not None:
             self._add_meta(meta, entry.line)
         if len(self._held) > MAX_HELD_EVENTS:
@@ -230,9 +233,9 @@ class EventDecoder:
         """All records were added."""
         self._report(self._requests.finish())
         self._release()
-        thread, meta = self._thread, self._meta
-        if thread is None:
+        if not self._has_begun:
             return
+        thread, meta = self._thread, self._meta
         self.ready.append(
             SessionInfo(
                 cwd=(meta.cwd if meta is not None else None) or thread.context.get("cwd"),
@@ -245,7 +248,7 @@ class EventDecoder:
     def _begin(self, record: AnyRecord) -> None:
         """The first record names the thread."""
         name = rollout_name(self._source, _thread_id(record))
-        self._thread = ThreadState(name)
+        self._thread, self._has_begun = ThreadState(name), True
         self._root = name
 
     # What is held back
@@ -273,8 +276,7 @@ class EventDecoder:
 
     # Messages
 
-    def _add_item(self, entry: Entry, record: AnyRecord) -> None:
-        kind, item, thread = entry.kind, entry.payload, self._thread
+    def _add_item(self, entry: Entry, record: AnyRecord, kind: str, item: UsagePayload) -> None:
         role = role_of(kind, item.role)
         is_injected, begins_turn = role == "system", kind == "agent_message"
         if kind == "message" and role == "user":
@@ -283,17 +285,17 @@ class EventDecoder:
             begins_turn = not is_injected or starts_turn(texts)
             if is_injected:
                 role = "system"
-                thread.read_injected(texts)
+                self._thread.read_injected(texts)
         passed = item.internal_chat_message_metadata_passthrough
         if passed is not None and passed.turn_id:
             self._turn = passed.turn_id
         blocks: list[Block] = []
-        if self._has_content:
+        stop_reason: str | UnsetType = UNSET
+        if isinstance(item, Payload):
             blocks = blocks_of(kind, item)
             self._name_tools(blocks)
-        stop_reason: str | UnsetType = UNSET
-        if kind == "message" and self._has_content:
-            stop_reason = STOP_REASONS.get(item.phase or "", UNSET)
+            if kind == "message":
+                stop_reason = STOP_REASONS.get(item.phase or "", UNSET)
         # An item without an envelope has no time of its own.
         time = UNSET if record.payload is UNSET else canonical_time(record.timestamp)
         message = self._message(entry, role, time, blocks)
@@ -304,16 +306,15 @@ class EventDecoder:
             self._add_reply(message, stop_reason, item.call_id or item.id or "")
         else:
             self._emit(message)
-        if self._spawn_calls and kind in ("function_call_output", "custom_tool_call_output"):
+        if self._spawn_calls and isinstance(item, Payload) and kind in RESULT_KINDS:
             self._find_spawned(item)
 
-    def _add_only_copy(self, entry: Entry, record: AnyRecord) -> None:
+    def _add_only_copy(self, entry: Entry, record: AnyRecord, event: UsagePayload) -> None:
         """An event whose text stands in no item is a message."""
-        event = entry.payload
         role = "assistant" if event.type == "agent_message" else "user"
         blocks: list[Block] = []
         stop_reason: str | UnsetType = UNSET
-        if self._has_content:
+        if isinstance(event, Payload):
             blocks = content_blocks(event.message)
             stop_reason = STOP_REASONS.get(event.phase or "", UNSET)
         message = self._message(entry, role, canonical_time(record.timestamp), blocks)
@@ -373,7 +374,7 @@ class EventDecoder:
             elif type(block) is ToolResult and block.tool_id is not None:
                 block.tool_name = names.get(block.tool_id)
 
-    def _find_spawned(self, item: UsagePayload) -> None:
+    def _find_spawned(self, item: Payload) -> None:
         """The result of a call that started a sub-agent names it."""
         if item.call_id not in self._spawn_calls or type(item.output) is not str:
             return
@@ -411,20 +412,18 @@ class EventDecoder:
         match event.type:
             case "token_count":
                 if event.info is not None:
-                    is_inherited = line <= self._copied.boundary
-                    model = self._thread.model
-                    self._report(
-                        self._requests.add_event(event.info, self._root, self._turn, model, is_inherited)
-                    )
+                    model, is_inherited = self._thread.model, line <= self._copied.boundary
+                    reports = self._requests.add_event(event.info, self._root, self._turn, model, is_inherited)
+                    self._report(reports)
             case "thread_rolled_back":
                 self._thread.roll_back(event.num_turns)
             case "task_started" | "turn_started":
                 self._turn = event.turn_id or self._turn
             case "collab_agent_spawn_end":
-                if self._has_content and event.new_thread_id:
+                if isinstance(event, Payload) and event.new_thread_id:
                     self._add_subagent(event.new_thread_id, event.new_agent_nickname, event.call_id, is_certain=True)
             case "sub_agent_activity":
-                if self._has_content and event.agent_thread_id:
+                if isinstance(event, Payload) and event.agent_thread_id:
                     self._add_subagent(event.agent_thread_id, event.agent_path, event.event_id)
 
     def _add_meta(self, meta: UsagePayload, line: int) -> None:
@@ -478,10 +477,11 @@ def _metadata_of(message: Message) -> Metadata:
     return message.metadata
 
 
-def _record(record: AnyRecord, entry: Entry, after: int) -> Record:
+def _record(record: RolloutRecord, entry: Entry, after: int) -> Record:
     payload = entry.payload
     is_envelope = record.payload is not UNSET
-    kind, text = "other", UNSET
+    kind = "other"
+    text: str | UnsetType = UNSET
     if is_envelope and payload is not None:
         name = payload.type if record.type == EVENT_LINE or record.type in ITEM_LINES else record.type
         kind = RECORD_KINDS.get(name or "", "other")

@@ -8,10 +8,10 @@ from pathlib import Path
 from clew.agents.codex import locate
 from clew.agents.codex.beside import aside, namespace, strange
 from clew.agents.codex.compose import output_of
-from clew.agents.codex.gather import gathered
-from clew.agents.codex.names import INDEX
 from clew.agents.codex.exit_status import exit_status
+from clew.agents.codex.gather import gathered
 from clew.agents.codex.injected_context import SPOKEN
+from clew.agents.codex.names import INDEX
 from clew.agents.receiving import Capacity, Header, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
