@@ -105,7 +105,7 @@ def test_a_sub_agent_is_told_by_the_result_of_its_call(tmp_path: Path) -> None:
         meta(),
         item("function_call", name="spawn_agent", call_id="s", arguments="{}"),
         item("function_call_output", call_id="s", output=f'{{"agent_id":"{OTHER}","nickname":"Ada"}}'),
-        event("sub_agent_activity", agent_thread_id=OTHER, agent_path="/root/ada", event_id="s", kind="started"),
+        event("sub_agent_activity", agent_thread_id=OTHER, agent_path="/main/ada", event_id="s", kind="started"),
     )
     assert [each for each in found if isinstance(each, SubagentStarted)] == [
         SubagentStarted(session_id=OTHER, agent_id="Ada", tool_id="s")
@@ -137,7 +137,9 @@ def test_usage_may_come_long_after_the_reply(tmp_path: Path) -> None:
     results = [item("function_call_output", call_id="c", output="x") for _ in range(5000)]
     late = tokens(used(10, 0, 5), used(10, 0, 5))
     found = events(tmp_path, meta(), *asked("a"), *answered("b"), *results, late)
-    assert [(each.message_index, each.usage.output_tokens) for each in reports(found)] == [(2, 5)]
+    (report,) = reports(found)
+    assert (report.message_index, report.usage.output_tokens) == (2, 5)
+    assert report.timestamp == messages(found)[1].timestamp
     assert collect_facts(found).ledger.total().output_tokens == 5
 
 

@@ -185,6 +185,7 @@ class EventDecoder:
         self._open: Message | None = None
         """The last message of the model, with which `_held` begins."""
         self._reports: list[UsageReport] = []
+        self._reply_time: str | None | UnsetType = None
         self._index = 0
         self._thread = ThreadState("")
         self._has_begun = False
@@ -226,8 +227,6 @@ class EventDecoder:
             self._add_setting_or_event(record, payload, entry.line)
         elif (meta := meta_of(record)) is not None:
             self._add_meta(meta, entry.line)
-        if len(self._held) > MAX_HELD_EVENTS:
-            self._release()
 
     def finish(self) -> None:
         """All records were added."""
@@ -254,7 +253,12 @@ class EventDecoder:
     # What is held back
 
     def _emit(self, event: Event) -> None:
-        (self.ready if self._open is None else self._held).append(event)
+        if self._open is None:
+            self.ready.append(event)
+            return
+        self._held.append(event)
+        if len(self._held) > MAX_HELD_EVENTS:
+            self._release()
 
     def _release(self) -> None:
         """Nothing more is said of the usage of the last message of the model."""
@@ -264,11 +268,11 @@ class EventDecoder:
 
     def _report(self, reports: list[UsageReport]) -> None:
         for report in reports:
+            report.timestamp = self._reply_time or None
             message = self._open
             if message is None or message.index != report.message_index:
                 self._emit(report)
                 continue
-            report.timestamp = message.timestamp or None
             metadata = _metadata_of(message)
             known = metadata.token_usage
             metadata.token_usage = report.usage if known is UNSET else add_usage(known, report.usage)
@@ -357,7 +361,7 @@ class EventDecoder:
         if thread.effort:
             _metadata_of(message).thinking = ThinkingSettings(level=thread.effort)
         self._release()
-        self._open = message
+        self._open, self._reply_time = message, message.timestamp
         self._held.append(message)
         self._requests.add_item(message.index, thread.model, item)
 
