@@ -78,9 +78,9 @@ def test_id_session_content_and_role(tmp_path: Path) -> None:
     assert (second["uuid"], second["parent_uuid"]) == (f"{THREAD}:3", "msg_1")
 
 
-def test_an_id_that_several_items_have_is_nobodys(tmp_path: Path) -> None:
+def test_an_id_belongs_to_the_first_item_that_has_it(tmp_path: Path) -> None:
     found = rollout(tmp_path, meta(), *(words("user", text, id=name) for text, name in ("ax", "bx", "cy")))
-    assert [message["uuid"] for message in found.messages] == [f"{THREAD}:2", f"{THREAD}:3", "y"]
+    assert [message["uuid"] for message in found.messages] == ["x", f"{THREAD}:3", "y"]
 
 
 def test_records_on_one_line_have_ids_of_their_own(tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ def test_everything_in_the_corpus_comes_back(shared: Path) -> None:
     assert proof.different == []
     assert proof.identical == proof.files > 80
     assert proof.carried_raw <= proof.records * 0.02
-    assert proof.document_bytes <= proof.bytes * 1.5
+    assert proof.document_bytes <= proof.bytes * 2
 
 
 def test_files_beside_the_rollouts_are_not_touched(tmp_path: Path) -> None:

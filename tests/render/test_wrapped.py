@@ -151,3 +151,26 @@ def test_other_prompts_are_all_the_users_words(text: str) -> None:
 @given(st.lists(st.sampled_from(["# ", "words", "\n", "## My request for Codex:", FILES, FILES[-9:]])).map("".join))
 def test_nothing_of_a_prompt_is_lost(text: str) -> None:
     assert "".join(split_context(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Exit code: 1\nWall time: 2.5 seconds\nTotal output lines: 9\nOutput:\nno\n", ("no\n", 1, 2.5, None)),
+        (
+            "Chunk ID: a\nWall time: 0.0100 seconds\nProcess exited with code 0\nOriginal token count: 3\nOutput:\nok",
+            ("ok", 0, 0.01, None),
+        ),
+        (
+            "Chunk ID: a1b2\nWall time: 9 seconds\nProcess running with session ID 4\nOutput:\n",
+            ("", None, 9.0, "4"),
+        ),
+    ],
+)
+def test_status_lines_are_no_output(output: str, expected: tuple[str, int | None, float | None, str | None]) -> None:
+    assert printed(output) == expected
+
+
+@pytest.mark.parametrize("output", ["Output:\nx", "Wall time: soon\nOutput:\nx", "Exit code: 1\nOutput of it: x", ""])
+def test_text_that_looks_like_status_lines_is_output(output: str) -> None:
+    assert printed(output) is None

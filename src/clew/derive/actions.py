@@ -34,6 +34,14 @@ _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE
 _EXIT = re.compile(r"(?:Process exited with code|Exit [Cc]ode:?) (-?\d{1,10})\b")
 _EXIT_HEAD, _EXIT_TAIL = 400, 200
 _WRAPPED = '{"output":'
+_STATUS_LINES = re.compile(
+    r"(?:(?:Chunk ID: \S{1,64}|Exit code: -?\d{1,9}|Wall time: [\d.]{1,20} seconds?|Process exited with code -?\d{1,9}"
+    r"|Process running with session ID \d{1,19}|Original token count: \d{1,19}|Total output lines: \d{1,19})\n)+"
+    r"Output:(?:\n|\Z)"
+)
+"""What some agents put before the output of a command."""
+_SECONDS = re.compile(r"^Wall time: (\d{1,12}(?:\.\d{0,9})?) ", re.MULTILINE)
+_RUNNING = re.compile(r"^Process running with session ID (\d+)$", re.MULTILINE)
 # Some agents change files by a command of theirs, with the patch behind it or on its standard input.
 _PATCHING = re.compile(
     r"\s*apply_?patch\s+(?:<<-?\s*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)\s*\n)?(?P<patch>\*\*\* Begin Patch\n.*)",
@@ -96,22 +104,35 @@ def action(arguments: JSON) -> Action:
 
 
 class Printed(NamedTuple):
-    """What a command printed, where the agent wrapped it in JSON, with what it says besides."""
+    """What a command printed, without the JSON or the status lines that the agent put around it."""
 
     text: str
     exit_code: int | None
     seconds: float | None
+    running: str | None = None
+    """The id of the process, where it had not ended yet."""
 
 
 def printed(output: str) -> Printed | None:
     """The output of a command out of its wrapping; None for what has none that is known."""
     if not output.startswith(_WRAPPED):
-        return None
+        status = _STATUS_LINES.match(output)
+        return _after_status(output, status[0]) if status is not None else None
     try:
         value = msgspec.json.decode(output, type=_Wrapped)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return None
     return Printed(value.output, value.metadata.exit_code, value.metadata.duration_seconds)
+
+
+def _after_status(output: str, status: str) -> Printed:
+    seconds, running = _SECONDS.search(status), _RUNNING.search(status)
+    return Printed(
+        output[len(status) :],
+        exit_code(status),
+        float(seconds[1]) if seconds is not None else None,
+        running[1] if running is not None else None,
+    )
 
 
 class _Besides(msgspec.Struct, forbid_unknown_fields=True):

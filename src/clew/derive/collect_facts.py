@@ -37,6 +37,8 @@ class FactsCollector:
         self.facts = Facts()
         self._counted: tuple[str, TokenUsage] | None = None
         self._session: str | None = None
+        self._reported = 0
+        """The message that the last usage report belongs to."""
 
     def add(self, event: Event) -> None:
         """Add the next event of the session."""
@@ -52,6 +54,7 @@ class FactsCollector:
             case SubagentStarted():
                 self._subagent(event)
             case UsageReport():
+                self._reported = event.message_index
                 self._use(event.call_id, event.model, event.usage, event.message_index)
 
     def _message(self, message: Message) -> None:
@@ -134,7 +137,7 @@ class FactsCollector:
             return
         if model:
             facts.models[model] += 1
-        if metadata.token_usage is not UNSET:
+        if metadata.token_usage is not UNSET and self._reported != facts.messages:
             call = _known(metadata.message_id) or _known(message.uuid) or f"{NAMELESS}{facts.records}"
             self._use(call, model, metadata.token_usage, facts.messages)
 
@@ -147,6 +150,8 @@ class FactsCollector:
 
     def _record(self, record: Record) -> None:
         facts = self.facts
+        if record.timestamp:
+            facts.extra["last_record_time"] = record.timestamp
         if record.uuid is not UNSET and record.uuid is not None:
             facts.links.add(record.uuid, _known(record.parent_uuid), 0)
         if not record.text:
@@ -170,14 +175,30 @@ class FactsCollector:
         facts.git_branch = facts.git_branch or info.git_branch
         facts.version = info.agent_version or facts.version
         facts.slug = facts.slug or info.slug
-        for name, value in (("claimed", info.session_id), ("agent_id", info.agent_id)):
+        facts.leaf_uuid = facts.leaf_uuid if info.leaf_uuid is None else info.leaf_uuid
+        facts.links.is_derived |= info.has_derived_parents
+        for name, value in (
+            ("claimed", info.session_id),
+            ("agent_id", info.agent_id),
+            ("parent_session_id", info.parent_session_id),
+            ("is_subagent", info.is_subagent or None),
+            ("started_at", info.started_at),
+            ("extensions", info.extensions or None),
+        ):
             if value is not None:
                 facts.extra.setdefault(name, value)
         self._session = info.session_id
 
     def _subagent(self, started: SubagentStarted) -> None:
         facts = self.facts
-        if started.root_uuid is not None:
+        if started.session_id is not None:
+            found = Subagent(session_id=started.session_id, agent_id=started.agent_id, tool_id=started.tool_id)
+            known = [link.session_id for link in facts.subagents]
+            if started.session_id in known:
+                facts.subagents[known.index(started.session_id)] = found
+            else:
+                facts.subagents.append(found)
+        elif started.root_uuid is not None:
             facts.subagents.append(Subagent(root_uuid=started.root_uuid))
         elif started.agent_id is not None and started.tool_id is not None:
             facts.extra.setdefault("calls", {})[started.agent_id] = started.tool_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from clew.io.records import RawRecord, read_chunks, read_line
 from clew.model.json import JSON
 
 T = TypeVar("T", bound=msgspec.Struct)
+_BLANK_START = re.compile(rb"\n[ \t\r\n]").search
+"""Finds a line that is blank or begins with a space. To msgspec a line feed is white space like any other, so a blank
+line and two records on one line would make up for each other."""
 _NOT_TYPED = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
@@ -26,7 +30,7 @@ class RecordDecoder(Generic[T]):
     """
 
     def __init__(self, record_type: type[T]) -> None:
-        self._type = record_type
+        self.record_type = record_type
         decoder = msgspec.json.Decoder(record_type)
         self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
 
@@ -36,7 +40,7 @@ class RecordDecoder(Generic[T]):
         for chunk, whole in read_chunks(stream):
             line_count = chunk.count(b"\n") + (not chunk.endswith(b"\n")) if whole else 0
             try:
-                records = self._decode_lines(chunk) if whole else []
+                records = self._decode_lines(chunk) if whole and chunk[:1] == b"{" and not _BLANK_START(chunk) else []
             except _NOT_TYPED:
                 records = []
             if records and len(records) == line_count:
@@ -57,7 +61,7 @@ class RecordDecoder(Generic[T]):
         except _NOT_TYPED:
             pass
         for record in read_line(text, 0, 0, whole):
-            yield record if record.value is None else decode_leniently(record.value, self._type)
+            yield record if record.value is None else decode_leniently(record.value, self.record_type)
 
 
 def decode_leniently(value: dict[str, JSON], record_type: type[T]) -> T:

@@ -90,6 +90,9 @@ CODES: dict[str, Code] = {
         "The agent then drops every message; so does the active path.",
     ),
     "no-header": Code("warning", "No record says whose session this is.", "The id is taken from the file's name."),
+    "unknown-thinking-level": Code(
+        "note", "A thinking level this version does not know.", "Kept as it is; reported once for each level."
+    ),
     "bad-thinking-level": Code("error", "The thinking level is not none, low, medium or high.", "Kept as it is."),
     "unknown-snapshot-message": Code(
         "warning", "A snapshot names a message that is not there.", "It cannot be undone to."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from clew.model.json import JSON
 from clew.model.message import Message
 from clew.model.problem import Problem
 from clew.model.record import Record
@@ -25,11 +26,24 @@ class SessionInfo(Struct, kw_only=True, gc=False):
     slug: str | None = None
     agent_id: str | None = None
     """The sub-agent that wrote the file."""
+    parent_session_id: str | None = None
+    """The session that started the sub-agent."""
+    is_subagent: bool = False
+    started_at: str | None = None
+    """When the session began, by its head; messages may come later, or never."""
+    leaf_uuid: str | None = None
+    """The message at which the conversation stands; empty where everything was rolled back. The last event counts."""
+    has_derived_parents: bool = False
+    """True where the agent's log names no parents and the decoder works out who follows whom."""
+    extensions: dict[str, JSON] = {}
+    """What the agent's own `session()` adds to the extensions of the session object."""
 
 
 class SubagentStarted(Struct, kw_only=True, gc=False):
     """A tool call started a sub-agent, or a sub-agent's messages begin inside this file."""
 
+    session_id: str | None = None
+    """The session of the sub-agent. A later event for the same session replaces an earlier one."""
     agent_id: str | None = None
     tool_id: str | None = None
     root_uuid: str | None = None
@@ -37,7 +51,11 @@ class SubagentStarted(Struct, kw_only=True, gc=False):
 
 
 class UsageReport(Struct, kw_only=True, gc=False):
-    """Token usage that an agent reports apart from the message it belongs to."""
+    """Token usage that an agent reports apart from the message it belongs to.
+
+    It stands before its message, which then holds the sum of its reports as `token_usage`; or behind it, and then the
+    message holds none. So usage counts once.
+    """
 
     call_id: str
     usage: TokenUsage

@@ -316,6 +316,8 @@ class _Outline:
             yield Output(self._printed(found.text))
         else:
             yield Note("no output")
+        if found.running is not None:
+            yield Note(f"still running, as process {found.running}")
         if found.seconds is not None and found.seconds >= 1:
             yield Note(f"took {found.seconds:.1f} s")
 

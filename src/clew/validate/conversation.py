@@ -53,6 +53,8 @@ class Conversation:
         self._answered_elsewhere: set[JSON] = set()
         self._orphans: dict[str, _Found] = {}
         self._noted: dict[str, _Found] = {}
+        self._unknown_levels: set[str] = set()
+        """Thinking levels that were reported already: every message of a session repeats them."""
 
     def see(self, is_message: bool, value: dict[str, JSON], place: Place) -> Iterator[Problem]:
         """Problems of the next message or record by itself and with those before it."""
@@ -99,8 +101,9 @@ class Conversation:
         if role is not None:
             yield "wrong-role", f"is of type {message['role']}, but has the role {role}", "$.message.role"
         level = (metadata_of(message).get("thinking") or {}).get("level")
-        if level is not None and level not in THINKING_LEVELS:
-            yield "bad-thinking-level", f"has the thinking level {_shown(level)}", "$.thinkingMetadata.level"
+        if level is not None and level not in THINKING_LEVELS and _shown(level) not in self._unknown_levels:
+            self._unknown_levels.add(_shown(level))
+            yield "unknown-thinking-level", f"has the thinking level {_shown(level)}", "$.metadata.thinking.level"
 
     def _link(self, uuid: JSON, index: int, place: Place) -> Iterator[Problem]:
         if self._broken is None:

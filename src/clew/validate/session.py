@@ -21,8 +21,8 @@ SEED_004 = "seed-004"
 """The profile that says what the validator of the session schema says, and nothing more."""
 
 _BLOCK = "content."
-_SAME = {"time-missing": "no-timestamp"}
-"""A milder word of an agent's own schema for what the general check would report too."""
+_SAME = {"time-missing": "no-timestamp", "bad-thinking-level": "unknown-thinking-level"}
+"""Codes of an agent's own schema for what the general check would report too."""
 
 
 def check_source(

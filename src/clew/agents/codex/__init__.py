@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
-from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
+from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.codex import locate
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
+from clew.derive.collect_facts import collect_facts
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.model import Problem
+from clew.model.events import Event
 from clew.model.json import JSON
 
 
@@ -45,40 +47,32 @@ class Codex:
         return locate.source_file(path)
 
     def session_id(self, source: SourceFile) -> str:
-        from clew.agents.codex.header import session_id
-        from clew.agents.codex.scan import first_id
+        from clew.agents.codex.events import first_thread_id, session_id
 
-        return session_id(source, first_id(source))
+        return session_id(source, first_thread_id(source))
+
+    def events(self, source: SourceFile) -> Iterator[Event]:
+        from clew.agents.codex.events import read_events
+
+        return read_events(source)
 
     def scan(self, source: SourceFile) -> Facts:
-        return self.skim(source, tree=True, counts=True)
-
-    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
-        from clew.agents.codex.scan import scan
-
-        return scan(source, counts)
+        return collect_facts(self.events(source))
 
     def tally(self, source: SourceFile) -> Calls:
-        from clew.agents.codex.tally import tally
+        from clew.agents.codex.events import read_usage
 
-        return tally(source)
+        return read_usage(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.codex.header import session_object
-        from clew.agents.codex.scan import outline_of
 
-        return session_object(source, facts, outline_of(source, facts))
+        return session_object(source, facts)
 
     def read(self, source: SourceFile, facts: Facts) -> Reading:
         from clew.agents.codex.reading import CodexReading
-        from clew.agents.codex.scan import outline_of
 
-        return CodexReading(source, outline_of(source, facts))
-
-    def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
-        from clew.agents.codex.atonce import CodexReadingAtOnce
-
-        return CodexReadingAtOnce(source)
+        return CodexReading(source)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.codex import tables

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.agents.codex import locate
-from clew.agents.codex.lines import item_of, lenient, meta_of
-from clew.agents.codex.records import records_of
+from clew.agents.codex.events import read_raw_records
+from clew.agents.codex.records import RESULT_KINDS, RolloutRecord, item_of, meta_of
 from clew.errors import SourceUnreadable
 from clew.io.compress import open_source
 from clew.io.records import RawRecord, read_records
+from clew.io.typed_records import decode_leniently
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.model.json import JSON
@@ -25,7 +26,7 @@ def check(source: SourceFile) -> Iterator[Problem]:
     """Every problem of the lines, in order."""
     expected: int | None = None
     is_first = True
-    for record in records_of(source):
+    for record in read_raw_records(source):
         if record.value is None:
             continue
         for code, detail in _check_line(source, record.value, is_first):
@@ -43,9 +44,9 @@ def _located(code: str, detail: str, source: SourceFile, record: RawRecord) -> P
 
 
 def _check_line(source: SourceFile, record: dict[str, JSON], is_first: bool) -> Iterator[tuple[str, str]]:
-    line = lenient(record)
+    line = decode_leniently(record, RolloutRecord)
     kind, item = item_of(line)
-    if kind is not None and kind.endswith("_output") and item.call_id is None:
+    if kind is not None and kind in RESULT_KINDS and item is not None and item.call_id is None:
         yield "orphan-result", "a result does not say which call it answers"
     if kind is not None and "payload" not in record:
         # Items had no times before they had envelopes.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from clew.agents.base import Header
 from clew.agents.codex import locate
+from clew.agents.codex.injected_context import SPOKEN, is_injected, starts_turn
 from clew.agents.codex.parts import data_address, spoken_type
-from clew.agents.codex.words import SPOKEN, is_injected, starts_turn
 from clew.agents.folding import Message, Step, derived_id
 from clew.agents.jsonl import RecentCalls
 from clew.io.codec import dumps

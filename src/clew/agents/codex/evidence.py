@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
-from clew.agents.codex.outcome import outcome
+from clew.agents.codex.exit_status import exit_status
 from clew.agents.codex.patches import Section, in_command, parse, updating
 from clew.agents.edits import parse_hunks, patching
 from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute, as_bytes, as_text
@@ -175,7 +175,7 @@ class _Reader:
             return
         assert isinstance(key, str)
         yield from self._ended(key, call, block, index)
-        went = outcome(block.get("output"))
+        went = exit_status(block.get("output"))
         changes = self._changes.pop(key, None)
         if changes is not None:
             for path, change in changes:

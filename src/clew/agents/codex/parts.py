@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from clew.agents.codex.item_content import parse_arguments
 from clew.agents.mapping import MISSING, Context, Kind, Part, Sections, Values
-from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.codec import dumps
 from clew.model.json import JSON
 
 _ADDRESS = re.compile(r"data:([^;,]*);base64,")
@@ -29,15 +30,6 @@ class SpokenType(Part):
 
     def give(self, sections: Sections, rest: Values, context: Context) -> JSON:
         return rest.get(self.key) or spoken_type(context.shared.get("role"))
-
-
-def parse_arguments(text: str) -> JSON:
-    """The arguments in a string; the string itself where it holds neither an object nor a list."""
-    try:
-        value = loads(text)
-    except NOT_JSON:
-        return text
-    return value if isinstance(value, dict | list) else text
 
 
 class Arguments(Part):

@@ -8,10 +8,10 @@ from pathlib import Path
 from clew.agents.codex import locate
 from clew.agents.codex.beside import aside, namespace, strange
 from clew.agents.codex.compose import output_of
+from clew.agents.codex.exit_status import exit_status
 from clew.agents.codex.gather import gathered
+from clew.agents.codex.injected_context import SPOKEN
 from clew.agents.codex.names import INDEX
-from clew.agents.codex.outcome import outcome
-from clew.agents.codex.words import SPOKEN
 from clew.agents.receiving import Capacity, Header, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
@@ -92,7 +92,7 @@ RECEIVER = Receiver(
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
     spoken=SPOKEN,
-    tells_failure=lambda output: outcome(output_of(output)).is_error is True,
+    tells_failure=lambda output: exit_status(output_of(output)).is_error is True,
     strange=strange,
     aside=aside,
     namespace=namespace,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clew.agents.codex.outcome import note_outcome, outcome
+from clew.agents.codex.exit_status import exit_status, note_exit_status
+from clew.agents.codex.item_content import TOOL_NAMES
 from clew.agents.codex.tables import AGENT, BARE
 from clew.agents.folding import Message, Step, note, own_extension
 from clew.model.json import JSON
@@ -19,15 +20,6 @@ _INPUT = {
     "tool_search_call": "arguments",
 }
 """The key of what a call is given."""
-NAMES = {
-    "local_shell_call": "local_shell",
-    "web_search_call": "web_search",
-    "tool_search_call": "tool_search",
-    "image_generation_call": "image_generation",
-}
-"""Calls that say by their type which tool they call."""
-DONE = {"final_answer": "end_turn"}
-"""Why the model stopped, by the phase of its words."""
 
 
 def payload_rest(message: Message) -> dict[str, JSON]:
@@ -66,7 +58,7 @@ def _shown_thoughts(content: JSON) -> str:
 
 
 def _call(message: Message, kind: str) -> list[Message]:
-    block: Message = {"type": "tool_use", "tool_id": None, "tool_name": NAMES.get(kind), "input": {}}
+    block: Message = {"type": "tool_use", "tool_id": None, "tool_name": TOOL_NAMES.get(kind), "input": {}}
     if "input" not in message and kind in _INPUT:
         table = f"bare.{kind}" if BARE in own_extension(message, AGENT) else kind
         note(message, AGENT, absent=[*own_extension(message, AGENT).get("absent", ()), f"{table}.{_INPUT[kind]}"])
@@ -87,7 +79,7 @@ def _result(message: Message, kind: str) -> Message:
         block["output"] = _tool_names(payload_rest(message).get("tools"))
     elif "output" in payload_rest(message):
         block["output"] = _object_text(payload_rest(message)["output"])
-    note_outcome(block, outcome(block.get("output")))
+    note_exit_status(block, exit_status(block.get("output")))
     return block
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clew.agents.codex.kinds import KINDS
-from clew.agents.codex.kinds import role_of as role_of
 from clew.agents.codex.parts import Arguments, DataAddress, FreeText, Opaque, SpokenType, Summary
-from clew.agents.codex.records import ITEMS as LISTED
-from clew.agents.codex.records import SESSION, head_of
+from clew.agents.codex.records import (
+    DOCUMENT_ITEMS,
+    DOCUMENT_SESSION,
+    EVENT_LINE,
+    ITEM_KINDS,
+    ITEM_LINES,
+    RECORD_KINDS,
+    document_session,
+)
 from clew.agents.jsonl import Form
 from clew.agents.mapping import TEXT, Blocks, Field, Fixed, Kind, Leaf, Nest, Shared, Table, Time
 from clew.model.json import JSON
@@ -82,7 +87,7 @@ def _wrapped(kind: str, fields: Iterable[Field], known: Iterable[str]) -> Table:
     )
 
 
-ITEMS = {kind: _wrapped(kind, *_ITEMS[kind]) for kind in KINDS}
+ITEMS = {kind: _wrapped(kind, *_ITEMS[kind]) for kind in ITEM_KINDS}
 BARE_ITEMS = {
     kind: Table(f"bare.{kind}", *fields, known=[*known, *_COMMON, "record_type", "created_at"])
     for kind, (fields, known) in _ITEMS.items()
@@ -128,8 +133,6 @@ _TURN = (
     "final_output_json_schema truncation_policy base_instructions model_provider trace_id"
 )
 CONTEXT = _record("turn_context", known=_TURN)
-STATE_KEYS = {"session_meta": frozenset(_HEAD.split()), "turn_context": frozenset(_TURN.split())}
-"""What lines say that hold for the messages behind them."""
 COMPACTED = _record(
     "compacted",
     Leaf("message", "text", TEXT),
@@ -141,24 +144,10 @@ LINE = Table(
     "line",
     Time("timestamp", "timestamp"),
     Leaf("type", "type", TEXT),
-    known=[*_LINE_KEYS, "payload", "record_type", "id", "instructions", "git", SESSION, LISTED],
+    known=[*_LINE_KEYS, "payload", "record_type", "id", "instructions", "git", DOCUMENT_SESSION, DOCUMENT_ITEMS],
 )
 
-_KINDS = {
-    "cost": "token_count token_usage_record",
-    "progress": "task_started turn_started task_complete turn_complete turn_aborted item_completed item_started "
-    "user_message agent_message agent_reasoning agent_reasoning_raw_content patch_apply_end mcp_tool_call_end "
-    "web_search_end image_generation_end exec_command_end view_image_tool_call error warning guardian_assessment "
-    "collab_agent_spawn_end collab_agent_interaction_end collab_close_end collab_resume_end collab_waiting_end "
-    "dynamic_tool_call_request dynamic_tool_call_response sub_agent_activity undo_completed stream_error "
-    "inter_agent_communication inter_agent_communication_metadata plan_update background_event",
-    "state": "session_meta turn_context world_state thread_settings_applied thread_goal_updated thread_rolled_back "
-    "entered_review_mode exited_review_mode context_compacted security_risk_score compaction compaction_summary "
-    "context_compaction compaction_trigger additional_tools",
-    "snapshot": "ghost_snapshot",
-}
-_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
-_FORMS = {name: Form(LINE, kind=kind) for name, kind in _KIND_OF.items()} | {
+_FORMS = {name: Form(LINE, kind=kind) for name, kind in RECORD_KINDS.items()} | {
     "session_meta": Form(META, kind="state"),
     "turn_context": Form(CONTEXT, kind="state"),
     "compacted": Form(COMPACTED, kind="summary"),
@@ -166,18 +155,13 @@ _FORMS = {name: Form(LINE, kind=kind) for name, kind in _KIND_OF.items()} | {
 }
 UNKNOWN = Form(LINE, kind="other")
 STATE = Form(LINE, kind="state")
-_WITH_TYPE = ("event_msg", "response_item", "request_item")
+_WITH_TYPE = (EVENT_LINE, *ITEM_LINES)
 """Lines whose payload says what they are."""
-
-
-def inert_events() -> dict[str, str]:
-    """Events that tell nothing of the messages behind them, with the kind of record they become."""
-    return {name: kind for name, kind in _KIND_OF.items() if name != "thread_rolled_back"}
 
 
 def item_kind(line_type: JSON, item: dict[str, JSON] | None) -> str | None:
     """The kind of item a line holds that is conversation; None for any other line."""
-    if item is None or line_type not in ("response_item", "request_item", BARE):
+    if item is None or line_type not in (*ITEM_LINES, BARE):
         return None
     kind = item.get("type")
     if kind is None and type(item.get("role")) is str and "content" in item:
@@ -200,7 +184,7 @@ def is_old(record: dict[str, JSON]) -> bool:
     """True for the first line and the state lines of bare rollouts, and for what stands around listed items."""
     if "payload" in record:
         return False
-    return "record_type" in record or ("id" in record and "timestamp" in record) or head_of(record) is not None
+    return "record_type" in record or ("id" in record and "timestamp" in record) or document_session(record) is not None
 
 
 def type_name(record: dict[str, JSON]) -> str:
