@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from clew.model.json import JSON
 from clew.model.message import Message
 from clew.model.problem import Problem
 from clew.model.record import Record
@@ -25,6 +26,14 @@ class SessionInfo(Struct, kw_only=True, gc=False):
     slug: str | None = None
     agent_id: str | None = None
     """The sub-agent that wrote the file."""
+    title: str | None = None
+    """The title that the agent gave the session; the last one counts."""
+    leaf_uuid: str | None = None
+    """Where the conversation stands, whatever was written last; empty where every message was taken back."""
+    parents_derived: bool = False
+    """The format names no parents; the decoder tells who follows whom. Comes before the messages."""
+    extra: dict[str, JSON] | None = None
+    """What only the agent's own header and checks need; it goes to `Facts.extra`."""
 
 
 class SubagentStarted(Struct, kw_only=True, gc=False):
