@@ -85,9 +85,9 @@ def read_events(source: SourceFile) -> Iterator[Event]:
         for step, _ in zip(file, range(count), strict=False):
             yield from decoder.events(step)
     yield decoder.last_info()
-    for file in files:
-        if file.damage:
-            yield problem("damaged-archive", file.damage, file=file.path)
+    for held in files:
+        if held.file.damage:
+            yield problem("damaged-archive", held.file.damage, file=held.file.path)
 
 
 def read_usage(source: SourceFile) -> Calls:
@@ -122,14 +122,6 @@ def read_usage(source: SourceFile) -> Calls:
     return calls
 
 
-def first_header(source: SourceFile, max_steps: int) -> UsageRecord | None:
-    """The first record that names a session, if it is one of the first few."""
-    for _, step in zip(range(max_steps), ChatFile(source, 0).steps(USAGE, UsageRecord), strict=False):
-        if step.record is not None and step.record.id is None and type(step.record.sessionId) is str:
-            return step.record
-    return None
-
-
 def message_id(record: UsageRecord, file: int, slot: int) -> str:
     """The id of a message; where it has none, one made of its place."""
     return record.id if record.id is not None else derived_id(locate.AGENT, file, slot)
@@ -144,12 +136,11 @@ class _HeldSteps:
     """The steps of a file, which can be iterated again: from memory if it is small, else by decoding it again."""
 
     def __init__(self, file: ChatFile) -> None:
-        self.path, self.damage = file.path, file.damage
-        self._file = file
+        self.file = file
         self._steps = list(file.steps(CHAT, ChatRecord)) if file.is_held else None
 
     def __iter__(self) -> Iterator[Step[ChatRecord]]:
-        return iter(self._steps) if self._steps is not None else self._file.steps(CHAT, ChatRecord)
+        return iter(self._steps) if self._steps is not None else self.file.steps(CHAT, ChatRecord)
 
 
 class _Version(IntEnum):

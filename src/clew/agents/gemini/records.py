@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -186,11 +187,13 @@ class ChatFile:
         with io.BytesIO(content) if content is not None else open_file(self._source, self._name) as stream:
             last_line = 0
             for line, record in decoder.decode_file(stream):
-                if type(record) is RawRecord:
+                if isinstance(record, RawRecord):
                     yield self._fragment(record.findings, line - 1, line)
                 else:
                     yield from self._record_steps(record, record_type, line - 1, is_first=line != last_line)
                 last_line = line
+            # Of a compressed file this is known once it was read to its end.
+            self.damage = damage(stream) or self.damage
 
     def _fragment(self, findings: tuple[str, ...], number: int, line: int | None) -> Step[Any]:
         problems = tuple(problem(code, file=self.path, line=line) for code in findings)
@@ -221,29 +224,28 @@ class ChatFile:
 
     def _document_steps(self, decoder: RecordDecoder[T], record_type: type[T]) -> Iterator[Step[T]]:
         assert self._content is not None
+        header = ChatDocument()
+        elements: list[Raw] | UnsetType
         try:
             if self._content.lstrip()[:1] == b"[":
-                header, elements = ChatDocument(), _decode_list(self._content)
+                elements = _decode_list(self._content)
             else:
                 header = _decode_document(self._content)
-                elements = header.messages if header.messages is not UNSET else header.history or None
+                elements = header.messages if header.messages is not UNSET else header.history
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
-            yield from self._damaged_document_steps(record_type)
-            return
-        if elements is None:
-            for record in decoder.decode_line(self._content):
-                assert type(record) is not RawRecord
-                yield from self._record_steps(record, record_type, 0)
+            elements = UNSET
+        if elements is UNSET:
+            yield from self._irregular_document_steps(record_type)
             return
         record = record_type(**{name: getattr(header, name) for name in STATE_KEYS})
         record.messages = [] if header.messages is not UNSET else UNSET
         yield self._header_step(record)
         for number, element in enumerate(elements):
-            for record in decoder.decode_line(bytes(element)):
-                if type(record) is RawRecord:
-                    yield self._fragment(record.findings, number, None)
+            for found in decoder.decode_line(bytes(element)):
+                if isinstance(found, RawRecord):
+                    yield self._fragment(found.findings, number, None)
                 else:
-                    yield self._element_step(record, number)
+                    yield self._element_step(found, number)
 
     def _header_step(self, record: T) -> Step[T]:
         return Step(Action.NOTHING, record, self.number, 0, is_document_header=True)
@@ -252,8 +254,8 @@ class ChatFile:
         is_message = type(record.type) is str or record.id is not None or record.role in ("user", "model")
         return Step(Action.ADD if is_message else Action.NOTHING, record, self.number, number)
 
-    def _damaged_document_steps(self, record_type: type[T]) -> Iterator[Step[T]]:
-        """The records of a document that is torn, followed by other bytes, or not of the usual types."""
+    def _irregular_document_steps(self, record_type: type[T]) -> Iterator[Step[T]]:
+        """The records of a document that is torn, followed by other bytes, or holds no array of messages."""
         assert self._content is not None
         is_list = self._content.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"["
         elements = 0
@@ -270,10 +272,18 @@ class ChatFile:
             elements += 1
 
 
+def first_session_id(source: SourceFile, max_steps: int) -> str | None:
+    """The session id that a header among the first records claims."""
+    for step in islice(ChatFile(source, 0).steps(USAGE, UsageRecord), max_steps):
+        if step.record is not None and step.record.id is None and type(step.record.sessionId) is str:
+            return step.record.sessionId
+    return None
+
+
 def _convert(value: dict[str, JSON], record_type: type[T]) -> T:
     try:
         return msgspec.convert(value, record_type)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return decode_leniently(value, record_type)
 
 
