@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clew.agents.gemini import Gemini
-from clew.agents.gemini.fold import RESULTS
+from clew.agents.gemini.events import RESULTS_SUFFIX
 from clew.io.codec import dumps
 from clew.library import StoredSession
 from clew.model.json import JSON
@@ -78,7 +78,7 @@ def opened(path: Path) -> StoredSession:
 def active(path: Path) -> list[str]:
     """The active path without the messages that we added."""
     session = opened(path)
-    return [uuid for uuid in session.facts.tree.graph().active_path if not uuid.endswith(RESULTS)]
+    return [uuid for uuid in session.facts.tree.graph().active_path if not uuid.endswith(RESULTS_SUFFIX)]
 
 
 def plain_replay(records: Iterable[JSON]) -> list[str]:

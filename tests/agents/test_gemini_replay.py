@@ -95,8 +95,6 @@ def test_a_rewind_leaves_a_branch_behind(tmp_path: Path) -> None:
     assert parents(path) == {"a": None, "b": "a", "c": "b", "d": "c", "e": "b", "f": "e"}
     graph = session.facts.tree.graph()
     assert [(fork.uuid, [branch.uuid for branch in fork.branches]) for fork in graph.fork_points] == [("b", ["c", "e"])]
-    message = next(message for message in session.messages if message.uuid == "e")
-    assert message.extensions["gemini"]["cause"] == "rewind"  # type: ignore[index]
     proved(path)
 
 
@@ -149,7 +147,6 @@ def test_compression_drops_keeps_masks_and_adds(tmp_path: Path) -> None:
     assert uuids(path) == ["a", "b", "c", "d", "s", "e"]
     found = {message.uuid: message for message in opened(path).messages}
     assert found["d"].content[0].text == "Long."  # type: ignore[union-attr]
-    assert found["s"].extensions["gemini"]["cause"] == "compaction"  # type: ignore[index]
     assert found["s"].metadata.is_compact_summary is True  # type: ignore[union-attr]
     assert opened(path).facts.prompts == 3
     proved(path)

@@ -161,47 +161,10 @@ def test_what_stands_behind_the_document_is_told() -> None:
     assert records(LAYOUTS["NUL run"])[-1].findings == ("nul-run",)
 
 
-def offered(raw: bytes, refused: bytes = b"\0") -> tuple[list[list[JSON]], list[JSON]]:
-    """What was offered and taken, and what was left; no piece is taken that holds `refused`."""
-    taken: list[list[JSON]] = []
-
-    def take(piece: bytes) -> bool:
-        if refused in piece:
-            return False
-        taken.append(loads(b"[" + piece + b"]"))
-        return True
-
-    return taken, [record.value for record in read_document(raw, ("messages",), take)][1:]
-
-
-MANY: list[JSON] = [{"id": str(number), "text": "x" * 3000} for number in range(200)]
-
-
-def test_elements_are_offered_many_together() -> None:
-    taken, left = offered(pretty({"messages": MANY, "k": 1}))
-    assert [each for piece in taken for each in piece] == MANY
-    assert len(taken) < 20 and left == []
-
-
-@pytest.mark.parametrize("odd", [0, 1, 77, 198, 199])
-def test_one_refused_element_is_read_alone(odd: int) -> None:
-    elements = [{**each, "odd": "!!"} if number == odd else each for number, each in enumerate(MANY)]
-    taken, left = offered(pretty({"messages": elements}), b"!!")
-    assert left == [elements[odd]]
-    assert [each for piece in taken for each in piece] == elements[:odd] + elements[odd + 1 :]
-
-
-@pytest.mark.parametrize("indent", [1, 4])
-def test_other_layouts_are_offered_as_the_usual_one(indent: int) -> None:
-    taken, left = offered(pretty({"messages": MANY[:5]}, indent))
-    assert taken == [[each] for each in MANY[:5]] and left == []
-
-
-def test_a_wrong_guess_behind_taken_elements_is_noticed() -> None:
-    raw = pretty({"messages": MANY}).replace(b'"id": "150",', b'"id": "150", "odd": [{\n    },\n    {}],')
-    taken, left = offered(raw, b"odd")
-    assert left == [{"id": "150", "odd": [{}, {}], "text": "x" * 3000}]
-    assert [each for piece in taken for each in piece] == MANY[:150] + MANY[151:]
+def test_an_element_that_looks_like_two_is_read_as_one() -> None:
+    elements: list[JSON] = [{"id": "1"}, {"id": "2"}, {"id": "3"}]
+    raw = pretty({"messages": elements}).replace(b'"id": "2"', b'"id": "2", "odd": [{\n    },\n    {}]')
+    assert [record.value for record in records(raw)[1:]] == [{"id": "1"}, {"id": "2", "odd": [{}, {}]}, {"id": "3"}]
 
 
 ANYTHING = values(["messages", "a"], ["é", "\n"])

@@ -13,7 +13,7 @@ import base64
 import io
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
@@ -78,11 +78,7 @@ class DocumentRecord(RawRecord, gc=False):
         return self.start + self.width
 
 
-_USUAL = Layout(2, b"    ", b"\n")
-PIECE = 1 << 16
-"""So many bytes of elements are offered together."""
 Span = tuple[int, int]
-Take = Callable[[bytes], bool]
 
 
 class _Outline(NamedTuple):
@@ -119,11 +115,10 @@ def read_stream(stream: BinaryIO, keys: Iterable[str] = ()) -> Iterator[Document
     return read_document(raw, keys) if is_whole else unread_document(raw, stream)
 
 
-def read_document(raw: bytes, keys: Iterable[str] = (), take: Take | None = None) -> Iterator[DocumentRecord]:
+def read_document(raw: bytes, keys: Iterable[str] = ()) -> Iterator[DocumentRecord]:
     """The header, then each element of the array, then what is left over.
 
     The array is the first member named in `keys` that is one; with no keys the document itself is the array.
-    `take` is offered elements in the usual layout, many together; those for which it says True are left out.
     """
     keys = tuple(keys)
     outline = _outline(raw, keys)
@@ -135,8 +130,7 @@ def read_document(raw: bytes, keys: Iterable[str] = (), take: Take | None = None
     layout = _detect(raw, lead, outline)
     yield _header(raw, outline, layout, lead)
     usual, line, at, before = b"," + lead, 1, 0, outline.open
-    is_offered = take is not None and outline.is_guess and layout == _USUAL
-    elements = _left(raw, outline, take if is_offered else None)
+    elements = _spans(raw, outline)
     while (span := next(elements, None)) is not None:
         start, stop = span
         before = start - len(usual) if outline.is_guess else before
@@ -144,63 +138,34 @@ def read_document(raw: bytes, keys: Iterable[str] = (), take: Take | None = None
         compact = _compact(text)
         if compact is None and outline.is_guess:
             outline = _known_outline(raw, keys, outline, start)
-            elements, is_offered = _pairs(outline.spans, outline.spans.index(start)), False
+            elements = _pairs(outline.spans, outline.spans.index(start))
             continue
         odd_gap = raw[before:start] if start != first and raw[before:start] != usual else None
         before = stop
         if compact is not None and layout.spell(compact) != text:
             compact = None
-        can_take = compact is not None and odd_gap is None and not is_offered
-        if take is None or compact is None or not can_take or not take(_USUAL.spell(compact)):
-            line, at = line + raw.count(b"\n", at, start), start
-            yield _element(text, compact, line, start, odd_gap)
+        line, at = line + raw.count(b"\n", at, start), start
+        yield _element(text, compact, line, start, odd_gap)
     if outline.end < len(raw) or outline.close is None:
         line += raw.count(b"\n", at, outline.end)
         yield _left_over(raw[outline.end :], line, outline)
 
 
-def _left(raw: bytes, outline: _Outline, take: Take | None) -> Iterator[Span]:
-    """The elements that are not taken."""
-    if not outline.is_guess:
-        return _pairs(outline.spans)
-    begin, end = outline.spans
-    return _refused(raw, begin, end, take) if take is not None else _guessed(raw, begin, end, 0)
+def _spans(raw: bytes, outline: _Outline) -> Iterator[Span]:
+    """Where each element begins and ends."""
+    return _guessed(raw, *outline.spans) if outline.is_guess else _pairs(outline.spans)
 
 
 def _pairs(spans: array[int], at: int = 0) -> Iterator[Span]:
     return ((spans[each], spans[each + 1]) for each in range(at, len(spans), 2))
 
 
-def _guessed(raw: bytes, at: int, stop: int, size: int) -> Iterator[Span]:
-    """The usual layout cut between elements into pieces, none shorter than `size` but the last."""
-    while (end := raw.find(_USUAL_BETWEEN, at + size, stop)) >= 0:
+def _guessed(raw: bytes, at: int, stop: int) -> Iterator[Span]:
+    """The elements of the usual layout, cut where one ends and the next begins."""
+    while (end := raw.find(_USUAL_BETWEEN, at, stop)) >= 0:
         yield at, end + len(_USUAL_LEAD) + 1
         at = end + len(_USUAL_BETWEEN) - 1
     yield at, stop
-
-
-def _refused(raw: bytes, begin: int, end: int, take: Take) -> Iterator[Span]:
-    """The elements that are not taken; what is refused is offered again in halves."""
-    waiting: list[Span] = []
-    for piece in _guessed(raw, begin, end, PIECE):
-        waiting.append(piece)
-        while waiting:
-            start, stop = waiting.pop()
-            if take(raw[start:stop]):
-                continue
-            middle = _middle(raw, start, stop)
-            if middle < 0:
-                yield start, stop
-            else:
-                waiting.append((middle + len(_USUAL_BETWEEN) - 1, stop))
-                waiting.append((start, middle + len(_USUAL_LEAD) + 1))
-
-
-def _middle(raw: bytes, start: int, stop: int) -> int:
-    """Where one element ends and the next begins, as near to the middle as is easily found."""
-    half = (start + stop) // 2
-    found = raw.find(_USUAL_BETWEEN, half, stop)
-    return found if found >= 0 else raw.rfind(_USUAL_BETWEEN, start, half + len(_USUAL_BETWEEN))
 
 
 def note_document(value: dict[str, JSON], agent: str, record: RawRecord) -> None:
@@ -353,7 +318,7 @@ def _detect(raw: bytes, lead: bytes, outline: _Outline) -> Layout:
     newline = b"\r\n" if before.endswith(b"\r") else b"\n"
     if margin.strip(b" \t"):
         margin = b""  # damage, and none that the others would share
-    start, stop = next(_left(raw, outline, None), (0, 0))
+    start, stop = next(_spans(raw, outline), (0, 0))
     text = raw[start:stop] or b"{}"
     line = _compact(text) or b""
     for indent in _INDENTS if line else ():

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.derive.facts import Facts
 from clew.derive.prompts import is_prompt_message, typed_text
+from clew.derive.reminders import split_context
 from clew.derive.usage import FIELDS, NAMELESS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
@@ -69,7 +70,8 @@ class FactsCollector:
         flags = MESSAGE
         if metadata.is_sidechain is True:
             flags |= SIDECHAIN
-        if has_results:
+        if has_results and not facts.links.is_derived:
+            # Where parents are derived, each result is in the chain, and those taken back are no part of the path.
             flags |= RESULT
         if message.role != "system":
             flags |= SAID
@@ -129,7 +131,7 @@ class FactsCollector:
             facts.prompts += 1
             if facts.first_prompt is None:
                 texts = (typed_text(block.text) for block in message.content if type(block) is Text)
-                facts.first_prompt = "\n".join(filter(None, texts)) or None
+                facts.first_prompt = split_context("\n".join(filter(None, texts))).words or None
 
     def _reply(self, message: Message, metadata: Metadata) -> None:
         facts, model = self.facts, _known(metadata.model.name) if metadata.model is not UNSET else None
@@ -183,10 +185,12 @@ class FactsCollector:
             ("parent_session_id", info.parent_session_id),
             ("is_subagent", info.is_subagent or None),
             ("started_at", info.started_at),
-            ("extensions", info.extensions or None),
         ):
             if value is not None:
                 facts.extra.setdefault(name, value)
+        if info.title is not None:
+            facts.titles["title"] = info.title
+        facts.extra.update(info.extra or {})
         self._session = info.session_id
 
     def _subagent(self, started: SubagentStarted) -> None:

@@ -35,8 +35,10 @@ class SessionInfo(Struct, kw_only=True, gc=False):
     """The message at which the conversation stands; empty where everything was rolled back. The last event counts."""
     has_derived_parents: bool = False
     """True where the agent's log names no parents and the decoder works out who follows whom."""
-    extensions: dict[str, JSON] = {}
-    """What the agent's own `session()` adds to the extensions of the session object."""
+    title: str | None = None
+    """The title that the agent gave the session; the last one counts."""
+    extra: dict[str, JSON] | None = None
+    """What only the agent's own header and checks need; it goes to `Facts.extra`."""
 
 
 class SubagentStarted(Struct, kw_only=True, gc=False):

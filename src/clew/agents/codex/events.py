@@ -154,18 +154,17 @@ def _entries(source: SourceFile, decoder: RecordDecoder[RolloutRecord] | RecordD
 def _document_entries(source: SourceFile, record_type: type[AnyRecord]) -> Iterator[Entry]:
     """The records of a session that is one JSON document: what stands around its items, then each item."""
     # Hardly a session is a document.
-    from clew.agents.jsondoc import read_document
+    from clew.agents.jsondoc import read_stream
 
     with open_main(source) as stream:
-        content = stream.read()
-    for number, raw in enumerate(read_document(content, (DOCUMENT_ITEMS,))):
-        index = max(0, number - 1)
-        if raw.value is None:
-            yield Entry(raw.line, index, raw)
-            continue
-        record = decode_leniently(document_session(raw.value) or raw.value, record_type)
-        kind, payload = item_of(record)
-        yield Entry(raw.line, index, record, kind, payload)
+        for number, raw in enumerate(read_stream(stream, (DOCUMENT_ITEMS,))):
+            index = max(0, number - 1)
+            if raw.value is None:
+                yield Entry(raw.line, index, raw)
+                continue
+            record = decode_leniently(document_session(raw.value) or raw.value, record_type)
+            kind, payload = item_of(record)
+            yield Entry(raw.line, index, record, kind, payload)
 
 
 class EventDecoder:
@@ -240,7 +239,7 @@ class EventDecoder:
                 cwd=(meta.cwd if meta is not None else None) or thread.context.get("cwd"),
                 leaf_uuid=thread.last or ("" if thread.was_rolled_back else None),
                 has_derived_parents=True,
-                extensions=self._lineage(),
+                extra=self._lineage(),
             )
         )
 
@@ -465,7 +464,7 @@ class EventDecoder:
             "archived": True if locate.ARCHIVED in self._source.path.parts else None,
         }
         known = {name: fact for name, fact in facts.items() if fact is not None}
-        return {locate.AGENT: known} if known else {}
+        return {"extensions": {locate.AGENT: known}} if known else {}
 
     def _add_fragment(self, record: RawRecord, entry: Entry) -> None:
         """A piece of a line that is no record."""
@@ -545,7 +544,7 @@ def _agent_name(meta: UsagePayload, spawn: dict[str, JSON]) -> str | None:
 
 def read_raw_records(source: SourceFile) -> Iterator[RawRecord]:
     """The records of a rollout as JSON with their bytes, for the two-way tables and the checks."""
-    from clew.agents.jsondoc import read_document
+    from clew.agents.jsondoc import read_stream
 
     with open_main(source) as stream:
-        yield from read_document(stream.read(), (DOCUMENT_ITEMS,)) if is_document(source) else read_records(stream)
+        yield from read_stream(stream, (DOCUMENT_ITEMS,)) if is_document(source) else read_records(stream)

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
-from clew.agents.base import Claim, Header, Reading, ReadingAtOnce, SourceFile
+from clew.agents.base import Claim, Header, Reading, SourceFile
 from clew.agents.gemini import locate
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
+from clew.derive.collect_facts import collect_facts
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.model import Problem
+from clew.model.events import Event
 from clew.model.json import JSON
 
 _HEADER = re.compile(rb'"sessionId"\s*:\s*"')
@@ -21,8 +23,6 @@ _SPOKEN = re.compile(rb'"type"\s*:\s*"(?:gemini|user|info|warning|error|model)"'
 _EVENT = re.compile(rb'"\$(?:set|rewindTo)"\s*:')
 _TURN = re.compile(rb'"role"\s*:\s*"(?:user|model)"')
 _LOGGED = re.compile(rb'"messageId"\s*:\s*\d+')
-_AT_ONCE = 8 << 20
-"""What is larger is not held, not even for a moment."""
 _FOREIGN = re.compile(rb'"(?:parentUuid|isSidechain|schema_version|leafUuid)"\s*:')
 
 
@@ -76,24 +76,18 @@ class Gemini:
     def session_id(self, source: SourceFile) -> str:
         return locate.session_id(source)
 
+    def events(self, source: SourceFile) -> Iterator[Event]:
+        from clew.agents.gemini.events import read_events
+
+        return read_events(source)
+
     def scan(self, source: SourceFile) -> Facts:
-        return self.skim(source, tree=True, counts=True)
-
-    def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
-        from clew.agents.gemini.scan import scan
-
-        if source.size <= _AT_ONCE:
-            from clew.agents.gemini.atonce import AtOnce
-
-            facts = AtOnce(source, counts=counts).scan()
-            if facts is not None:
-                return facts
-        return scan(source, counts)
+        return collect_facts(self.events(source))
 
     def tally(self, source: SourceFile) -> Calls:
-        from clew.agents.gemini.tally import tally
+        from clew.agents.gemini.events import read_usage
 
-        return tally(source)
+        return read_usage(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.gemini.header import session_object
@@ -101,21 +95,9 @@ class Gemini:
         return session_object(source, facts)
 
     def read(self, source: SourceFile, facts: Facts) -> Reading:
-        from clew.agents.gemini.replay import replay
-        from clew.agents.gemini.scan import reading_of
-        from clew.agents.gemini.steps import Steps
+        from clew.agents.gemini.reading import read_units
 
-        return reading_of(source, facts.extra.get("replay") or replay(Steps(source)))
-
-    def read_at_once(self, source: SourceFile) -> ReadingAtOnce:
-        from clew.agents.gemini.atonce import AtOnce
-
-        return AtOnce(source)
-
-    def read_and_count(self, source: SourceFile) -> ReadingAtOnce:
-        from clew.agents.gemini.atonce import AtOnce
-
-        return AtOnce(source, counts=True)
+        return read_units(source)
 
     def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         own = header.extensions.get(self.id) or {}

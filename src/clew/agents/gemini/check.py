@@ -8,8 +8,8 @@ from pathlib import Path
 from clew.agents.base import SourceFile
 from clew.agents.folding import own_extension
 from clew.agents.gemini.locate import AGENT, is_log, saved_tag
+from clew.agents.gemini.reading import read_units
 from clew.agents.gemini.replay import Replay, replay
-from clew.agents.gemini.scan import reading_of
 from clew.agents.gemini.steps import Steps
 from clew.derive.facts import Facts
 from clew.model import Problem
@@ -18,7 +18,7 @@ from clew.model.codes import problem
 
 def check(source: SourceFile, facts: Facts) -> Iterator[Problem]:
     """What is wrong with the session as an event log."""
-    found: Replay = facts.extra.get("replay") or replay(Steps(source))
+    found = replay(Steps(source))
     main = str(source.path)
     is_chat = saved_tag(source.path) is None and not is_log(source.path)
     if is_chat and facts.records and "sessionId" not in facts.extra.get("state", {}):
@@ -37,14 +37,14 @@ def _file(source: SourceFile, part: int) -> Path:
 
 def _timeless(source: SourceFile, found: Replay) -> Iterator[Problem]:
     """A saved chat has no times; that is no fault of it."""
-    for unit in reading_of(source, found):
+    for unit in read_units(source, found):
         if unit.is_message and "timestamp" not in unit.value:
             yield problem("time-missing", file=str(source.path), line=unit.line, index=unit.value["index"])
 
 
 def _repeated_calls(source: SourceFile, found: Replay) -> Iterator[Problem]:
     seen: set[str] = set()
-    for unit in reading_of(source, found):
+    for unit in read_units(source, found):
         for block in unit.value["content"] if unit.is_message else ():
             call = block.get("tool_id")
             if block["type"] != "tool_use" or "derived" in own_extension(block, AGENT) or not isinstance(call, str):

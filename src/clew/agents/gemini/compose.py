@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clew.agents.base import Header
 from clew.agents.folding import Message, Step, derived_id
-from clew.agents.gemini.fold import is_ignored
+from clew.agents.gemini.events import is_ignored
 from clew.agents.gemini.locate import AGENT, CHATS, LOG, safe_id, saved_tag
 from clew.agents.gemini.project import hash_of, slug_of
 from clew.io.codec import dumps

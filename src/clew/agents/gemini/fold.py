@@ -6,20 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 
 from clew.agents.folding import Message, Step, note, own_extension, without_derived
+from clew.agents.gemini.events import RESULTS_SUFFIX, is_ignored
 from clew.agents.gemini.locate import AGENT
 from clew.agents.gemini.parts import PART
 from clew.agents.gemini.tables import CALLS, STATUS, THOUGHTS
 from clew.model.json import JSON
 from clew.model.time import is_canonical, is_later
 
-RESULTS = ":results"
-"""Behind the uuid of a message: the uuid of its results."""
 _DONE = {"success": False, "error": True, "cancelled": True}
-CONTEXT = ("<session_context>", "<hook_context>")
-"""How texts begin in which the client tells its model of the surroundings."""
-_COMMAND = ("/", "?")
-# What a JavaScript engine trims.
-_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _NUDGE = "System: Please continue."
 TODO_TOOL = "write_todos"
 
@@ -122,14 +116,9 @@ def is_typed(blocks: list[Message]) -> bool:
     return text != _NUDGE and not is_ignored("".join(block["text"] for block in leading))
 
 
-def is_ignored(text: str) -> bool:
-    """True for how a prompt begins that the client does not send when it goes on with a chat."""
-    return text.lstrip(_SPACE).startswith((*_COMMAND, *CONTEXT))
-
-
 def _answer(message: Message, calls: list[Message], results: list[Message]) -> Message:
     uuid = message["uuid"]
-    answer: Message = {"index": 0, "role": "user", "uuid": uuid + RESULTS, "parent_uuid": uuid}
+    answer: Message = {"index": 0, "role": "user", "uuid": uuid + RESULTS_SUFFIX, "parent_uuid": uuid}
     time = _last_time(message, calls)
     if time is not None:
         answer["timestamp"] = time

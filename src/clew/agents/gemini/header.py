@@ -28,7 +28,7 @@ _EXTENSIONS = {
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
     """The `session` of the unified document."""
     state: dict[str, JSON] = facts.extra.get("state", {})
-    session = facts.extra.get("session") or locate.session_id(source)
+    session = locate.session_id(source)
     folder = locate.parent_folder(source.path)
     is_agent = folder is not None or state.get("kind") == "subagent"
     started, ended = _span(source, facts, state)
@@ -44,7 +44,7 @@ def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
         "agent_id": session if is_agent else None,
     }
     tag = locate.saved_tag(source.path)
-    title = facts.titles.get("summary") or tag or short_title(facts.first_prompt)
+    title = facts.titles.get("title") or tag or short_title(facts.first_prompt)
     if title:
         found["title"] = title
     if subagents := list(_subagents(source.path, session, facts)):
@@ -101,7 +101,7 @@ def _parent(path: Path, session: str) -> str | None:
 
 
 def _subagents(path: Path, session: str, facts: Facts) -> Iterator[dict[str, JSON]]:
-    calls: dict[str, str] = facts.extra.get("agents", {})
+    calls: dict[str, str] = facts.extra.get("calls", {})
     seen: set[str] = set()
     for file in locate.subagent_files(path, session):
         agent = locate.claimed_id(file) or locate.stem(file)

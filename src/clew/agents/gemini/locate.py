@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
@@ -16,7 +15,6 @@ from clew.agents.gemini.project import MARKER, copies_of
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.compress import open_source
-from clew.model.json import JSON
 
 AGENT = "gemini"
 CHATS, LOG = "chats", "logs.json"
@@ -28,6 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HEAD = 1 << 12
 _MAX_LOG = 16 << 20
 _FIRST_STEPS = 20
+"""How many records of a file are searched for the session id."""
 _RECENT = 32
 """What names tell is asked several times of each file."""
 
@@ -225,22 +224,11 @@ def _read_claim(path: Path, _changed: int, _size: int) -> str | None:
             match = _FIRST.match(stream.read(_HEAD))
         if match:
             return match.group(1).decode("utf-8", "replace")
-        claimed = first_header(path).get("sessionId")
+        from clew.agents.gemini.records import first_session_id
+
+        return first_session_id(SourceFile(AGENT, path), _FIRST_STEPS)
     except (OSError, SourceUnreadable):
         return None
-    return claimed if isinstance(claimed, str) else None
-
-
-def first_header(path: Path) -> dict[str, JSON]:
-    """The first record that says whose session this is; empty where none of the first ones does."""
-    from clew.agents.gemini.steps import Steps
-
-    source = SourceFile(AGENT, path)
-    for step in islice(Steps(source), _FIRST_STEPS):
-        value = step.record.value
-        if value is not None and "id" not in value and isinstance(value.get("sessionId"), str):
-            return value
-    return {}
 
 
 def known_chats(project: Path) -> frozenset[str]:

@@ -7,23 +7,27 @@ from collections.abc import Iterator
 from clew.agents.base import SourceFile, Unit
 from clew.agents.folding import Message, note, own_extension
 from clew.agents.gemini import tables
-from clew.agents.gemini.fold import RESULTS, Pairs, fold
-from clew.agents.gemini.locate import AGENT, relative_name, session_id
-from clew.agents.gemini.replay import EARLIER, FETCHED, NONE, PLACE, Replay
+from clew.agents.gemini.events import RESULTS_SUFFIX
+from clew.agents.gemini.fold import Pairs, fold
+from clew.agents.gemini.locate import AGENT, is_log, known_chats, project_folder, relative_name, session_id
+from clew.agents.gemini.replay import EARLIER, FETCHED, NONE, PLACE, Replay, replay
 from clew.agents.gemini.steps import Does, Fetcher, Step, Steps
 from clew.agents.jsondoc import DocumentRecord, note_document
 from clew.agents.jsonl import Form, JsonlReading
 from clew.model.json import JSON
 
 
+def read_units(source: SourceFile, found: Replay | None = None) -> GeminiReading:
+    """The messages and records of a session; `found` is its replay, where it is known."""
+    chats = known_chats(project_folder(source.path)) if is_log(source.path) else frozenset()
+    return GeminiReading(source, found or replay(Steps(source)), chats)
+
+
 class GeminiReading(JsonlReading):
     """Messages and records of one session."""
 
-    def __init__(
-        self, source: SourceFile, replay: Replay, chats: frozenset[str] = frozenset(), session: str | None = None
-    ) -> None:
-        session = session if session is not None else session_id(source)
-        extra: dict[str, JSON] = {"file": relative_name(source.path), "session": session}
+    def __init__(self, source: SourceFile, replay: Replay, chats: frozenset[str]) -> None:
+        extra: dict[str, JSON] = {"file": relative_name(source.path), "session": session_id(source)}
         super().__init__(AGENT, source, None, {}, extra)
         self.replay = replay
         self._chats = chats
@@ -108,14 +112,11 @@ class GeminiReading(JsonlReading):
         self._pairs.name(message)
         yield unit
         if results is not None:
-            self._note_results(number)
+            self.replay.answers[number] = 1
             self.index += 1
             results["index"] = self.index
             # The results have no bytes of their own.
             yield unit._replace(value=results, start=unit.stop, findings=())
-
-    def _note_results(self, number: int) -> None:
-        self.replay.answers[number] = 1
 
     def _form(self, value: dict[str, JSON]) -> Form:
         """A message of a chat, a turn of a saved chat, or a prompt of the log, unless its chat is there too."""
@@ -139,7 +140,7 @@ class GeminiReading(JsonlReading):
         elif parent != NONE:
             # Of a message that is shown further on it is not known yet whether results follow it.
             is_behind_results = parent < number and replay.answers[parent]
-            message["parent_uuid"] = replay.names[parent] + (RESULTS if is_behind_results else "")
+            message["parent_uuid"] = replay.names[parent] + (RESULTS_SUFFIX if is_behind_results else "")
         if number in replay.causes:
             note(message, AGENT, cause=replay.causes[number])
         if number in replay.brought and message["role"] == "user":
@@ -162,9 +163,3 @@ class GeminiReading(JsonlReading):
             note(value, AGENT, end=record.end.decode())
         self._note_place(value, step)
         return Unit(False, value, record.line, record.start, record.stop, record.findings, step.part)
-
-    @property
-    def leaf(self) -> str:
-        """Where the conversation stands, once everything was read; empty where all was taken back."""
-        active = self.replay.active
-        return self.replay.names[active[-1]] + (RESULTS if self.replay.answers[active[-1]] else "") if active else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clew.agents.gemini.compose import GUARD, UNANSWERED, folder_of
-from clew.agents.gemini.fold import CONTEXT
+from clew.agents.gemini.events import CONTEXT_TAGS
 from clew.agents.gemini.locate import AGENT, CHATS, is_chat
 from clew.agents.gemini.project import MARKER, REGISTRY, registered
 from clew.agents.receiving import Capacity, Header, Read, Receiver
@@ -116,7 +116,7 @@ RECEIVER = Receiver(
     ("sessionId",),
     lambda session: ["gemini", "--resume", str(session["id"])],
     _goes_on,
-    CONTEXT,
+    CONTEXT_TAGS,
     is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
     strange=_strange,
     heading=_heading,

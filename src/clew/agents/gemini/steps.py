@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Iterator
 from enum import IntEnum
-from functools import cache
 from typing import BinaryIO, NamedTuple
 
-from clew.agents.base import SourceFile, open_main
-from clew.agents.gemini.tables import is_header
-from clew.agents.gemini.terms import BOM, HEAD, HISTORY, MESSAGES, PATCH, REWIND, Joined, is_document
-from clew.agents.jsondoc import DocumentRecord, begin_document, read_document, unread_document
+from clew.agents.base import SourceFile, open_file
+from clew.agents.gemini.records import is_document
+from clew.agents.gemini.tables import HISTORY, MESSAGES, PATCH, REWIND, is_header
+from clew.agents.jsondoc import begin_document, read_document, unread_document
 from clew.io.codec import COMPACT, dumps
-from clew.io.compress import damage, open_source
+from clew.io.compress import damage
 from clew.io.records import MAX_RECORD_BYTES, RawRecord, read_line, read_lines
 from clew.model.json import JSON
+
+HEAD = 1 << 16
+BOM = b"\xef\xbb\xbf"
+
+
+class Joined:
+    """A stream with the bytes in front of it that were read already."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head, self._stream = io.BytesIO(head), stream
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes, and never more than a head."""
+        size = min(size, HEAD)
+        return self._head.read(size) or self._stream.read(size)
+
+    def readline(self, size: int) -> bytes:
+        line = self._head.readline(size)
+        if line.endswith(b"\n") or len(line) == size:
+            return line
+        return line + self._stream.readline(size - len(line))
 
 
 class Does(IntEnum):
@@ -57,7 +78,7 @@ class Steps:
         for part in range(1 + len(self.source.parts)):
             with self._open(part) as stream:
                 head = stream.read(HEAD)
-                if is_document(head, self.is_json(part)):
+                if is_document(head, self._name(part)):
                     yield from self._numbered(of_stream(head, stream, part), 0)
                 else:
                     for text, line, start, whole in read_lines(Joined(head, stream)):  # type: ignore[arg-type]
@@ -70,20 +91,16 @@ class Steps:
             yield step
 
     def _open(self, part: int) -> BinaryIO:
-        if not part:
-            return open_main(self.source)
-        return open_source(self.source.path.parent / self.source.parts[part - 1])
+        return open_file(self.source, self.source.parts[part - 1] if part else "")
 
-    def is_json(self, part: int) -> bool:
-        """True for a file whose name says that it is one document."""
-        name = self.source.parts[part - 1] if part else self.source.path.name
-        return name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+    def _name(self, part: int) -> str:
+        return self.source.parts[part - 1] if part else self.source.path.name
 
     def read_again(self, part: int, base: int) -> list[Step]:
         """The steps of one line, or of a document."""
         with self._open(part) as stream:
             head = stream.read(HEAD)
-            if is_document(head, self.is_json(part)):
+            if is_document(head, self._name(part)):
                 return list(of_stream(head, stream, part))
             return list(of_line(_line_at(stream, head, base), 0, base, True, part))
 
@@ -122,10 +139,10 @@ def of_stream(head: bytes, stream: BinaryIO, part: int) -> Iterator[Step]:
         yield from (Step(Does.NOTHING, record, part=part) for record in unread_document(raw, stream))
 
 
-def of_document(raw: bytes, part: int, take: Callable[[bytes], bool] | None = None) -> Iterator[Step]:
-    """The steps of a document; elements that `take` takes are left out, see `read_document`."""
+def of_document(raw: bytes, part: int) -> Iterator[Step]:
+    """The steps of a document."""
     keys = () if raw.removeprefix(BOM).lstrip()[:1] == b"[" else (MESSAGES, HISTORY)
-    for number, record in enumerate(read_document(raw, keys, take)):
+    for number, record in enumerate(read_document(raw, keys)):
         value = record.value
         if value is None or record.document is not None:
             yield Step(Does.NOTHING, record, part=part)
@@ -133,17 +150,6 @@ def of_document(raw: bytes, part: int, take: Callable[[bytes], bool] | None = No
             yield from (step._replace(part=part) for step in _of_record(record, part))
         else:
             yield of_element(record, part)
-
-
-def usual_header(value: dict[str, JSON]) -> Step:
-    """The first step of a document with elements that is laid out as the client does it."""
-    line = dumps(value) + b"\n"
-    return Step(Does.NOTHING, DocumentRecord(1, 0, line, b"\n", value, COMPACT, document=_usual_layout()))
-
-
-@cache
-def _usual_layout() -> dict[str, JSON] | None:
-    return next(read_document(b'{\n  "messages": [\n    {}\n  ]\n}', (MESSAGES,))).document
 
 
 def of_element(record: RawRecord, part: int) -> Step:

@@ -6,10 +6,6 @@ from collections.abc import Mapping
 
 from clew.agents.gemini.parts import Content
 from clew.agents.gemini.results import Result
-from clew.agents.gemini.terms import MESSAGES as MESSAGES
-from clew.agents.gemini.terms import PATCH as PATCH
-from clew.agents.gemini.terms import REWIND as REWIND
-from clew.agents.gemini.terms import usage_of as usage_of
 from clew.agents.jsonl import Form
 from clew.agents.mapping import (
     ANY,
@@ -29,6 +25,7 @@ from clew.agents.mapping import (
 )
 from clew.model.json import JSON
 
+PATCH, REWIND, MESSAGES, HISTORY = "$set", "$rewindTo", "messages", "history"
 THOUGHTS, CALLS, STATUS = "thoughts", "calls", "status"
 """Slots that only live between the tables and the fold."""
 PLACE = "place"
@@ -56,6 +53,24 @@ class Listing(Part):
 
 def _items(value: JSON) -> list[JSON]:
     return value if type(value) is list else []
+
+
+def usage_of(tokens: Mapping[str, JSON]) -> dict[str, int]:
+    """The counts in the model's terms; an object without any count above zero says nothing."""
+    counts = {name: count for name, count in tokens.items() if type(count) is int and count >= 0}
+    if not any(counts.values()):
+        return {}
+    usage: dict[str, int] = {}
+    cached, thoughts = counts.get("cached"), counts.get("thoughts")
+    if "input" in counts:
+        usage["input_tokens"] = max(0, counts["input"] - (cached or 0))
+    if "output" in counts:
+        usage["output_tokens"] = counts["output"] + (thoughts or 0)
+    if cached is not None:
+        usage["cache_read_tokens"] = cached
+    if thoughts is not None:
+        usage["reasoning_tokens"] = thoughts
+    return usage
 
 
 class Tokens(Part):

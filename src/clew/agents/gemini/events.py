@@ -1,0 +1,774 @@
+"""Gemini CLI's records to events.
+
+The client replays its log: a message may be written anew at any time, and taken back. Each message is an event once, in
+the place where it was first written and with its last version, so all records are read before the first event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, UnsetType, to_builtins
+
+from clew.agents.base import SourceFile
+from clew.agents.derived import derived_id
+from clew.agents.gemini import locate
+from clew.agents.gemini.records import (
+    CHAT,
+    STATE_KEYS,
+    USAGE,
+    Action,
+    ChatFile,
+    ChatRecord,
+    SessionState,
+    Step,
+    TodoDisplay,
+    Tokens,
+    ToolCall,
+    UsageRecord,
+)
+from clew.derive.calls import UNKNOWN, Calls
+from clew.derive.collect_facts import SYNTHETIC_MODEL
+from clew.derive.usage import FIELDS
+from clew.io.codec import dumps
+from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
+from clew.model.codes import problem
+from clew.model.events import Event, SessionInfo, SubagentStarted
+from clew.model.json import JSON
+from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
+from clew.model.record import Record
+from clew.model.time import canonical_time, is_canonical, is_later
+from clew.model.todo import Todo
+from clew.model.usage import TokenUsage
+
+RESULTS_SUFFIX = ":results"
+"""Behind the uuid of a message: the uuid of the message with the results of its calls."""
+CONTEXT_TAGS = ("<session_context>", "<hook_context>")
+"""How texts begin in which the client describes the environment to the model."""
+MAX_CONTEXT_CHARS = 8_000
+MAX_PATH_HINTS = 40
+MAX_NAMED_CALLS = 10_000
+"""How many tool calls are remembered, so that their results can be named."""
+
+_ROLES: dict[str, Role] = {"user": "user", "gemini": "assistant"}
+_TURN_ROLES: dict[str, Role] = {"user": "user", "model": "assistant"}
+_IS_ERROR = {"success": False, "error": True, "cancelled": True}
+"""The states of a call that has ended."""
+_COMMAND_PREFIXES = ("/", "?")
+_NUDGE = "System: Please continue."
+# What a JavaScript engine trims.
+_JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
+_TODO_TOOL = "write_todos"
+_PATH_ARGUMENTS = ("file_path", "absolute_path", "dir_path", "path", "directory")
+_RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""An id that is the same in no two sessions, unless one was copied."""
+_ROOT = -1
+"""The parent of a message that follows no other."""
+
+
+def read_events(source: SourceFile) -> Iterator[Event]:
+    """Decode a session: first all records are replayed, then they become events, in file order."""
+    files = [_HeldSteps(ChatFile(source, number)) for number in range(1 + len(source.parts))]
+    replay = Replay()
+    for file in files:
+        replay.add_file(file)
+    replay.finish()
+    later_versions = _find_steps(files, set(replay.later_slots.values()))
+    decoder = EventDecoder(source, replay, later_versions)
+    yield SessionInfo(session_id=decoder.session, leaf_uuid=replay.leaf_uuid(), has_derived_parents=True)
+    for file, count in zip(files, replay.step_counts, strict=True):
+        # A file may have grown since it was replayed.
+        for step, _ in zip(file, range(count), strict=False):
+            yield from decoder.events(step)
+    yield decoder.last_info()
+    for held in files:
+        if held.file.damage:
+            yield problem("damaged-archive", held.file.damage, file=held.file.path)
+
+
+def read_usage(source: SourceFile) -> Calls:
+    """The API calls of a session with their token usage: each message counts once, as its last version has it."""
+    calls = Calls()
+    calls.session = locate.session_id(source)
+    kind: JSON = None
+    versions: dict[str, tuple[bool, UsageRecord]] = {}
+    slot = 0
+    for number in range(1 + len(source.parts)):
+        for step in ChatFile(source, number).steps(USAGE, UsageRecord):
+            record = step.record
+            if record is None:
+                continue
+            if step.action is not Action.ADD:
+                state = _state_of(step, record)
+                kind = state.kind if state is not None and state.kind is not UNSET else kind
+                continue
+            name = message_id(record, number, slot)
+            slot += 1
+            if name not in versions or versions[name][0] or not step.is_inside:
+                versions[name] = step.is_inside, record
+    calls.is_agent = kind == "subagent" or locate.parent_folder(source.path) is not None
+    for name, (_, record) in versions.items():
+        usage = _usage(record.tokens) if record.type == "gemini" else None
+        if usage is not None and record.model != SYNTHETIC_MODEL:
+            found = [getattr(usage, field) for field in FIELDS]
+            counts = [UNKNOWN if count is UNSET else count for count in found]
+            model = record.model if type(record.model) is str else None
+            time = canonical_time(record.timestamp)
+            calls.note(call_id(name, calls.session), model, None if time is UNSET else time, None, counts)
+    return calls
+
+
+def message_id(record: UsageRecord, file: int, slot: int) -> str:
+    """The id of a message; where it has none, one made of its place."""
+    return record.id if record.id is not None else derived_id(locate.AGENT, file, slot)
+
+
+def call_id(message: str, session: str) -> str:
+    """The id of the API call behind a message. Ids that are not random may stand in other sessions too."""
+    return message if _RANDOM_ID.fullmatch(message) else f"{session} {message}"
+
+
+class _HeldSteps:
+    """The steps of a file, which can be iterated again: from memory if it is small, else by decoding it again."""
+
+    def __init__(self, file: ChatFile) -> None:
+        self.file = file
+        self._steps = list(file.steps(CHAT, ChatRecord)) if file.is_held else None
+
+    def __iter__(self) -> Iterator[Step[ChatRecord]]:
+        return iter(self._steps) if self._steps is not None else self.file.steps(CHAT, ChatRecord)
+
+
+class _Version(IntEnum):
+    """What becomes of one version of a message."""
+
+    EARLIER = 0
+    SHOWN = 1
+    """The message is an event here."""
+    FIRST = 2
+    """An earlier version; the message is an event here, with its last version, which stands behind other messages."""
+    LAST = 3
+    """The last version of a message that was an event before."""
+
+
+class Replay:
+    """The list of messages that the client would show, and for each message where its last version stands."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.parents: list[int] = []
+        """For each message the one before it, when it was last put on the list."""
+        self.summaries: set[int] = set()
+        """New messages that replaced others."""
+        self.answered_calls: set[str] = set()
+        """Calls that a message of its own answers; the result that stands with the call is then a copy."""
+        self.has_results: list[bool] = []
+        self.fates = bytearray()
+        """For each version of a message a `_Version`."""
+        self.later_slots: dict[int, int] = {}
+        """For each FIRST version the LAST one."""
+        self.step_counts: list[int] = []
+        self._numbers: dict[str, int] = {}
+        self._active: list[int] = []
+        self._positions: dict[int, int] = {}
+        self._first_slots: list[int] = []
+        self._last_slots: list[int] = []
+        self._is_last_inside: list[bool] = []
+        self._finished_calls: list[list[JSON]] = []
+        self._slots = 0
+        self._lists: list[tuple[str, list[int]]] = []
+        self._updated = ""
+        self._is_replacing = False
+
+    def add_file(self, steps: Iterable[Step[ChatRecord]]) -> None:
+        """Replay a file by itself: the client reads only one of the files of a session."""
+        count = 0
+        for step in steps:
+            count += 1
+            record = step.record
+            if record is None:
+                pass
+            elif step.action is Action.ADD:
+                self._add(step, record)
+            elif step.action is Action.REWIND:
+                self._cut(self._positions.get(self._numbers.get(record.rewind_to or "", _ROOT), 0))
+            else:
+                self._note_update(record)
+                if step.action is Action.REPLACE:
+                    self._is_replacing = bool(self._active)
+                    self._cut(0)
+            if not step.is_inside and step.action is not Action.REPLACE:
+                self._is_replacing = False
+        self.step_counts.append(count)
+        if self._active:
+            self._lists.append((self._updated, self._active))
+        self._active, self._positions, self._updated = [], {}, ""
+
+    def _note_update(self, record: ChatRecord) -> None:
+        state: SessionState = record.set if record.set is not None else record
+        if type(state.lastUpdated) is str:
+            self._updated = max(self._updated, state.lastUpdated)
+
+    def _add(self, step: Step[ChatRecord], record: ChatRecord) -> None:
+        name = message_id(record, step.file, self._slots)
+        number = self._numbers.get(name)
+        answers = _answered_calls(record)
+        if number is None and step.is_inside and answers and self.ids:
+            # Written for the model only: the results stand with their calls, or were recorded when they came.
+            self._slots += 1
+            return
+        if number is None:
+            number = self._numbers[name] = len(self.ids)
+            self.ids.append(name)
+            self.parents.append(_ROOT)
+            self._first_slots.append(self._slots)
+            self._last_slots.append(self._slots)
+            self._is_last_inside.append(True)
+            self._finished_calls.append([])
+            if self._is_replacing and step.is_inside:
+                self.summaries.add(number)
+        if number not in self._positions:
+            self.parents[number] = self._active[-1] if self._active else _ROOT
+            self._positions[number] = len(self._active)
+            self._active.append(number)
+        if not step.is_inside or self._is_last_inside[number]:
+            # Messages that are kept when all are replaced are shortened there.
+            self._last_slots[number] = self._slots
+            self._is_last_inside[number] = step.is_inside
+            calls = record.toolCalls or () if _is_reply(record) else ()
+            self._finished_calls[number] = [call.id for call in calls if _is_finished(call)]
+        self._slots += 1
+        if not step.is_inside:
+            self.answered_calls.update(answers)
+
+    def _cut(self, position: int) -> None:
+        for number in self._active[position:]:
+            del self._positions[number]
+        del self._active[position:]
+
+    def finish(self) -> None:
+        """Decide which list counts, and what becomes of each version."""
+        if self._lists:
+            # The client shows the file that was changed last.
+            latest = max(range(len(self._lists)), key=lambda at: (self._lists[at][0], at))
+            self._active = self._lists[latest][1]
+        before = _ROOT
+        for number in self._active:
+            self.parents[number], before = before, number
+        self.fates = bytearray(self._slots)
+        for number, (first, last) in enumerate(zip(self._first_slots, self._last_slots, strict=True)):
+            following = self._first_slots[number + 1] if number + 1 < len(self.ids) else self._slots
+            if last < following:
+                self.fates[last] = _Version.SHOWN
+            else:
+                self.fates[first], self.fates[last] = _Version.FIRST, _Version.LAST
+                self.later_slots[first] = last
+        answered = self.answered_calls
+        self.has_results = [any(_is_unanswered(call, answered) for call in calls) for calls in self._finished_calls]
+
+    def uuid_of_end(self, number: int) -> str:
+        """The uuid of a message, or of its results, which the next message follows."""
+        return self.ids[number] + RESULTS_SUFFIX if self.has_results[number] else self.ids[number]
+
+    def leaf_uuid(self) -> str:
+        """Where the conversation stands; empty where all messages were taken back."""
+        return self.uuid_of_end(self._active[-1]) if self._active else ""
+
+
+def _state_of(step: Step[Any], record: UsageRecord) -> SessionState | None:
+    """What a record that is no message says of the session; a saved chat says nothing."""
+    if step.is_document_header:
+        return record if record.messages is not UNSET else None
+    if record.rewind_to is not None:
+        return None
+    return record.set if record.set is not None else record if record.is_header else None
+
+
+def _is_finished(call: ToolCall) -> bool:
+    """True for a call that has a result; after a crash a call may be left `executing`."""
+    return call.status in _IS_ERROR if type(call.status) is str else call.result is not None
+
+
+def _is_unanswered(call_id: JSON, answered: set[str]) -> bool:
+    return type(call_id) is not str or call_id not in answered
+
+
+def _is_reply(record: ChatRecord) -> bool:
+    """True for a reply of a recorded chat, the only kind of record with thoughts, calls, a model and tokens."""
+    return record.type == "gemini" and not _is_turn(record) and not _is_entry(record)
+
+
+def _is_turn(record: ChatRecord) -> bool:
+    return type(record.role) is str and record.role in _TURN_ROLES and record.parts is not UNSET
+
+
+def _is_entry(record: ChatRecord) -> bool:
+    return record.messageId is not UNSET and record.message is not UNSET
+
+
+def _answered_calls(record: ChatRecord) -> list[str]:
+    """The calls that a message answers which is made of responses and attachments alone."""
+    if record.type != "user":
+        return []
+    found: list[str] = []
+    for part in record.content if type(record.content) is list else [record.content]:
+        if type(part) is not dict:
+            return []
+        response = part.get("functionResponse")
+        if type(response) is dict:
+            found += [response["id"]] if type(response.get("id")) is str else []
+        elif not _is_attachment(part):
+            return []
+    return found
+
+
+def _find_steps(files: list[_HeldSteps], slots: set[int]) -> dict[int, Step[ChatRecord]]:
+    """The versions of messages with these numbers."""
+    if not slots:
+        return {}
+    versions = (step for file in files for step in file if step.action is Action.ADD)
+    return {slot: step for slot, step in enumerate(versions) if slot in slots}
+
+
+class EventDecoder:
+    """Makes events of steps, given their replay."""
+
+    def __init__(self, source: SourceFile, replay: Replay, later_versions: dict[int, Step[ChatRecord]]) -> None:
+        self.session = locate.session_id(source)
+        self._replay, self._later_versions = replay, later_versions
+        self._known_chats: frozenset[str] = frozenset()
+        if locate.is_log(source.path):
+            self._known_chats = locate.known_chats(locate.project_folder(source.path))
+        self._index = self._slot = self._number = 0
+        self._source = SourceRef(0, 0)
+        self._state: dict[str, JSON] = {}
+        self._context: str | None = None
+        self._path_hints: list[str] = []
+        self._call_names: dict[str | None, str | None] = {}
+        self._unnamed_calls: dict[JSON, list[str]] = {}
+        self._last_entries: dict[str, str] = {}
+        """By session: its last entry in the log of prompts, which is one for all sessions of a project."""
+
+    def events(self, step: Step[ChatRecord]) -> Iterator[Event]:
+        """The events of the next step."""
+        record = step.record
+        self._source = SourceRef(step.file, step.number)
+        if record is None:
+            yield from step.problems
+            yield self._record("fragment")
+            return
+        if step.action is not Action.ADD:
+            yield self._state_record(step, record)
+            return
+        slot, self._slot = self._slot, self._slot + 1
+        if slot >= len(self._replay.fates):
+            return
+        match self._replay.fates[slot]:
+            case _Version.SHOWN:
+                yield from self._message(record)
+            case _Version.LAST:
+                yield self._record("link", type="place", message_uuid=record.id)
+            case fate:
+                if fate == _Version.FIRST:
+                    later = self._later_versions.get(self._replay.later_slots[slot], step)
+                    self._source = SourceRef(later.file, later.number)
+                    yield from self._message(later.record or record)
+                    self._source = SourceRef(step.file, step.number)
+                yield self._record("progress", type=_text(record.type), message_uuid=_text(record.id))
+
+    def last_info(self) -> SessionInfo:
+        """What is known of the session once all was read."""
+        title = self._state.get("summary")
+        return SessionInfo(
+            title=title if isinstance(title, str) else None,
+            extra={"state": self._state, "context": self._context, "hints": self._path_hints},
+        )
+
+    def _record(self, kind: str, **fields: Any) -> Record:
+        return Record(after=self._index, kind=kind, source=self._source, **fields)
+
+    def _state_record(self, step: Step[ChatRecord], record: ChatRecord) -> Record:
+        if record.rewind_to is not None:
+            return self._record("state", message_uuid=record.rewind_to)
+        state = _state_of(step, record)
+        if state is None:
+            return self._record("state" if step.is_document_header else "other")
+        for key in STATE_KEYS:
+            if (value := getattr(state, key)) is not UNSET:
+                self._state[key] = value
+        time, summary = canonical_time(state.lastUpdated), _text(state.summary)
+        if time is not UNSET:
+            self._state["lastUpdated"] = time
+        is_summary = state is record.set and summary is not UNSET
+        return self._record("summary" if is_summary else "state", timestamp=time, text=summary)
+
+    def _message(self, record: ChatRecord) -> Iterator[Event]:
+        """A message, the sub-agents that it starts, and the message with the results of its calls."""
+        number, self._number = self._number, self._number + 1
+        uuid = self._replay.ids[number]
+        form = self._form(record)
+        if isinstance(form, Record):
+            yield form
+            return
+        role, content = form
+        blocks = self._blocks(content)
+        is_reply = _is_reply(record)
+        calls = record.toolCalls or [] if is_reply else []
+        uses = [_tool_use(call, uuid, at) for at, call in enumerate(calls)]
+        if uses:
+            blocks = _without_repeated_calls(blocks, calls)
+        if record.thoughts and is_reply:
+            blocks = _thoughts(record, blocks) + blocks
+        blocks += uses
+        message = self._add(role, uuid, canonical_time(record.timestamp), blocks)
+        self._set_parent(message, record, number)
+        self._set_metadata(message, record, number)
+        self._name_parts(message, uuid)
+        self._note_hints(message)
+        yield message
+        for call, use in zip(calls, uses, strict=True):
+            if type(call.agentId) is str:
+                yield SubagentStarted(agent_id=call.agentId, tool_id=use.tool_id)
+        answered = self._replay.answered_calls
+        results: list[Block] = [
+            _tool_result(call, use)
+            for call, use in zip(calls, uses, strict=True)
+            if _is_finished(call) and _is_unanswered(use.tool_id, answered)
+        ]
+        if results:
+            answer = self._add("user", uuid + RESULTS_SUFFIX, _last_time(message.timestamp, calls), results)
+            answer.parent_uuid = uuid
+            todos = _todos(calls)
+            if todos is not None:
+                answer.metadata = Metadata(todos=todos)
+            yield answer
+
+    def _form(self, record: ChatRecord) -> tuple[Role, JSON] | Record:
+        """The role and the content of a message; a record for a prompt in the log whose chat is there too."""
+        if _is_turn(record):
+            return _TURN_ROLES[record.role], record.parts
+        kind = record.type if type(record.type) is str else ""
+        if not _is_entry(record):
+            return _ROLES.get(kind, "system"), record.content
+        if str(record.sessionId)[:8] in self._known_chats:
+            time = canonical_time(record.timestamp)
+            return self._record("prompt", timestamp=time, text=_text(record.message))
+        return _ROLES.get(kind, "system"), record.message
+
+    def _add(self, role: Role, uuid: str, time: str | UnsetType, blocks: list[Block]) -> Message:
+        self._index += 1
+        return Message(index=self._index, role=role, uuid=uuid, timestamp=time, content=blocks, source=self._source)
+
+    def _set_parent(self, message: Message, record: ChatRecord, number: int) -> None:
+        if _is_entry(record):
+            session = str(None if record.sessionId is UNSET else record.sessionId)
+            message.parent_uuid = self._last_entries.get(session, UNSET)
+            self._last_entries[session] = self._replay.ids[number]
+            return
+        parent = self._replay.parents[number]
+        if parent != _ROOT:
+            message.parent_uuid = self._replay.uuid_of_end(parent)
+
+    def _set_metadata(self, message: Message, record: ChatRecord, number: int) -> None:
+        metadata = Metadata()
+        if message.role == "system" or (message.role == "user" and not is_typed(message.content)):
+            metadata.is_meta = True
+        if message.role == "user" and number in self._replay.summaries:
+            metadata.is_compact_summary = True
+        if message.role == "assistant" and _is_reply(record):
+            if type(record.model) is str:
+                metadata.model = ModelUse(name=record.model)
+            usage = _usage(record.tokens)
+            if usage is not None:
+                metadata.token_usage = usage
+                call = call_id(self._replay.ids[number], self.session)
+                if call != message.uuid:
+                    metadata.message_id = call
+        if metadata != _NO_METADATA:
+            message.metadata = metadata
+
+    def _blocks(self, content: JSON) -> list[Block]:
+        """The blocks of a message's content; results without a name get that of their call."""
+        if type(content) is str:
+            return [Text(text=content)] if content else []
+        parts = content if type(content) is list else [content] if type(content) is dict else []
+        blocks = [_block(part) for part in parts]
+        names = self._call_names
+        for block in blocks:
+            if type(block) is ToolUse:
+                names[block.tool_id] = block.tool_name
+                if len(names) > MAX_NAMED_CALLS:
+                    del names[next(iter(names))]
+            elif type(block) is ToolResult and block.tool_name is UNSET:
+                block.tool_name = names.get(block.tool_id)
+        return blocks
+
+    def _name_parts(self, message: Message, uuid: str) -> None:
+        """Give ids to calls among the parts that have none, and to the responses, which follow in the same order."""
+        for position, block in enumerate(message.content):
+            if type(block) is ToolUse and block.tool_id is None:
+                block.tool_id = f"{uuid}:part{position}"
+                self._unnamed_calls.setdefault(block.tool_name, []).append(block.tool_id)
+            elif type(block) is ToolResult and block.tool_id is None:
+                waiting = self._unnamed_calls.get(_none(block.tool_name))
+                if waiting:
+                    block.tool_id = waiting.pop(0)
+
+    def _note_hints(self, message: Message) -> None:
+        """Note what may tell the folder of the project: the first words of the client, and paths in calls."""
+        if message.role == "user" and self._context is None:
+            text = "\n".join(block.text for block in message.content if type(block) is Text)
+            if text.lstrip().startswith(CONTEXT_TAGS[0]):
+                self._context = text[:MAX_CONTEXT_CHARS]
+        hints = self._path_hints
+        for block in message.content if len(hints) < MAX_PATH_HINTS else ():
+            if type(block) is ToolUse and type(block.input) is dict and len(hints) < MAX_PATH_HINTS:
+                hints += [path for key in _PATH_ARGUMENTS if type(path := block.input.get(key)) is str]
+
+
+_NO_METADATA = Metadata()
+
+
+def _usage(tokens: Tokens | None) -> TokenUsage | None:
+    """The counts of a request; an object without any count above zero says nothing."""
+    if tokens is None:
+        return None
+    given, said, cached, thoughts = map(_count, (tokens.input, tokens.output, tokens.cached, tokens.thoughts))
+    if given is None and said is None and cached is None and thoughts is None:
+        return None
+    if not (given or said or cached or thoughts or _count(tokens.tool) or _count(tokens.total)):
+        return None
+    return TokenUsage(
+        input_tokens=UNSET if given is None else max(0, given - (cached or 0)),
+        output_tokens=UNSET if said is None else said + (thoughts or 0),
+        cache_read_tokens=UNSET if cached is None else cached,
+        reasoning_tokens=UNSET if thoughts is None else thoughts,
+    )
+
+
+def _count(value: JSON) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def is_typed(blocks: list[Block]) -> bool:
+    """True for content that a person may have typed."""
+    if all(type(block) is ToolResult for block in blocks):
+        return False
+    text = "".join(block.text for block in blocks if type(block) is Text).strip()
+    if not text:
+        kinds = {type(block) for block in blocks}
+        return ToolResult not in kinds and bool(kinds & {Image, DocumentBlock})
+    leading = takewhile(lambda block: type(block) is Text, blocks)
+    return text != _NUDGE and not is_ignored("".join(block.text for block in leading))  # type: ignore[union-attr]
+
+
+def is_ignored(text: str) -> bool:
+    """True for the beginning of a prompt that the client does not send when it goes on with a chat."""
+    return text.lstrip(_JS_SPACE).startswith((*_COMMAND_PREFIXES, *CONTEXT_TAGS))
+
+
+def _thoughts(record: ChatRecord, blocks: list[Block]) -> list[Block]:
+    """The thoughts of a reply, unless they stand among its parts as well."""
+    thoughts = [thought.description for thought in record.thoughts or ()]
+    if any(type(block) is Thinking for block in blocks) or any(type(text) is not str for text in thoughts):
+        return []
+    return [Thinking(thinking=text) for text in thoughts]
+
+
+def _without_repeated_calls(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
+    """The parts of a reply without the calls that `toolCalls` lists as well, which says more of them."""
+    ids = {call.id for call in calls if type(call.id) is str}
+    names = [_string(call.name) for call in calls]
+    kept: list[Block] = []
+    for block in blocks:
+        if type(block) is ToolUse:
+            if block.tool_id in ids:
+                continue
+            if block.tool_id is None and block.tool_name in names:
+                names.remove(block.tool_name)
+                continue
+        kept.append(block)
+    return kept
+
+
+def _tool_use(call: ToolCall, uuid: str, position: int) -> ToolUse:
+    tool_id = call.id if type(call.id) is str else f"{uuid}:{position}"
+    return ToolUse(tool_id=tool_id, tool_name=_string(call.name), input=call.args)
+
+
+def _tool_result(call: ToolCall, use: ToolUse) -> ToolResult:
+    is_error = _IS_ERROR[call.status] if type(call.status) is str else UNSET
+    return ToolResult(tool_id=use.tool_id, tool_name=use.tool_name, output=_output(call), is_error=is_error)
+
+
+def _last_time(time: str | None | UnsetType, calls: list[ToolCall]) -> str | UnsetType:
+    """When the last of the calls was recorded."""
+    last = time or None
+    for call in calls:
+        time = call.timestamp
+        if type(time) is str and is_canonical(time) and (last is None or is_later(time, last)):
+            last = time
+    return UNSET if last is None else last
+
+
+def _todos(calls: list[ToolCall]) -> list[Todo] | None:
+    """The task list that the last of the calls left behind."""
+    for call in reversed(calls):
+        display = call.resultDisplay.todos if type(call.resultDisplay) is TodoDisplay else None
+        given = call.args.get("todos") if call.name == _TODO_TOOL and type(call.args) is dict else None
+        for todos in (display, given):
+            if type(todos) is list and all(type(todo) is dict for todo in todos):
+                return [
+                    Todo(content=_text(todo.get("description", todo.get("content"))), status=_text(todo.get("status")))
+                    for todo in todos
+                ]
+    return None
+
+
+def _block(part: JSON) -> Block:
+    """The block of one part; a part of a kind or a shape that is not known is kept as it is."""
+    if type(part) is str:
+        return Text(text=part)
+    if type(part) is not dict:
+        return Unknown(value=part)
+    if type(call := part.get("functionCall")) is dict:
+        return ToolUse(tool_id=_string(call.get("id")), tool_name=_string(call.get("name")), input=call.get("args"))
+    if type(response := part.get("functionResponse")) is dict:
+        return _response_block(response)
+    for key, content_key, encoding in (("inlineData", "data", "base64"), ("fileData", "fileUri", "url")):
+        if type(blob := part.get(key)) is dict:
+            return _attachment_block(blob, content_key, encoding) or Unknown(value=part)
+    if type(text := part.get("text")) is str:
+        if part.get("thought") is True:
+            return Thinking(thinking=text, signature=_text(part.get("thoughtSignature")))
+        return Text(text=text)
+    return Unknown(value=part)
+
+
+def _response_block(response: dict[str, JSON]) -> ToolResult:
+    block = ToolResult(tool_id=_string(response.get("id")), tool_name=_text(response.get("name")))
+    if "response" in response:
+        key, text = _single_text(response["response"])
+        block.output = text if text is not None else dumps(response["response"]).decode()
+        if key == "error":
+            block.is_error = True
+    return block
+
+
+def _single_text(said: JSON) -> tuple[str | None, str | None]:
+    """The key and the text of a response that is an `output` or an `error` and no more."""
+    if type(said) is dict and len(said) == 1:
+        ((key, text),) = said.items()
+        if key in ("output", "error") and type(text) is str:
+            return key, text
+    return None, None
+
+
+def _attachment_block(blob: dict[str, JSON], content_key: str, encoding: str) -> Block | None:
+    content, media_type = blob.get(content_key), _text(blob.get("mimeType"))
+    if type(content) is not str:
+        return None
+    if media_type is not UNSET and media_type.startswith("image/"):
+        return Image(media_type=media_type, encoding=encoding, image=content)
+    return DocumentBlock(media_type=media_type, encoding=encoding, document=content)
+
+
+class _Response(NamedTuple):
+    """The response to a call, when the result of the call is that and attachments."""
+
+    text: str
+    attachments: list[JSON]
+
+
+def _output(call: ToolCall) -> JSON:
+    """What a tool gave back: a text, or blocks as JSON.
+
+    Nearly always the result is a list of one response with the id and the name of the call. Since February 2026, when
+    the client began to mask long outputs, it may hold the responses of other calls too.
+    """
+    result = call.result
+    if type(result) is str:
+        return result
+    response = _own_response(call) if type(result) is list else None
+    if response is None:
+        return _other_output(call)
+    if not response.attachments:
+        return response.text
+    return [{"type": "text", "text": response.text}, *(_block_json(part) for part in response.attachments)]
+
+
+def _own_response(call: ToolCall) -> _Response | None:
+    first, *others = call.result or [None]
+    response = first.get("functionResponse") if type(first) is dict and len(first) == 1 else None
+    if type(response) is not dict or not {"id", "name", "response"} <= response.keys() <= _RESPONSE_KEYS:
+        return None
+    if response["id"] != _string(call.id) or response["name"] != _string(call.name):
+        return None
+    _, text = _single_text(response["response"])
+    nested = response.get("parts", [])
+    if text is None or type(nested) is not list:
+        return None
+    if any(type(part) is dict and "functionResponse" in part for part in others):
+        return None
+    return _Response(text, [*nested, *others])
+
+
+_RESPONSE_KEYS = {"id", "name", "response", "parts"}
+
+
+def _other_output(call: ToolCall) -> JSON:
+    """The output in a result of another shape: the response with the id of the call, else its name, else all."""
+    parts = call.result if type(call.result) is list else [call.result]
+    responses = [part["functionResponse"] for part in parts if type(part) is dict and "functionResponse" in part]
+    responses = [response for response in responses if type(response) is dict]
+    for key, wanted in (("id", _string(call.id)), ("name", _string(call.name))):
+        matching = [response for response in responses if wanted is not None and response.get(key) == wanted]
+        if matching:
+            responses = matching
+            break
+    texts = [_response_text(response.get("response")) for response in responses]
+    texts += [part["text"] for part in parts if type(part) is dict and type(part.get("text")) is str]
+    nested = [part for response in responses if type(response.get("parts")) is list for part in response["parts"]]
+    attachments = [part for part in (*nested, *parts) if _is_attachment(part)]
+    if attachments:
+        before = [{"type": "text", "text": "\n".join(texts)}] if texts else []
+        return before + [_block_json(part) for part in attachments]
+    if texts:
+        return "\n".join(texts)
+    return UNSET if call.result is None else dumps(call.result).decode()
+
+
+def _response_text(said: JSON) -> str:
+    """The texts of a response, and whatever else it holds as JSON."""
+    if type(said) is str:
+        return said
+    if type(said) is not dict:
+        return dumps(said).decode()
+    texts = {key: said[key] for key in ("output", "error") if type(said.get(key)) is str}
+    others = {key: value for key, value in said.items() if key not in texts}
+    return "\n".join([*texts.values(), *([dumps(others).decode()] if others or not texts else [])])
+
+
+def _is_attachment(part: JSON) -> bool:
+    return type(part) is dict and ("inlineData" in part or "fileData" in part)
+
+
+def _block_json(part: JSON) -> JSON:
+    """A block inside a tool's output, which stands in the document as plain JSON."""
+    return to_builtins(_block(part))
+
+
+def _text(value: JSON) -> str | UnsetType:
+    return value if type(value) is str else UNSET
+
+
+def _string(value: JSON) -> str | None:
+    return value if type(value) is str else None
+
+
+def _none(value: str | None | UnsetType) -> str | None:
+    return None if value is UNSET else value
