@@ -271,7 +271,7 @@ def events_of(agent: Agent, source: SourceFile, facts: Facts | None = None) -> I
         return
     for unit in agent.read(source, facts or skim(agent, source, tree=False, counts=False)):
         value = _without_extensions(unit.value)
-        yield msgspec.convert(value, Message if unit.is_message else Record)
+        yield msgspec.convert(value, Message) if unit.is_message else msgspec.convert(value, Record)
 
 
 def _without_extensions(value: JSON) -> JSON:
@@ -313,7 +313,7 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
     if not name:
         return open_main(source)
     path = source.path.parent / name
-    opened = partial(open_source, path) if name in source.parts else partial(path.open, "rb")
+    opened: Callable[[], BinaryIO] = (lambda: open_source(path)) if name in source.parts else lambda: path.open("rb")
     return opened() if source.mask is None else source.mask.open(opened)
 
 

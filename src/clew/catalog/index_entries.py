@@ -108,7 +108,7 @@ def _block(block: Block, said: str) -> BlockEntry:
             return BlockEntry("tool_result", OUTPUT, _output(block.output), block.tool_id or "", is_error=is_error)
         case DocumentBlock():
             content = block.document if block.encoding == "text" else None
-            return BlockEntry("document", said, "\n".join(filter(None, (block.title, content))))
+            return BlockEntry("document", said, "\n".join(text for text in (block.title, content) if text))
         case Unknown():
             return BlockEntry("unknown", OUTPUT, text_in(block.value))
     return BlockEntry("image", "", "")

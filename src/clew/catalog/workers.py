@@ -191,7 +191,7 @@ class Shop:
         task, end, shard = read.task, read.end, self._place(read.task)
         if end is None:
             problem = {"code": "unreadable", "line": 0, "message": read.mark.decode()}
-            note_source(self._db, task.number, shard, read.found, read.now, -1, b"", "", [problem])
+            note_source(self._db, task.number, shard, read.found, read.now, b"", [problem])
             return
         self._rows.session(task.number, end.session)
         note_source(self._db, task.number, shard, read.found, read.now, read.mark, end.problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -19,6 +20,7 @@ from clew.model.session import Subagent
 from clew.model.time import parse_time
 from clew.model.usage import TokenUsage
 
+T = TypeVar("T", str, int)
 SYNTHETIC_MODEL = "<synthetic>"
 _NO_METADATA = Metadata()
 
@@ -98,16 +100,15 @@ class FactsCollector:
         """Count calls; True where the message holds results of tools."""
         facts, has_results = self.facts, False
         for block in message.content:
-            kind = type(block)
-            if kind is ToolUse:
+            if isinstance(block, ToolUse):
                 facts.tool_calls += 1
                 if block.tool_name:
                     facts.tools[block.tool_name] += 1
-            elif kind is ToolResult:
+            elif isinstance(block, ToolResult):
                 has_results = True
                 if block.is_error is True:
                     facts.has_errors = True
-            elif kind is Thinking:
+            elif isinstance(block, Thinking):
                 facts.has_thinking = True
         return has_results
 
@@ -156,10 +157,7 @@ class FactsCollector:
             facts.extra["last_record_time"] = record.timestamp
         if record.uuid is not UNSET and record.uuid is not None:
             facts.links.add(record.uuid, _known(record.parent_uuid), 0)
-        if not record.text:
-            text = None
-        else:
-            text = record.text
+        text = record.text or None
         match record.kind:
             case "title":
                 if text:
@@ -208,5 +206,5 @@ class FactsCollector:
             facts.extra.setdefault("calls", {})[started.agent_id] = started.tool_id
 
 
-def _known(value: str | int | None | UnsetType) -> str | int | None:
+def _known(value: T | None | UnsetType) -> T | None:
     return None if value is UNSET else value

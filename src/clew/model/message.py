@@ -58,7 +58,7 @@ class Metadata(Part, kw_only=True):
     estimated_tokens: Annotated[int, Meta(description="A guess by the agent, apart from counts.")] | UnsetType = UNSET
 
 
-class SourceRef(Part, frozen=True, gc=False):
+class SourceRef(Part, gc=False):
     """Where a message or record comes from: a file of the session (0 is the main one), and the record in it."""
 
     file: Annotated[int, Meta(description="Index into `native.files`.", ge=0)]

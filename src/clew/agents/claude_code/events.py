@@ -68,7 +68,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     decoder = EventDecoder()
     with open_main(source) as stream:
         for line, record in TRANSCRIPT.decode_file(stream):
-            if type(record) is RawRecord:
+            if isinstance(record, RawRecord):
                 yield from decoder.fragment(record, line, str(source.path))
             else:
                 yield from decoder.events(record, line)
@@ -99,7 +99,7 @@ def read_usage(source: SourceFile) -> Calls:
     unnamed = 0
     with open_main(source) as stream:
         for _, record in USAGE.decode_file(stream):
-            if type(record) is RawRecord:
+            if isinstance(record, RawRecord):
                 continue
             calls.session = calls.session or record.sessionId or ""
             if record.type not in MESSAGE_TYPES:
