@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _FEW = 100
 """Of so many sessions in a folder one may be meant."""
 
+
 class StoredSession:
     """A session on disk. Nothing is read before it is asked for, and reading it reads no other."""
 

@@ -266,11 +266,11 @@ def test_documents_migrate_forward_only() -> None:
     new = migrate(old)
     assert (old.schema_version, new.schema_version) == ("1.0", SCHEMA_VERSION)
     assert json.loads(dump_document(new)) == EXAMPLE | {"schema_version": SCHEMA_VERSION}
-    assert migrate(new, "1.1") == new
+    assert migrate(new, "1.2") == new
     for document, to in (
         (new, "1.0"),
-        (new, "1.2"),
-        (load_document(example(schema_version="1.7")), "1.1"),
+        (new, "1.3"),
+        (load_document(example(schema_version="1.7")), "1.2"),
         (new, "2.0"),
     ):
         with pytest.raises(InvalidDocument, match=to):

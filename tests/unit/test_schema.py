@@ -36,7 +36,7 @@ def test_the_file_is_current() -> None:
 def test_it_is_a_schema_of_its_dialect() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == DIALECT
-    assert SCHEMA["$id"] == "urn:clew:session:1.1"
+    assert SCHEMA["$id"] == "urn:clew:session:1.2"
     assert SCHEMA["title"]
 
 

@@ -10,11 +10,12 @@ from typing import BinaryIO
 
 import click
 
+from clew.agents.base import Header
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.errors import InvalidDocument, UsageError
 from clew.export.html import carried_document, is_page
-from clew.export.native import native_bytes, write_native
+from clew.export.native import Restored, native_bytes, write_native
 from clew.export.reading import read_documents
 from clew.io.compress import open_source
 from clew.io.unpacking import is_archive, unpack
@@ -32,6 +33,7 @@ _HEAD = 64
 )
 @click.option("--stdout", is_flag=True, help="Print the session's main file instead of writing it.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--from-messages", is_flag=True, help="Compose the files from the messages, not from the native records.")
 @common
 @click.pass_context
 def command(
@@ -41,12 +43,14 @@ def command(
     output: Path | None,
     stdout: bool,
     force: bool,
+    from_messages: bool,
     homes: tuple[str, ...],
     as_json: bool,
-) -> None:
+) -> int:
     """Write the native files of unified documents (.json, .ndjson, also .gz and .zst), or of pages that carry one.
 
-    They are those of the original, byte for byte, unless the document was redacted; that is said on stderr.
+    They are those of the original, byte for byte, unless the document was redacted or written anew by another tool;
+    that is said on stderr, and the exit code is 1 where bytes or messages differ.
 
     An archive (.tar, also .gz and .zst, and .zip) of a home, or of any folder with sessions in it, is unpacked into a
     new folder. One that holds links, or names that lead elsewhere, is refused whole.
@@ -54,6 +58,7 @@ def command(
     if output is None and not stdout:
         raise UsageError("name a folder with -o, or use --stdout")
     written: list[dict[str, JSON]] = []
+    exact = True
     for path in documents:
         if is_archive(path):
             written += _unpacked(path, output)
@@ -67,10 +72,10 @@ def command(
                 if stdout:
                     sys.stdout.buffer.writelines(native_bytes(document))
                 elif output is not None:
-                    files = write_native(document, output, force)
-                    header = document.header
-                    row = {"session_id": header.session["id"], "agent": header.agent, "files": [str(f) for f in files]}
-                    written.append(row)
+                    restored = write_native(document, output, force, from_messages=from_messages)
+                    written.append(_row(document.header, restored))
+                    exact = exact and not restored.inexact and not restored.is_edited
+                    _warn(path, restored)
         if not found:
             raise InvalidDocument(f"{path}: no unified document")
     if wants_json(context, as_json):
@@ -78,6 +83,24 @@ def command(
     else:
         for row in written:
             say(f"{row['agent']}:{row['session_id']} -> {row['files'][0]}")
+    return 0 if exact else 1
+
+
+def _row(header: Header, restored: Restored) -> dict[str, JSON]:
+    return {
+        "session_id": header.session["id"],
+        "agent": header.agent,
+        "files": [str(file) for file in restored.files],
+        "inexact": restored.inexact,
+        "edited": restored.is_edited,
+    }
+
+
+def _warn(path: Path, restored: Restored) -> None:
+    for name in restored.inexact:
+        say(f"clew: {path}: another tool has written {name} anew; the records are equal as JSON, the bytes are not")
+    if restored.is_edited:
+        say(f"clew: {path}: the messages differ from the native records; the records were restored (--from-messages)")
 
 
 def _unpacked(path: Path, output: Path | None) -> list[dict[str, JSON]]:

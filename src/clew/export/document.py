@@ -1,47 +1,64 @@
-"""The unified document as JSON text, written as a stream that holds ids, never content.
+"""The unified document as JSON text, written as a stream.
 
-A source is read twice: once for what the header says, once for messages and records. A small one is read once where
-its agent can; then its messages wait in memory until the header is known.
+`messages` and `records` are a view made from the session's events. `native` carries the lines of the agent's own files
+verbatim, each file with its SHA-256, so that restoring a session is writing them out again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
-from itertools import chain
-from typing import IO, NamedTuple, cast
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
+from tempfile import SpooledTemporaryFile
+from typing import IO, BinaryIO
+
+import msgspec
 
 from clew.agents.base import (
     Agent,
-    Encodes,
-    Reading,
-    ReadingAtOnce,
-    ReadsAtOnce,
     SourceFile,
+    collected,
+    events_of,
     freeze,
+    open_file,
     session_object,
     skim,
     uuids_shown,
 )
-from clew.agents.jsonl import BATCH
-from clew.derive.collect import collect
-from clew.derive.facts import Facts
 from clew.graph.tree import Shown, Tree
-from clew.io.codec import dumps, headroom
-from clew.model import SCHEMA_VERSION
+from clew.io.codec import NOT_JSON, dumps
+from clew.io.compress import SUFFIXES
+from clew.io.records import read_lines
+from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
+from clew.model.events import Event
 from clew.model.json import JSON
 
-SPOOL = 1 << 20
+SINGLE_PASS_BYTES = 16 << 20
+"""Events of a source up to this size are held in memory until the header is known, instead of reading it twice."""
+SPOOL_BYTES = 1 << 20
 """Records wait in memory up to this size, then on disk, until all messages are written."""
-AT_ONCE = 16 << 20
-"""A source up to this size is small ..."""
-LIMIT = 2 * AT_ONCE
-"""... unless it is packed, and its document turns out to be larger than this."""
+MAX_PROBLEMS = 1_000
+"""How many problems a document lists."""
 
 LINES = b"\n"
-"""Layout of a .json file: one message a line, so that tools for lines work on it."""
+"""Layout of a .json file: one message or native record a line, so that tools for lines work on it."""
 ONE_LINE = b""
 """Layout of a .ndjson file: one document a line."""
+
+_is_json_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class Written(msgspec.Struct):
+    """What was seen while a document was written."""
+
+    messages: int = 0
+    records: int = 0
+    verbatim_lines: int = 0
+    """Lines of native files that are no JSON object and are carried as text."""
+    unknown_types: dict[str, int] = {}
 
 
 def write_document(
@@ -51,42 +68,10 @@ def write_document(
     *,
     timestamp: str,
     layout: bytes = LINES,
-) -> Reading:
-    """Write the session in `source` as one unified document; returns the reading, with its counters."""
-    with headroom():
-        return _Writer(agent, freeze(source), out, timestamp, layout).write()
-
-
-def lines_at_once(agent: Agent, source: SourceFile) -> tuple[bytearray, bytearray] | None:
-    """The messages and the records of a small session as they stand in its document, one a line.
-
-    None where the agent cannot tell them in one pass.
-    """
-    with headroom():
-        found = _at_once(agent, freeze(source), b"\n")
-    return (found.messages, found.records) if found is not None else None
-
-
-class _AtOnce(NamedTuple):
-    """What one pass over a small source gave; there is `between` behind each message and each record."""
-
-    reading: ReadingAtOnce
-    facts: Facts
-    messages: bytearray
-    records: bytearray
-
-
-def _at_once(agent: Agent, source: SourceFile, between: bytes) -> _AtOnce | None:
-    """A source read in one pass; None where it turns out not to be fit for it."""
-    if not source.frozen or source.size > AT_ONCE or not _reads_at_once(type(agent)):
-        return None
-    reading = cast(ReadsAtOnce, agent).read_at_once(source)
-    messages, records = bytearray(), bytearray()
-    for _ in reading.encode(messages, records, between):
-        if len(messages) + len(records) > LIMIT:
-            return None
-    facts, is_right = reading.facts()
-    return _AtOnce(reading, facts, messages, records) if is_right else None
+    native: bool = True,
+) -> Written:
+    """Write the session in `source` as one unified document."""
+    return _Writer(agent, freeze(source), out, timestamp, layout).write(native)
 
 
 class _Writer:
@@ -94,98 +79,112 @@ class _Writer:
 
     def __init__(self, agent: Agent, source: SourceFile, out: IO[bytes], timestamp: str, layout: bytes) -> None:
         self._agent, self._source, self._timestamp, self._layout = agent, source, timestamp, layout
-        self._out, self._between = out, b"," + layout
+        self._out, self._separator = out, b"," + layout
+        self._written = Written(unknown_types=Counter())
+        self._problems: list[Problem] = []
 
-    def write(self) -> Reading:
+    def write(self, native: bool) -> Written:
         layout, write = self._layout, self._out.write
-        reading, facts, messages = self._read_at_once() or self._read_twice()
-        if messages != facts.messages:
-            # The first pass took a damaged line for a message, or the other way round: what was written counts.
-            units = self._agent.read(self._source, facts)
-            facts = collect((unit.is_message, unit.value) for unit in units)
-        write(layout + b"]," + layout + b'"graph":')
-        _write_graph(facts.tree, self._out, uuids_shown(self._agent))
-        write(b"," + layout + b'"extensions":' + dumps(reading.extensions()) + b"}\n")
-        return reading
-
-    def _read_twice(self) -> tuple[Reading, Facts, int]:
-        facts = skim(self._agent, self._source, tree=True, counts=False)
-        reading = self._agent.read(self._source, facts)
-        self._out.write(self._header(facts))
-        units = reading if isinstance(reading, Encodes) else _Encoded(reading)
-        from tempfile import SpooledTemporaryFile
-
-        with SpooledTemporaryFile(SPOOL) as spool:
-            for batch in self._batches(units, spool):
-                self._out.write(batch)
-            self._out.write(self._records())
-            spool.seek(0)
-            for piece in iter(lambda: spool.read(SPOOL), b""):
-                self._out.write(piece)
-        return reading, facts, units.index
-
-    def _read_at_once(self) -> tuple[Reading, Facts, int] | None:
-        """The same in one pass; None where the source turns out not to be fit for it."""
-        found = _at_once(self._agent, self._source, self._between)
-        if found is None:
-            return None
-        reading, facts, messages, records = found
-        del messages[-len(self._between) :]
-        del records[-len(self._between) :]
-        for piece in (self._header(facts), messages, self._records(), records):
-            self._out.write(piece)
-        return reading, facts, reading.index
-
-    def _records(self) -> bytes:
-        """What stands between messages and records."""
-        return self._layout + b"]," + self._layout + b'"records":[' + self._layout
-
-    def _header(self, facts: Facts) -> bytes:
+        events: Iterable[Event]
+        if self._source.size <= SINGLE_PASS_BYTES and self._source.path.suffix not in SUFFIXES:
+            events, facts = collected(self._agent, self._source)
+        else:
+            facts = skim(self._agent, self._source, tree=True, counts=False)
+            events = events_of(self._agent, self._source)
         header: dict[str, JSON] = {
             "schema_version": SCHEMA_VERSION,
             "export_timestamp": self._timestamp,
             "agent": self._agent.id,
             "session": session_object(self._agent, self._source, facts),
         }
-        return dumps(header)[:-1] + b"," + self._layout + b'"messages":[' + self._layout
+        write(dumps(header)[:-1] + b"," + layout + b'"messages":[' + layout)
+        with SpooledTemporaryFile(SPOOL_BYTES) as records:
+            self._write_messages(events, records)
+            write(layout + b"]," + layout + b'"records":[' + layout)
+            records.seek(0)
+            for piece in iter(lambda: records.read(SPOOL_BYTES), b""):
+                write(piece)
+        write(layout + b"]," + layout + b'"graph":')
+        _write_graph(facts.tree, self._out, uuids_shown(self._agent))
+        write(b"," + layout + b'"problems":' + dumps(self._problems))
+        if native:
+            self._write_native()
+        write(b"}\n")
+        return self._written
 
-    def _batches(self, units: Encodes, spool: IO[bytes]) -> Iterator[bytes | bytearray]:
-        """Messages come back at once, other records wait until they follow behind them."""
-        messages, records = bytearray(), bytearray()
-        came = waited = b""
-        for _ in chain(units.encode(messages, records, self._between), (None,)):
-            if messages:
-                del messages[-len(self._between) :]
-                yield came
-                yield messages
-                messages.clear()
-                came = self._between
-            if records:
-                del records[-len(self._between) :]
-                spool.write(waited)
-                spool.write(records)
-                records.clear()
-                waited = self._between
+    def _write_messages(self, events: Iterable[Event], records: IO[bytes]) -> None:
+        """Write messages at once; other records wait until all messages are written."""
+        written = self._written
+        for event in events:
+            match event:
+                case Message():
+                    self._out.write((self._separator if written.messages else b"") + dumps(event))
+                    written.messages += 1
+                    for block in event.content:
+                        if type(block) is Unknown:
+                            written.unknown_types[_block_type(block.value)] += 1
+                case Record():
+                    if event.kind == "fragment":
+                        continue
+                    records.write((self._separator if written.records else b"") + dumps(event))
+                    written.records += 1
+                    if event.kind == "other":
+                        written.unknown_types[str(event.type or "")] += 1
+                case Problem():
+                    if len(self._problems) < MAX_PROBLEMS:
+                        self._problems.append(event)
+
+    def _write_native(self) -> None:
+        self._out.write(b"," + self._layout + b'"native":{"files":[')
+        names = (self._source.path.name, *self._source.parts, *self._source.sides)
+        for number, name in enumerate(names):
+            with open_file(self._source, "" if number == 0 else name) as stream:
+                self._out.write((b"," if number else b"") + b'{"path":' + dumps(name) + b',"records":[' + self._layout)
+                self._write_file(stream)
+        self._out.write(b"]}")
+
+    def _write_file(self, stream: BinaryIO) -> None:
+        digest, text, is_whole, separator = hashlib.sha256(), b"\n", True, b""
+        for _, pieces in groupby(read_lines(stream), key=itemgetter(1)):
+            self._out.write(separator)
+            separator = self._separator
+            for number, (text, _, _, is_whole) in enumerate(pieces):
+                digest.update(text)
+                if is_whole:
+                    self._out.write(self._native_record(text))
+                else:
+                    self._out.write((b"," if number else b"[") + _base64(text.removesuffix(b"\n")))
+            if not is_whole:
+                self._out.write(b"]")
+                self._written.verbatim_lines += 1
+        self._out.write(self._layout + b'],"sha256":"' + digest.hexdigest().encode() + b'"')
+        self._out.write(b"}" if text.endswith(b"\n") else b',"final_newline":false}')
+
+    def _native_record(self, line: bytes) -> bytes:
+        """A line as it stands in the document: a JSON object verbatim, other text as a string, bytes in base64."""
+        line = line.removesuffix(b"\n")
+        try:
+            _is_json_object(line)
+            line.decode()
+            if line[:1] == b"{" and line[-1:] == b"}":
+                return line
+        except (*NOT_JSON, UnicodeDecodeError):
+            pass
+        self._written.verbatim_lines += 1
+        try:
+            return dumps(line.decode())
+        except UnicodeDecodeError:
+            return b"[" + _base64(line) + b"]"
 
 
-@lru_cache
-def _reads_at_once(agent: type) -> bool:
-    return issubclass(agent, ReadsAtOnce)
+def _block_type(value: JSON) -> str:
+    """The name under which an unknown content block is counted."""
+    return f"content.{value.get('type') if isinstance(value, dict) else type(value).__name__}"
 
 
-class _Encoded:
-    """The units of any reading as JSON text."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self.index = 0
-
-    def encode(self, messages: bytearray, records: bytearray, between: bytes) -> Iterator[None]:
-        for unit in self._reading:
-            self.index += unit.is_message
-            (messages if unit.is_message else records).extend(dumps(unit.value) + between)
-            if len(messages) + len(records) > BATCH:
-                yield
+def _base64(content: bytes) -> bytes:
+    """Bytes as a JSON string."""
+    return b'"' + base64.b64encode(content) + b'"'
 
 
 def _write_graph(tree: Tree, out: IO[bytes], shown: Shown) -> None:

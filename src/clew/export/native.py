@@ -8,34 +8,92 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from clew.agents import registry
-from clew.agents.base import main_file
-from clew.errors import InvalidDocument, WouldLose
-from clew.export.reading import DocumentStream, exact_units
+from clew.agents.base import Agent, events_of, main_file
+from clew.errors import ClewError, InvalidDocument, WouldLose
+from clew.export.reading import DocumentStream, NativeFile
 from clew.io.atomic import replacing
 from clew.io.paths import refuse_link_below, safe_relative
+from clew.model import Message
 from clew.store.layout import refuse_copy
 
 
-def write_native(document: DocumentStream, home: Path, force: bool = False) -> list[Path]:
-    """Write the session below `home`, in its agent's own layout; refuses to replace what is there."""
+class Restored(msgspec.Struct):
+    """The files that were written, and how they relate to the original."""
+
+    files: list[Path]
+    inexact: list[str] = []
+    """Files that another tool has spelled anew: equal as JSON, but not byte for byte."""
+    is_edited: bool = False
+    """The messages of the document are not those of its native files, which were written."""
+
+
+def write_native(document: DocumentStream, home: Path, force: bool = False, *, from_messages: bool = False) -> Restored:
+    """Write the session below `home`, in its agent's own layout; refuses to replace what is there.
+
+    The native files that the document carries are written. Without them, or with `from_messages`, native records are
+    composed from the messages.
+    """
     agent = registry.get(document.header.agent)
     refuse_copy(home)
-    with _refusing(), ExitStack() as stack:
+    inexact: list[str] = []
+    with _invalid_types(), ExitStack() as stack:
         main = main_file(agent, document.header, home)
         files: dict[str, IO[bytes]] = {}
         paths: dict[str, Path] = {}
+        composed = from_messages or not document.native_files
+        pieces = agent.write(document.header, document.units()) if composed else _native_pieces(document, inexact)
         # The main file is written even where the session is empty.
-        for name, piece in chain([("", b"")], agent.write(document.header, exact_units(agent, document))):
+        for name, piece in chain([("", b"")], pieces):
             if name not in files:
-                paths[name] = _free(main.parent / safe_relative(name) if name else main, paths, force)
+                paths[name] = _free_path(main.parent / safe_relative(name) if name else main, paths, force)
                 refuse_link_below(home, paths[name])
                 files[name] = stack.enter_context(replacing(paths[name]))
             files[name].write(piece)
-        return list(paths.values())
+    is_edited = not composed and not _agrees(agent, document, main)
+    return Restored(list(paths.values()), inexact, is_edited)
 
 
-def _free(path: Path, taken: Mapping[str, Path], force: bool) -> Path:
+def native_bytes(document: DocumentStream) -> Iterator[bytes]:
+    """The session's main file alone."""
+    agent = registry.get(document.header.agent)
+    with _invalid_types():
+        if document.native_files:
+            yield from _exact_lines(document, document.native_files[0], [])
+            return
+        for name, piece in agent.write(document.header, document.units()):
+            if not name:
+                yield piece
+
+
+def _native_pieces(document: DocumentStream, inexact: list[str]) -> Iterator[tuple[str, bytes]]:
+    for number, file in enumerate(document.native_files):
+        name = file.path if number else ""
+        yield name, b""
+        for line in _exact_lines(document, file, inexact):
+            yield name, line
+
+
+def _exact_lines(document: DocumentStream, file: NativeFile, inexact: list[str]) -> Iterator[bytes]:
+    lines, is_exact = document.restored_lines(file)
+    if not is_exact:
+        inexact.append(file.path)
+    return lines
+
+
+def _agrees(agent: Agent, document: DocumentStream, main: Path) -> bool:
+    """True where the messages of a document are those of its native files, which are written by now."""
+    try:
+        events = events_of(agent, agent.locate(main))
+        found = (msgspec.to_builtins(event) for event in events if type(event) is Message)
+        return all(one == other for one, other in zip(found, document.messages(), strict=True))
+    except (ClewError, ValueError):
+        return False
+
+
+def _free_path(path: Path, taken: Mapping[str, Path], force: bool) -> Path:
     """A path to write to; refuses one that is there, or that the document names twice."""
     if path in taken.values():
         raise InvalidDocument(f"the document holds two files called {path.name}")
@@ -44,17 +102,8 @@ def _free(path: Path, taken: Mapping[str, Path], force: bool) -> Path:
     return path
 
 
-def native_bytes(document: DocumentStream) -> Iterator[bytes]:
-    """The session's main file alone."""
-    agent = registry.get(document.header.agent)
-    with _refusing():
-        for name, piece in agent.write(document.header, exact_units(agent, document)):
-            if not name:
-                yield piece
-
-
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _invalid_types() -> Iterator[None]:
     """Documents come from anywhere: one whose parts are not of the types they must be is refused."""
     try:
         yield

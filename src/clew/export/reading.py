@@ -1,21 +1,37 @@
-"""Unified documents read as a stream: header first, then messages and records in the order of the source."""
+"""Unified documents read as a stream: the header, the messages, and the native files they carry."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from clew.agents.base import Agent, Header, ReadsMessages
-from clew.agents.jsonl import CANARY
+import msgspec
+
+from clew.agents.base import Header
 from clew.errors import InvalidDocument
-from clew.io.codec import loads
-from clew.io.jsonstream import Scanner, read_json
+from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.jsonstream import Scanner
 from clew.model.json import JSON
 from clew.model.version import check_version
 
-_SPOOL = 1 << 20
-UNTOUCHED = b'"spelling":' + bytes(CANARY)
+SPOOL_BYTES = 1 << 20
+
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class NativeFile(msgspec.Struct):
+    """One of the agent's own files, as a document carries it."""
+
+    path: str
+    """The main file's name for the first; for the others, relative to the folder of the main file."""
+    sha256: str | None
+    records_at: int
+    """Where its records begin in the document."""
+    final_newline: bool = True
 
 
 class DocumentStream:
@@ -25,8 +41,8 @@ class DocumentStream:
         self._stream = stream
         self._arrays: dict[str, int] = {}
         self._graph: int | None = None
-        self.is_original = False
-        """True for a document as clew wrote it: no other tool has spelled it anew."""
+        self.native_files: list[NativeFile] = []
+        """Empty for a document without the original."""
         self._members: dict[str, JSON] = {}
         scanner = Scanner(stream, start)
         for key in scanner.members():
@@ -39,18 +55,31 @@ class DocumentStream:
         first = scanner.peek()
         if key in ("messages", "records") and first == b"[":
             self._arrays[key] = scanner.offset
-            for _ in scanner.elements():
+            for _ in scanner.elements(_raw_object):
                 pass
         elif key == "graph":
             # It names every message once more: read when it is asked for.
             self._graph = scanner.offset
             scanner.skip()
-        elif key == "extensions":
-            text = scanner.text()
-            self.is_original = UNTOUCHED in text
-            self._members[key] = read_json(text)
+        elif key == "native" and first == b"{":
+            for name in scanner.members():
+                scanner.key_done()
+                if name == "files" and scanner.peek() == b"[":
+                    self._native_files(scanner)
+                else:
+                    scanner.skip()
         else:
             self._members[key] = scanner.value()
+
+    def _native_files(self, scanner: Scanner) -> None:
+        scanner.expect(b"[")
+        if scanner.peek() == b"]":
+            scanner.expect(b"]")
+            return
+        while True:
+            self.native_files.append(_native_file(scanner))
+            if scanner.expect(b",", b"]") == b"]":
+                return
 
     def _header(self) -> Header:
         members = self._members
@@ -80,19 +109,19 @@ class DocumentStream:
         """The messages alone."""
         return self._array("messages")
 
-    def _array(self, name: str, read: Callable[[bytes], JSON] = loads) -> Iterator[dict[str, JSON]]:
+    def _array(self, name: str) -> Iterator[dict[str, JSON]]:
         if name not in self._arrays:
             return
-        for value in Scanner(self._stream, self._arrays[name]).elements(read):
+        for value in Scanner(self._stream, self._arrays[name]).elements():
             if not isinstance(value, dict):
                 raise InvalidDocument(f"{name} holds something that is no object")
             yield value
 
-    def units(self, read: Callable[[bytes], JSON] = loads) -> Iterator[tuple[bool, dict[str, JSON]]]:
-        """Messages, decoded by `read`, and records, merged into the order of the source."""
+    def units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
+        """Messages (True) and records (False) in the order of the source."""
         records = self._array("records")
         record = next(records, None)
-        for message in self._array("messages", read):
+        for message in self._array("messages"):
             while record is not None and record.get("after", 0) < message.get("index", 0):
                 yield False, record
                 record = next(records, None)
@@ -101,14 +130,94 @@ class DocumentStream:
             yield False, record
             record = next(records, None)
 
+    def native_lines(self, file: NativeFile) -> Iterator[bytes]:
+        """The bytes of a native file, line by line, as the document spells them."""
+        return self._lines(file, _record_bytes)
+
+    def respelled_lines(self, file: NativeFile) -> Iterator[bytes]:
+        """The same with every JSON record spelled compactly: for documents that another tool has written anew."""
+        return self._lines(file, _compact_record_bytes)
+
+    def _lines(self, file: NativeFile, spell: Callable[[bytes], bytes]) -> Iterator[bytes]:
+        waiting: bytes | None = None
+        for text in Scanner(self._stream, file.records_at).elements(_raw_object):
+            if waiting is not None:
+                yield waiting + b"\n"
+            waiting = spell(text if isinstance(text, bytes) else dumps(text))
+        if waiting is not None:
+            yield waiting + (b"\n" if file.final_newline else b"")
+
+    def restored_lines(self, file: NativeFile) -> tuple[Iterator[bytes], bool]:
+        """The lines of a native file, and whether they are exactly those that its SHA-256 was made of.
+
+        Where another tool has written the document anew, spelling JSON compactly mostly gives the original bytes again.
+        """
+        for lines in (self.native_lines, self.respelled_lines):
+            digest = hashlib.sha256()
+            for line in lines(file):
+                digest.update(line)
+            if digest.hexdigest() == file.sha256:
+                return lines(file), True
+        return self.respelled_lines(file), False
+
+
+def _native_file(scanner: Scanner) -> NativeFile:
+    path, sha256, records_at, final_newline = None, None, None, True
+    for name in scanner.members():
+        scanner.key_done()
+        if name == "records" and scanner.peek() == b"[":
+            records_at = scanner.offset
+            for _ in scanner.elements(_raw_object):
+                pass
+            continue
+        value = scanner.value()
+        if name == "path":
+            path = value
+        elif name == "sha256":
+            sha256 = value
+        elif name == "final_newline":
+            final_newline = value is not False
+    if not isinstance(path, str) or records_at is None:
+        raise InvalidDocument("a native file has no path or no records")
+    return NativeFile(path, sha256 if isinstance(sha256, str) else None, records_at, final_newline)
+
+
+def _raw_object(text: bytes) -> bytes:
+    """The text of one JSON object, looked into no further than to know where it ends."""
+    if text[:1] == b"{":
+        _decode_object(text)
+    return text
+
+
+def _record_bytes(text: bytes) -> bytes:
+    """The line that a record of a native file stands for."""
+    if text[:1] == b"{" and b"\n" not in text:
+        return text
+    return _compact_record_bytes(text)
+
+
+def _compact_record_bytes(text: bytes) -> bytes:
+    try:
+        value = loads(text)
+    except NOT_JSON as error:
+        raise InvalidDocument(f"a native record is no JSON: {error}") from None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, list):
+        try:
+            return b"".join(base64.b64decode(piece, validate=True) for piece in value)
+        except (binascii.Error, TypeError) as error:
+            raise InvalidDocument(f"a native record is no base64: {error}") from None
+    return dumps(value)
+
 
 def read_documents(stream: IO[bytes]) -> Iterator[DocumentStream]:
     """Every document in the stream: one in a .json file, many in an .ndjson file."""
     if stream.seekable():
         yield from _documents(stream)
         return
-    with tempfile.SpooledTemporaryFile(_SPOOL) as copy:
-        for piece in iter(lambda: stream.read(_SPOOL), b""):
+    with tempfile.SpooledTemporaryFile(SPOOL_BYTES) as copy:
+        for piece in iter(lambda: stream.read(SPOOL_BYTES), b""):
             copy.write(piece)
         yield from _documents(copy)
 
@@ -119,15 +228,3 @@ def _documents(stream: IO[bytes]) -> Iterator[DocumentStream]:
         document = DocumentStream(stream, start)
         yield document
         start = document.end
-
-
-def exact_units(agent: Agent, document: DocumentStream) -> Iterator[tuple[bool, dict[str, JSON]]]:
-    """The units of a document for its agent's writer, which may want values as the document spells them."""
-    if document.is_original and isinstance(agent, ReadsMessages):
-        return document.units(_unless_laid_out(agent.read_message))
-    return document.units()
-
-
-def _unless_laid_out(read: Callable[[bytes], JSON]) -> Callable[[bytes], JSON]:
-    """Text with line feeds in it was laid out by another tool, and must not get into a line as it is."""
-    return lambda text: loads(text) if b"\n" in text else read(text)

@@ -7,8 +7,9 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from clew.model.base import Part
-from clew.model.json import Extensions
+from clew.model.json import JSON, Extensions
 from clew.model.message import Message
+from clew.model.problem import Problem
 from clew.model.record import Record
 from clew.model.session import Session
 
@@ -36,6 +37,27 @@ class Graph(Part, kw_only=True):
     active_path: Annotated[list[str], Meta(description="uuids from the root to the current leaf.")]
 
 
+class NativeFile(Part, kw_only=True):
+    """One of the agent's own files, line by line."""
+
+    path: Annotated[str, Meta(description="Name of the main file; of the others, relative to its folder.")]
+    records: Annotated[
+        list[JSON],
+        Meta(
+            description="Each line: a JSON object as it is, any other text as a string, bytes that are no UTF-8 as a "
+            "list of base64 pieces."
+        ),
+    ]
+    sha256: Annotated[str, Meta(description="Of the whole file, unpacked.")] | UnsetType = UNSET
+    final_newline: Annotated[bool, Meta(description="False where the last line has no line feed.")] | UnsetType = UNSET
+
+
+class Native(Part, kw_only=True):
+    """The original: restoring the session is writing these files."""
+
+    files: list[NativeFile]
+
+
 class Document(Part, kw_only=True):
     """Header, messages, and what else the source held."""
 
@@ -46,4 +68,6 @@ class Document(Part, kw_only=True):
     messages: list[Message]
     records: list[Record] | UnsetType = UNSET
     graph: Graph | UnsetType = UNSET
+    problems: Annotated[list[Problem], Meta(description="What was wrong with the source.")] | UnsetType = UNSET
+    native: Native | UnsetType = UNSET
     extensions: Extensions | UnsetType = UNSET

@@ -47,12 +47,12 @@ def explain(error: msgspec.ValidationError) -> str:
     return f"{where.rstrip('`') or '$'}: {what[:1].lower()}{what[1:]}"
 
 
-def _to_1_1(document: Document) -> Document:
-    # 1.1 only adds optional fields and kinds of blocks.
+def _unchanged(document: Document) -> Document:
     return document
 
 
-_STEPS: list[tuple[tuple[int, int], Callable[[Document], Document]]] = [((1, 1), _to_1_1)]
+# 1.1 and 1.2 only add optional fields and kinds of blocks.
+_STEPS: list[tuple[tuple[int, int], Callable[[Document], Document]]] = [((1, 2), _unchanged)]
 
 
 def migrate(document: Document, to: str = SCHEMA_VERSION) -> Document:

@@ -7,7 +7,7 @@ import re
 from clew.errors import InvalidDocument
 from clew.model.json import JSON
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?")
 
 
