@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from clew.io.records import RawRecord, read_chunks, read_line
+from clew.io.records import TOO_LONG, RawRecord, read_chunks, read_line
 from clew.model.json import JSON
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -36,31 +36,38 @@ class RecordDecoder(Generic[T]):
 
     def decode_file(self, stream: BinaryIO) -> Iterator[tuple[int, T | RawRecord]]:
         """The records of a file, each with the number of its line, beginning with 1."""
-        line = 1
-        for chunk, whole in read_chunks(stream):
-            line_count = chunk.count(b"\n") + (not chunk.endswith(b"\n")) if whole else 0
+        line, is_inside_long_line = 1, False
+        for chunk, is_whole in read_chunks(stream):
+            if not is_whole:
+                # Of a line that is too long, the first piece stands for all.
+                if not is_inside_long_line:
+                    yield line, RawRecord(line, 0, b"", b"", None, None, (TOO_LONG,))
+                is_inside_long_line = not chunk.endswith(b"\n")
+                line += not is_inside_long_line
+                continue
+            is_inside_long_line = False
+            line_count = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
             try:
-                records = self._decode_lines(chunk) if whole and chunk[:1] == b"{" and not _BLANK_START(chunk) else []
+                records = self._decode_lines(chunk) if chunk[:1] == b"{" and not _BLANK_START(chunk) else []
             except _NOT_TYPED:
                 records = []
-            if records and len(records) == line_count:
+            if len(records) == line_count:
                 yield from zip(range(line, line + line_count), records, strict=True)
                 line += line_count
                 continue
-            for text in io.BytesIO(chunk) if whole else (chunk,):
-                for record in self.decode_line(text, whole):
+            for text in io.BytesIO(chunk):
+                for record in self.decode_line(text):
                     yield line, record
                 line += text.endswith(b"\n")
 
-    def decode_line(self, text: bytes, whole: bool = True) -> Iterator[T | RawRecord]:
+    def decode_line(self, text: bytes) -> Iterator[T | RawRecord]:
         """The records of one line: nearly always one."""
         try:
-            if whole:
-                yield self._decode(text)
-                return
+            yield self._decode(text)
+            return
         except _NOT_TYPED:
             pass
-        for record in read_line(text, 0, 0, whole):
+        for record in read_line(text, 0, 0):
             yield record if record.value is None else decode_leniently(record.value, self.record_type)
 
 

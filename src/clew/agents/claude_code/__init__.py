@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.claude_code import locate
 from clew.agents.derived import derived_id
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
-from clew.derive.collect_facts import collect_facts
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
-from clew.model import Problem
 from clew.model.events import Event
 from clew.model.json import JSON
 
 
-class ClaudeCode:
+class ClaudeCode(Agent):
     """The agent `claude-code`."""
 
     id = locate.AGENT
@@ -56,10 +54,7 @@ class ClaudeCode:
 
         return read_events(source)
 
-    def scan(self, source: SourceFile) -> Facts:
-        return collect_facts(self.events(source))
-
-    def tally(self, source: SourceFile) -> Calls:
+    def usage_calls(self, source: SourceFile) -> Calls:
         from clew.agents.claude_code.events import read_usage
 
         return read_usage(source)
@@ -69,26 +64,20 @@ class ClaudeCode:
 
         return session_object(source, facts)
 
-    def read(self, source: SourceFile, facts: Facts) -> Reading:
-        # Who only lists sessions need not load the tables.
-        from clew.agents.claude_code.header import shared_values
-        from clew.agents.claude_code.reading import ClaudeReading
-
-        return ClaudeReading(source, shared_values(facts))
-
-    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.claude_code import tables
         from clew.agents.jsonl import JsonlWriter
 
         session = header.session
+        steps = ((unit.is_message, unit.value) for unit in units)
         own = header.extensions.get(self.id) or {}
         if "orders" not in own:
             from clew.agents.claude_code.receive import composed
 
-            units = composed(units, session)
+            steps = composed(steps, session)
         default = session.get("parent_session_id") if session.get("is_agent_session") else session["id"]
         shared = {"session_id": default, "slug": session.get("slug"), "agent_id": session.get("agent_id")}
-        yield from JsonlWriter(self.id, header, tables.chosen, own.get("shared", shared)).files(units)
+        yield from JsonlWriter(self.id, header, tables.chosen, own.get("shared", shared)).files(steps)
 
     def receiver(self) -> Receiver:
         from clew.agents.claude_code.receive import RECEIVER
@@ -107,6 +96,3 @@ class ClaudeCode:
         if session.get("is_agent_session") and session.get("parent_session_id") and not was_flat:
             return f".claude/projects/{folder}/{safe_relative(session['parent_session_id'])}/subagents/{name}"
         return f".claude/projects/{folder}/{name}"
-
-    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-        return iter(())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 
-from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.codex import locate
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
-from clew.derive.collect_facts import collect_facts
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.model import Problem
@@ -17,7 +16,7 @@ from clew.model.events import Event
 from clew.model.json import JSON
 
 
-class Codex:
+class Codex(Agent):
     """The agent `codex`."""
 
     id = locate.AGENT
@@ -56,10 +55,12 @@ class Codex:
 
         return read_events(source)
 
-    def scan(self, source: SourceFile) -> Facts:
-        return collect_facts(self.events(source))
+    def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
+        from clew.agents.codex.records import DOCUMENT_ITEMS, is_document_name
 
-    def tally(self, source: SourceFile) -> Calls:
+        return (DOCUMENT_ITEMS,) if is_document_name(name) else None
+
+    def usage_calls(self, source: SourceFile) -> Calls:
         from clew.agents.codex.events import read_usage
 
         return read_usage(source)
@@ -69,23 +70,19 @@ class Codex:
 
         return session_object(source, facts)
 
-    def read(self, source: SourceFile, facts: Facts) -> Reading:
-        from clew.agents.codex.reading import CodexReading
-
-        return CodexReading(source)
-
-    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.codex import tables
         from clew.agents.codex.compose import composed
         from clew.agents.codex.shape import unshaped
         from clew.agents.jsondoc import DocumentsWriter
 
+        steps = ((unit.is_message, unit.value) for unit in units)
         own = header.extensions.get(self.id) or {}
         if "orders" not in own:
-            yield from composed(header, units)
+            yield from composed(header, steps)
             return
         thread = own.get("thread")
-        lines = unshaped(units, thread if isinstance(thread, str) else str(header.session["id"]))
+        lines = unshaped(steps, thread if isinstance(thread, str) else str(header.session["id"]))
         yield from DocumentsWriter(self.id, header, tables.chosen, {}).files(lines)
 
     def receiver(self) -> Receiver:

@@ -154,17 +154,16 @@ def _entries(source: SourceFile, decoder: RecordDecoder[RolloutRecord] | RecordD
 def _document_entries(source: SourceFile, record_type: type[AnyRecord]) -> Iterator[Entry]:
     """The records of a session that is one JSON document: what stands around its items, then each item."""
     # Hardly a session is a document.
-    from clew.agents.jsondoc import read_stream
+    from clew.io.json_document import read_document_stream
 
     with open_main(source) as stream:
-        for number, raw in enumerate(read_stream(stream, (DOCUMENT_ITEMS,))):
-            index = max(0, number - 1)
+        for number, raw in enumerate(read_document_stream(stream, (DOCUMENT_ITEMS,))):
             if raw.value is None:
-                yield Entry(raw.line, index, raw)
+                yield Entry(raw.line, number, raw)
                 continue
             record = decode_leniently(document_session(raw.value) or raw.value, record_type)
             kind, payload = item_of(record)
-            yield Entry(raw.line, index, record, kind, payload)
+            yield Entry(raw.line, number, record, kind, payload)
 
 
 class EventDecoder:
@@ -544,7 +543,7 @@ def _agent_name(meta: UsagePayload, spawn: dict[str, JSON]) -> str | None:
 
 def read_raw_records(source: SourceFile) -> Iterator[RawRecord]:
     """The records of a rollout as JSON with their bytes, for the two-way tables and the checks."""
-    from clew.agents.jsondoc import read_stream
+    from clew.io.json_document import read_document_stream
 
     with open_main(source) as stream:
-        yield from read_stream(stream, (DOCUMENT_ITEMS,)) if is_document(source) else read_records(stream)
+        yield from read_document_stream(stream, (DOCUMENT_ITEMS,)) if is_document(source) else read_records(stream)

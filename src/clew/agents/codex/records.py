@@ -216,7 +216,12 @@ def meta_of(record: AnyRecord) -> UsagePayload | None:
 
 def is_document(source: SourceFile) -> bool:
     """True for a session that is one JSON document."""
-    return source.path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+    return is_document_name(source.path.name)
+
+
+def is_document_name(name: str) -> bool:
+    """True for the file of such a session."""
+    return name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
 
 
 def document_session(record: dict[str, JSON]) -> dict[str, JSON] | None:

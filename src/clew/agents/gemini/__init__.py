@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 
-from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.gemini import locate
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
-from clew.derive.collect_facts import collect_facts
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.model import Problem
@@ -26,7 +25,7 @@ _LOGGED = re.compile(rb'"messageId"\s*:\s*\d+')
 _FOREIGN = re.compile(rb'"(?:parentUuid|isSidechain|schema_version|leafUuid)"\s*:')
 
 
-class Gemini:
+class Gemini(Agent):
     """The agent `gemini`."""
 
     id = locate.AGENT
@@ -81,10 +80,12 @@ class Gemini:
 
         return read_events(source)
 
-    def scan(self, source: SourceFile) -> Facts:
-        return collect_facts(self.events(source))
+    def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
+        from clew.agents.gemini.records import document_keys
 
-    def tally(self, source: SourceFile) -> Calls:
+        return document_keys(head, name)
+
+    def usage_calls(self, source: SourceFile) -> Calls:
         from clew.agents.gemini.events import read_usage
 
         return read_usage(source)
@@ -94,22 +95,18 @@ class Gemini:
 
         return session_object(source, facts)
 
-    def read(self, source: SourceFile, facts: Facts) -> Reading:
-        from clew.agents.gemini.reading import read_units
-
-        return read_units(source)
-
-    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+        steps = ((unit.is_message, unit.value) for unit in units)
         own = header.extensions.get(self.id) or {}
         if "orders" in own:
             from clew.agents.gemini.writing import GeminiWriter, PlainWriter
 
             is_same = own.get("session", header.session["id"]) == header.session["id"]
-            yield from (GeminiWriter if is_same else PlainWriter)(header).files(units)
+            yield from (GeminiWriter if is_same else PlainWriter)(header).files(steps)
             return
         from clew.agents.gemini.compose import composed
 
-        yield from composed(header, units)
+        yield from composed(header, steps)
 
     def target(self, header: Header) -> str:
         from clew.agents.gemini.compose import target

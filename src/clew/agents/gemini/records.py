@@ -18,10 +18,10 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from clew.agents.base import SourceFile, open_file
-from clew.agents.jsondoc import begin_document, read_document
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
-from clew.io.records import TOO_LONG, RawRecord
+from clew.io.json_document import read_document
+from clew.io.records import MAX_RECORD_BYTES, TOO_LONG, RawRecord
 from clew.io.typed_records import RecordDecoder, decode_leniently
 from clew.model.codes import problem
 from clew.model.json import JSON
@@ -155,7 +155,7 @@ class Step(NamedTuple, Generic[T]):
     """None: a piece of a file that is no record."""
     file: int
     number: int
-    """The line, beginning with 0; in a document the element of the array."""
+    """The line, beginning with 0; in a document 0 for what stands around the array, then each element."""
     is_inside: bool = False
     """True for a message inside of a record that replaces all messages."""
     is_document_header: bool = False
@@ -175,8 +175,8 @@ class ChatFile:
             self.is_held = len(content) <= HELD_BYTES
             self._is_too_long = False
             if self.is_document:
-                content, is_whole = begin_document(stream, content)
-                self._is_too_long = not is_whole
+                content += stream.read(MAX_RECORD_BYTES)
+                self._is_too_long = len(content) > MAX_RECORD_BYTES
             self._content = content if self.is_document or self.is_held else None
             self.damage = damage(stream)
 
@@ -245,7 +245,7 @@ class ChatFile:
         record = record_type(**{name: getattr(header, name) for name in STATE_KEYS})
         record.messages = [] if header.messages is not UNSET else UNSET
         yield self._header_step(record)
-        for number, element in enumerate(elements):
+        for number, element in enumerate(elements, 1):
             for found in decoder.decode_line(bytes(element)):
                 if isinstance(found, RawRecord):
                     yield self._fragment(found.findings, number, None)
@@ -262,19 +262,16 @@ class ChatFile:
     def _irregular_document_steps(self, record_type: type[T]) -> Iterator[Step[T]]:
         """The records of a document that is torn, followed by other bytes, or holds no array of messages."""
         assert self._content is not None
-        is_list = self._content.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"["
-        elements = 0
-        for found in read_document(self._content, () if is_list else ("messages", "history")):
+        keys = document_keys(self._content, self.path) or ()
+        for number, found in enumerate(read_document(self._content, keys)):
             if found.value is None:
-                yield self._fragment(found.findings, elements, found.line)
-            elif found.document is not None:
+                yield self._fragment(found.findings, number, found.line)
+            elif found.is_header:
                 yield self._header_step(decode_leniently(found.value, record_type))
-                continue
             elif found.width == len(self._content):
                 yield from self._record_steps(decode_leniently(found.value, record_type), record_type, 0)
             else:
-                yield self._element_step(decode_leniently(found.value, record_type), elements)
-            elements += 1
+                yield self._element_step(decode_leniently(found.value, record_type), number)
 
 
 def first_session_id(source: SourceFile, max_steps: int) -> str | None:
@@ -306,3 +303,11 @@ def is_document(head: bytes, name: str) -> bool:
     except NOT_JSON:
         return line[:1] == b"{" and name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
     return isinstance(value, dict) and type(value.get("history")) is list
+
+
+def document_keys(head: bytes, name: str) -> tuple[str, ...] | None:
+    """The keys of the array that holds the messages of a document, none where it is the array; None for a log."""
+    if not is_document(head, name):
+        return None
+    is_list = head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"["
+    return () if is_list else ("messages", "history")

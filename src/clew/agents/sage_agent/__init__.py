@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.base import Claim, Header, SourceFile, Unit
+from clew.agents.legacy import LegacyAgent
 from clew.agents.receiving import Receiver
 from clew.agents.sage_agent import locate
 from clew.derive.facts import Facts
@@ -26,7 +27,7 @@ _SNAPSHOT = re.compile(rb'"type"\s*:\s*"file_history_snapshot"')
 _OLD = re.compile(rb'"role"\s*:\s*"')
 
 
-class SageAgent:
+class SageAgent(LegacyAgent):
     """The agent `sage-agent`."""
 
     id = locate.AGENT
@@ -101,9 +102,9 @@ class SageAgent:
             "title": title_of(known, facts, session),
         }
 
-    def read(self, source: SourceFile, facts: Facts) -> Reading:
+    def read(self, source: SourceFile, facts: Facts) -> Iterator[Unit]:
         claimed = facts.sessions.most_common(1)[0][0] if facts.sessions else None
-        return self._reading(source, claimed)
+        return iter(self._reading(source, claimed))
 
     def _reading(self, source: SourceFile, claimed: str | None) -> FoldedReading:
         from clew.agents.folding import Chain, FoldedReading
@@ -117,21 +118,22 @@ class SageAgent:
         inner = JsonlReading(self.id, source, tables.choose, {"session_id": claimed}, extra=extra)
         return FoldedReading(inner, folding(Chain(self.id, locate.session_id(source)), model))
 
-    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.jsonl import JsonlWriter
         from clew.agents.sage_agent import tables
         from clew.agents.sage_agent.compose import composed
         from clew.agents.sage_agent.fold import unfolded
         from clew.agents.sage_agent.metadata import spelled
 
+        steps = ((unit.is_message, unit.value) for unit in units)
         own = header.extensions.get(self.id) or {}
         shared = {"session_id": own.get("session_id", header.session["id"])}
         if "orders" in own:
-            yield from JsonlWriter(self.id, header, tables.chosen, shared).files(unfolded(units))
+            yield from JsonlWriter(self.id, header, tables.chosen, shared).files(unfolded(steps))
             return
         header = header._replace(extensions={self.id: {"parts": [locate.SNAPSHOTS]}})
         records = 0
-        for name, line in JsonlWriter(self.id, header, tables.chosen, shared).lines(composed(units, header.session)):
+        for name, line in JsonlWriter(self.id, header, tables.chosen, shared).lines(composed(steps, header.session)):
             records += not name
             yield name, line
         yield locate.METADATA, spelled(_described(header.session, records))

@@ -5,10 +5,11 @@ Saved sessions, sage/sessions/<name>.json, are a store of their own, to which no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 
-from clew.agents.base import Claim, Header, Reading, SourceFile
+from clew.agents.base import Claim, Header, SourceFile, Unit
+from clew.agents.legacy import LegacyAgent
 from clew.agents.receiving import Receiver
 from clew.agents.sage_emacs import locate
 from clew.derive.facts import Facts
@@ -20,7 +21,7 @@ from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 
-class SageEmacs:
+class SageEmacs(LegacyAgent):
     """The agent `sage-emacs`."""
 
     id = locate.AGENT
@@ -81,30 +82,31 @@ class SageEmacs:
             session["extensions"] = {self.id: {"archived_at": archived}}
         return session
 
-    def read(self, source: SourceFile, facts: Facts) -> Reading:
+    def read(self, source: SourceFile, facts: Facts) -> Iterator[Unit]:
         from clew.agents.sage_emacs.scan import reading_of
 
         claims = facts.extra.get("claims", {})
         extra: dict[str, JSON] = {"claims": claims} if claims else {}
         is_saved = locate.is_saved(source.path)
         extra |= locate.saved_place(source.path) if is_saved else locate.place(source.path)
-        return reading_of(source, claims, facts.extra.get("parents"), extra)
+        return iter(reading_of(source, claims, facts.extra.get("parents"), extra))
 
-    def write(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.jsonl import JsonlWriter
         from clew.agents.sage_emacs import tables
         from clew.agents.sage_emacs.fold import unfolded
         from clew.agents.sage_emacs.scan import CLAIMS
 
+        steps = ((unit.is_message, unit.value) for unit in units)
         own = header.extensions.get(self.id) or {}
         if "orders" not in own:
-            yield from self._compose(header, units)
+            yield from self._compose(header, steps)
             return
         shared = dict.fromkeys(CLAIMS) | own.get("claims", {})
         writer = JsonlWriter
         if "saved" in own:
             from clew.agents.jsondoc import DocumentsWriter as writer
-        yield from writer(self.id, header, tables.chosen, shared).files(unfolded(units))
+        yield from writer(self.id, header, tables.chosen, shared).files(unfolded(steps))
 
     def _compose(self, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.jsonl import JsonlWriter

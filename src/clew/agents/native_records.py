@@ -1,0 +1,161 @@
+"""The agent's own records behind the events of a session, for code that needs more than an event holds."""
+
+from __future__ import annotations
+
+import shutil
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from tempfile import SpooledTemporaryFile
+from types import MappingProxyType
+from typing import IO, BinaryIO, NamedTuple
+
+import msgspec
+
+from clew.io.json_document import read_document_stream
+from clew.io.records import MAX_RECORD_BYTES, PIECE, TOO_LONG, RawRecord, read_line
+from clew.model import Message, Record, SourceRef
+from clew.model.events import Event
+from clew.model.json import JSON
+
+SPOOL_BYTES = 8 << 20
+"""A stream that cannot be rewound is copied: to memory up to this size, then to disk."""
+HEAD_BYTES = 1 << 16
+
+DocumentKeys = Callable[[bytes, str], tuple[str, ...] | None]
+"""From the first bytes and the name of a file: None for JSON lines; for a file that is one JSON document the keys of
+the array that holds its records, none where the document itself is that array."""
+
+
+class Unit(NamedTuple):
+    """A message or another record of a session as JSON of the unified document, and the native record behind it."""
+
+    is_message: bool
+    value: dict[str, JSON]
+    line: int
+    start: int
+    """Offset of the native record. What a record gives beyond its first unit has no bytes: it starts where it stops."""
+    stop: int
+    findings: tuple[str, ...]
+    """What is wrong with the bytes of the native record."""
+    part: int = 0
+    """Which file of the session: 0 is the main one."""
+    native: Mapping[str, JSON] = MappingProxyType({})
+    """The agent's own record; empty for a fragment."""
+
+
+def units_of_events(
+    events: Iterator[Event], open_file: Callable[[int], BinaryIO], names: Sequence[str], document_keys: DocumentKeys
+) -> Iterator[Unit]:
+    """The messages and records among the events, each with its native record."""
+    with _NativeFiles(open_file, names, document_keys) as files:
+        last, count = None, 0
+        for event in events:
+            if not isinstance(event, Message | Record):
+                continue
+            ref = event.source if isinstance(event.source, SourceRef) else None
+            count = count + 1 if ref is not None and ref == last else 0
+            last = ref
+            yield _unit(event, files.records(ref) if ref is not None else [], count)
+
+
+def _unit(event: Message | Record, records: list[RawRecord], count: int) -> Unit:
+    """The unit of an event that is number `count` of those from the same line, which holds these records."""
+    value: dict[str, JSON] = msgspec.to_builtins(event)
+    is_message = isinstance(event, Message)
+    if not records:
+        return Unit(is_message, value, 0, 0, 0, ())
+    # A damaged line can hold several records.
+    record = records[min(count, len(records) - 1)]
+    part = event.source.file if isinstance(event.source, SourceRef) else 0
+    native = record.value or {}
+    if count >= len(records):
+        return Unit(is_message, value, record.line, record.stop, record.stop, (), part, native)
+    return Unit(is_message, value, record.line, record.start, record.stop, record.findings, part, native)
+
+
+class _NativeFiles:
+    """The native records of a session by file and number."""
+
+    def __init__(
+        self, open_file: Callable[[int], BinaryIO], names: Sequence[str], document_keys: DocumentKeys
+    ) -> None:
+        self._open, self._names, self._document_keys = open_file, names, document_keys
+        self._files: dict[int, _Lines | _Document] = {}
+
+    def __enter__(self) -> _NativeFiles:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for file in self._files.values():
+            file.stream.close()
+
+    def records(self, ref: SourceRef) -> list[RawRecord]:
+        """The records of a line, nearly always one; of a document the one with this number."""
+        if ref.file not in self._files:
+            self._files[ref.file] = self._opened(ref.file)
+        return self._files[ref.file].records(ref.record)
+
+    def _opened(self, number: int) -> _Lines | _Document:
+        stream: IO[bytes] = self._open(number)
+        if not stream.seekable():
+            copy = SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115 - closed with the others
+            with stream:
+                shutil.copyfileobj(stream, copy)
+            stream = copy
+        stream.seek(0)
+        keys = self._document_keys(stream.read(HEAD_BYTES), self._names[number])
+        stream.seek(0)
+        return _Lines(stream) if keys is None else _Document(stream, keys)
+
+
+class _Lines:
+    """A file of JSON lines, of which any can be read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+        self._starts = array("Q", [0])
+
+    def records(self, number: int) -> list[RawRecord]:
+        """The records of a line; the first line has the number 0."""
+        while len(self._starts) <= number + 1:
+            if not self._find_next_line():
+                return []
+        start, stop = self._starts[number], self._starts[number + 1]
+        if stop - start > MAX_RECORD_BYTES:
+            return [_TooLong(number + 1, start, b"", b"", None, None, (TOO_LONG,), width=stop - start)]
+        self.stream.seek(start)
+        return list(read_line(self.stream.read(stop - start), number + 1, start))
+
+    def _find_next_line(self) -> bool:
+        start = self._starts[-1]
+        self.stream.seek(start)
+        size = 0
+        while piece := self.stream.readline(PIECE):
+            size += len(piece)
+            if piece.endswith(b"\n"):
+                break
+        if size:
+            self._starts.append(start + size)
+        return size > 0
+
+
+class _TooLong(RawRecord, gc=False):
+    """A line that is too long to be read."""
+
+    width: int = 0
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.width
+
+
+class _Document:
+    """A file that is one JSON document: its records are the elements of an array."""
+
+    def __init__(self, stream: IO[bytes], keys: tuple[str, ...]) -> None:
+        self.stream = stream
+        self._records = list(read_document_stream(stream, keys))  # type: ignore[arg-type]
+
+    def records(self, number: int) -> list[RawRecord]:
+        """The document without the array has the number 0, its first element 1."""
+        return list(self._records[number : number + 1])
