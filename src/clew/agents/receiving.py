@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew.agents.native_records import Unit
 from clew.agents.tools import Tool
 from clew.errors import UsageError
 from clew.host import Host
@@ -118,12 +119,20 @@ def _nothing_absent(_session: Mapping[str, JSON], _home: Path) -> Sequence[str]:
     return ()
 
 
-def _nothing_aside(_record: Mapping[str, JSON]) -> Aside | None:
+def _nothing_aside(_unit: Unit) -> Aside | None:
     return None
 
 
-def _no_text(_value: Mapping[str, JSON]) -> str | None:
+def _no_unit_text(_unit: Unit) -> str | None:
     return None
+
+
+def _no_text(_block: Mapping[str, JSON]) -> str | None:
+    return None
+
+
+def _nothing_unsaid(_unit: Unit) -> Iterator[str]:
+    return iter(())
 
 
 def _unnamed(_workspace: str, _read: Read) -> str:
@@ -158,18 +167,18 @@ class Receiver(msgspec.Struct, frozen=True):
     """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
     spoken: tuple[str, ...] = ()
     """How notes of the agent begin that are words of the person all the same."""
-    aside: Callable[[Mapping[str, JSON]], Aside | None] = _nothing_aside
+    aside: Callable[[Unit], Aside | None] = _nothing_aside
     """What a record of the agent says that is part of the conversation."""
-    strange: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    strange: Callable[[Unit], str | None] = _no_unit_text
     """The kind of a note that nobody knows; it may be no note at all."""
-    namespace: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    namespace: Callable[[Unit], str | None] = _no_unit_text
     """What the names of the tools begin with that a message calls, if it is told apart from them."""
     address: Callable[[Mapping[str, JSON]], str | None] = _no_text
     """The address of an attachment, if its block tells it in a way of its own."""
     heading: Callable[[Mapping[str, JSON]], str | None] = _no_text
     """What stands above a thought."""
-    unsaid: Mapping[str, str] = {}
-    """Keys beside a text that no other agent has, and what they hold, in words."""
+    unsaid: Callable[[Unit], Iterator[str]] = _nothing_unsaid
+    """What stands beside the texts of a message and no other agent has, such as citations, in words."""
     unanswered: str = ""
     """What stands in the place of a result that never came."""
     tells_failure: Callable[[JSON], bool] = _never

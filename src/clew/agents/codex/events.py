@@ -434,7 +434,7 @@ class EventDecoder:
             self._meta = meta
             self._root = meta.id or self._root
             self._copied.on_own_header(meta.subagent_history_start_ordinal)
-            self._emit(_session_info(meta))
+            self._emit(session_info(meta))
         elif meta.id and meta.id != self._meta.id:
             self._parents.append(meta.id)
             if not self._index:
@@ -503,7 +503,7 @@ def _record(record: RolloutRecord, entry: Entry, after: int) -> Record:
     )
 
 
-def _session_info(meta: UsagePayload) -> SessionInfo:
+def session_info(meta: UsagePayload) -> SessionInfo:
     """The identity of a session, from its head."""
     spawn = _spawn(meta)
     parent = meta.parent_thread_id or (spawn or {}).get("parent_thread_id")
