@@ -64,8 +64,8 @@ UNUSED_ITEM_KEYS = frozenset(
     "trigger_turn".split()
 )
 """Keys of items that clew knows and does not decode."""
-UNUSED_BARE_KEYS = UNUSED_ITEM_KEYS | {"created_at", "instructions", DOCUMENT_SESSION, DOCUMENT_ITEMS}
-"""Such keys of lines without an envelope."""
+BARE_SETTING_KEYS = frozenset({"timestamp", "ordinal", "type", "metadata", "record_type", "id", "instructions", "git"})
+"""Keys of lines without an envelope that are no items."""
 _UNUSED_KEYS = {
     "session_meta": "agent_role agent_type model_provider instructions base_instructions dynamic_tools "
     "selected_capability_roots memory_mode multi_agent_version context_window runtime_workspace_roots",
@@ -255,7 +255,7 @@ def is_document_name(name: str) -> bool:
     return name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
 
 
-def document_session(record: dict[str, JSON]) -> dict[str, JSON] | None:
+def document_session(record: Mapping[str, JSON]) -> dict[str, JSON] | None:
     """What a document says of its session; None for any other record."""
     session = record.get(DOCUMENT_SESSION)
     return session if isinstance(session, dict) and isinstance(record.get(DOCUMENT_ITEMS), list) else None
@@ -265,9 +265,11 @@ def unknown_record_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     """The keys of a record that clew does not know, each behind the name of the object it stands in."""
     payload = record.get("payload")
     if "payload" not in record:
-        kind = _raw_item_kind(record)
-        yield from _named(f"bare.{kind}" if kind else "line", unknown_keys(record, RolloutRecord, UNUSED_BARE_KEYS))
-        yield from _unknown_part_keys(record if kind else {})
+        if kind := _raw_item_kind(record):
+            yield from _named(f"bare.{kind}", unknown_keys(record, RolloutRecord, UNUSED_ITEM_KEYS | {"created_at"}))
+            yield from _unknown_part_keys(record)
+        elif document_session(record) is None:
+            yield from _named("line", (key for key in record if key not in BARE_SETTING_KEYS))
         return
     line_type, payload = record.get("type"), payload if isinstance(payload, dict) else {}
     kind = _raw_item_kind(payload) if line_type in ITEM_LINES else None
