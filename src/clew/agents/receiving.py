@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.native_records import Unit
 from clew.agents.tools import Tool
 from clew.errors import UsageError
 from clew.host import Host
 from clew.io.compress import SUFFIXES
 from clew.model.json import JSON
+from clew.model.unit import Unit
 
 ORIGIN = "clew-origin"
 """The type of the lines that bring the original of a converted session along."""
@@ -119,19 +119,15 @@ def _nothing_absent(_session: Mapping[str, JSON], _home: Path) -> Sequence[str]:
     return ()
 
 
-def _nothing_aside(_unit: Unit) -> Aside | None:
+def _nothing_aside(_record: Unit) -> Aside | None:
     return None
 
 
-def _no_unit_text(_unit: Unit) -> str | None:
+def _no_name(_unit: Unit) -> str | None:
     return None
 
 
-def _no_text(_block: Mapping[str, JSON]) -> str | None:
-    return None
-
-
-def _nothing_unsaid(_unit: Unit) -> Iterator[str]:
+def _nothing_unsaid(_message: Unit) -> Iterator[str]:
     return iter(())
 
 
@@ -169,16 +165,12 @@ class Receiver(msgspec.Struct, frozen=True):
     """How notes of the agent begin that are words of the person all the same."""
     aside: Callable[[Unit], Aside | None] = _nothing_aside
     """What a record of the agent says that is part of the conversation."""
-    strange: Callable[[Unit], str | None] = _no_unit_text
+    strange: Callable[[Unit], str | None] = _no_name
     """The kind of a note that nobody knows; it may be no note at all."""
-    namespace: Callable[[Unit], str | None] = _no_unit_text
+    namespace: Callable[[Unit], str | None] = _no_name
     """What the names of the tools begin with that a message calls, if it is told apart from them."""
-    address: Callable[[Mapping[str, JSON]], str | None] = _no_text
-    """The address of an attachment, if its block tells it in a way of its own."""
-    heading: Callable[[Mapping[str, JSON]], str | None] = _no_text
-    """What stands above a thought."""
     unsaid: Callable[[Unit], Iterator[str]] = _nothing_unsaid
-    """What stands beside the texts of a message and no other agent has, such as citations, in words."""
+    """What a message holds beside its texts that no other agent has, in words."""
     unanswered: str = ""
     """What stands in the place of a result that never came."""
     tells_failure: Callable[[JSON], bool] = _never
