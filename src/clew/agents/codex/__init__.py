@@ -26,6 +26,7 @@ class Codex(Agent):
     id = locate.AGENT
     title = "Codex CLI"
     homepage = "https://github.com/openai/codex"
+    opaque_blocks = frozenset({"encrypted_content"})
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)

@@ -482,11 +482,13 @@ def _metadata_of(message: Message) -> Metadata:
 def _record(record: RolloutRecord, entry: Entry, after: int) -> Record:
     payload = entry.payload
     is_envelope = record.payload is not UNSET
-    kind = "other"
+    kind, line_type = "other", record.type
     text: str | UnsetType = UNSET
     if is_envelope and payload is not None:
         name = payload.type if record.type == EVENT_LINE or record.type in ITEM_LINES else record.type
         kind = RECORD_KINDS.get(name or "", "other")
+        if kind == "other" and name != line_type and name is not None:
+            line_type = f"{line_type}.{name}"
         if kind == "summary":
             text = payload.message if type(payload.message) is str else UNSET
         elif kind == "title" and isinstance(payload, Payload):
@@ -496,7 +498,7 @@ def _record(record: RolloutRecord, entry: Entry, after: int) -> Record:
     return Record(
         after=after,
         kind=kind,
-        type=record.type if record.type is not None else UNSET,
+        type=line_type if line_type is not None else UNSET,
         timestamp=canonical_time(record.timestamp),
         text=text,
         source=SourceRef(0, entry.index),
