@@ -14,7 +14,21 @@ from clew.agents.base import Header, Unit
 from clew.agents.claude_code import ClaudeCode
 from clew.demo import write_demo
 from clew.errors import UsageError
-from tests.agents.rollouts import AGENT, OTHER, THIRD, THREAD, Value, answered, asked, event, line, meta, read, write
+from tests.agents.rollouts import (
+    AGENT,
+    OTHER,
+    THIRD,
+    THREAD,
+    Value,
+    answered,
+    asked,
+    context,
+    event,
+    line,
+    meta,
+    read,
+    write,
+)
 from tests.unit.samples import call, chain, result, say
 
 SESSION = {
@@ -241,6 +255,24 @@ def test_a_copy_of_a_rollout_differs_in_its_id_alone(tmp_path: Path) -> None:
     head["id"] = head["session_id"] = head["from_the_future"]["id"] = SESSION["id"]
     expected[3]["payload"]["ids"][0]["threadId"] = SESSION["id"]
     assert found == expected
+
+
+@pytest.mark.parametrize(("messages", "expected"), [((1, 2, 3, 4), "abcd"), ((1, 2, 5, 6), "abef")])
+def test_a_copy_of_one_branch_holds_nothing_of_the_others(
+    tmp_path: Path, messages: tuple[int, ...], expected: str
+) -> None:
+    rolled_back = event("thread_rolled_back", num_turns=1)
+    talk = [*asked("a"), *answered("b"), context(), *asked("c"), *answered("d")]
+    path = write(tmp_path, meta(), *talk, rolled_back, context(), *asked("e"), *answered("f"))
+    units = [unit for unit in AGENT.units(AGENT.locate(path)) if not unit.is_message or unit.value["index"] in messages]
+    found = read(write(tmp_path, *encoded(header(), units), thread=str(SESSION["id"])))
+    assert "".join(found.texts) == "".join(found.active) == expected
+
+
+def test_a_whole_copy_keeps_its_rollbacks_in_their_place(tmp_path: Path) -> None:
+    rolled_back = event("thread_rolled_back", num_turns=1)
+    lines = [meta(), *asked("a"), *answered("b"), rolled_back, context(), *asked("c"), *answered("d"), rolled_back]
+    assert [each["type"] for each in copied(*lines, home=tmp_path)] == [each["type"] for each in lines]
 
 
 def test_the_copy_of_a_sub_agent_names_the_copy_of_its_parent(tmp_path: Path) -> None:

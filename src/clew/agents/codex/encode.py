@@ -67,7 +67,8 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     for unit in units:
         if unit.native:
             has_head = True
-            yield "", copied.line(unit.native)
+            for line in copied.add(unit):
+                yield "", line
         elif unit.is_message:
             if not has_head:
                 has_head = True
@@ -76,22 +77,47 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
                 yield "", line
     if not has_head:
         yield "", composed.head()
-    if not copied.has_lines:
-        for line in composed.remaining_subagents():
-            yield "", line
+    for line in copied.finish() if copied.has_lines else composed.remaining_subagents():
+        yield "", line
 
 
 class _CopiedRecords:
-    """Codex's own records, with the ids of the new thread."""
+    """Codex's own records, with the ids of the new thread.
+
+    Where messages are left out, the copy holds one branch. Then the events of the other turns are left out as well, for
+    they repeat what was said in them, and so are the rollbacks that would take away turns of this branch.
+    """
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session = session
         self._new_ids: dict[str, str] = {}
         """By the id in the original: the id of the new thread, and of the one that started it."""
         self.has_lines = False
+        self._last_index = 0
+        """The index of the last message."""
+        self._held: list[bytes] = []
+        """A rollback and the records behind it, until it is known whether the message behind them is left out."""
 
-    def line(self, record: Mapping[str, JSON]) -> bytes:
-        """The line of one record."""
+    def add(self, unit: Unit) -> Iterator[bytes]:
+        """The lines that are certain once this unit is known."""
+        line = self._line(unit.native)
+        if unit.is_message:
+            index = unit.value["index"]
+            yield from self._held if index == self._last_index + 1 else ()
+            self._held, self._last_index = [], index
+            yield line
+        elif unit.value["after"] > self._last_index:
+            self._held = []
+        elif self._held or _is_rollback(unit.native):
+            self._held.append(line)
+        else:
+            yield line
+
+    def finish(self) -> Iterator[bytes]:
+        """The lines at the end."""
+        yield from self._held
+
+    def _line(self, record: Mapping[str, JSON]) -> bytes:
         if not self.has_lines and record.get("type") == "session_meta":
             self._read_head(record.get("payload"))
         self.has_lines = True
@@ -119,6 +145,11 @@ class _CopiedRecords:
             key: self._new_ids.get(item, item) if isinstance(item, str) and key in ID_KEYS else self._renamed(item)
             for key, item in value.items()
         }
+
+
+def _is_rollback(record: Mapping[str, JSON]) -> bool:
+    payload = record.get("payload")
+    return isinstance(payload, dict) and payload.get("type") == "thread_rolled_back"
 
 
 class _ComposedRecords:
