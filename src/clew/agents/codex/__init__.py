@@ -1,4 +1,4 @@
-"""Codex CLI: every rollout below ~/.codex, of all generations, read and written byte for byte."""
+"""Codex CLI: every rollout below ~/.codex, of all generations."""
 
 from __future__ import annotations
 

@@ -544,7 +544,7 @@ def _agent_name(meta: UsagePayload, spawn: dict[str, JSON]) -> str | None:
 
 
 def read_raw_records(source: SourceFile) -> Iterator[RawRecord]:
-    """The records of a rollout as JSON with their bytes, for the two-way tables and the checks."""
+    """The records of a rollout as JSON with their bytes, for the checks."""
     from clew.io.json_document import read_document_stream
 
     with open_main(source) as stream:
