@@ -119,6 +119,8 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
+    opaque_blocks: ClassVar[frozenset[str]] = frozenset()
+    """Types of content blocks that are known, and that nobody but the provider can read."""
 
     # Finding sessions
 
