@@ -62,7 +62,8 @@ def test_the_entry_point_leads_to_it(package: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_example_is_typed(package: Path) -> None:
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package / "cache"), "hello_agent.py", "hello_events.py"]
+    files = ("hello_agent.py", "hello_events.py")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package / "cache"), *files]
     done = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
