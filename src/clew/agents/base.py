@@ -119,6 +119,8 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
+    known_blocks: ClassVar[frozenset[str]] = frozenset()
+    """Types of content blocks that have no place in the document, but are no sign of a new format."""
 
     # Finding sessions
 

@@ -9,6 +9,8 @@ from msgspec import UNSET, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import locate
+from clew.agents.claude_code.copied_history import CopiedRecord, mark_copies
+from clew.agents.claude_code.queued_prompts import place_delivered_prompts
 from clew.agents.claude_code.records import (
     SYNTHETIC_MODEL,
     TRANSCRIPT,
@@ -67,11 +69,14 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
     decoder = EventDecoder()
     with open_main(source) as stream:
-        for line, record in TRANSCRIPT.decode_file(stream):
-            if isinstance(record, RawRecord):
-                yield from decoder.fragment(record, line, str(source.path))
-            else:
+        lines = place_delivered_prompts(TRANSCRIPT.decode_file(stream))
+        for line, record in mark_copies(source, lines):
+            if isinstance(record, TranscriptRecord):
                 yield from decoder.events(record, line)
+            elif isinstance(record, CopiedRecord):
+                yield decoder.copied(record.record, line)
+            else:
+                yield from decoder.fragment(record, line, str(source.path))
         if found := damage(stream):
             yield problem("damaged-archive", found, file=str(source.path))
 
@@ -167,10 +172,23 @@ class EventDecoder:
                 yield self._note(record, _blocks(record.content))
             case "attachment":
                 yield self._attachment(record)
+            case "queue-operation" if record.uuid:
+                # A prompt that was delivered in mid-turn; the client gives such records no uuid.
+                yield self._add(record, "user", _blocks(record.content), _metadata(record))
             case _:
                 yield self._record(record)
                 if record.data is not None and record.data.agentId and record.parentToolUseID:
                     yield SubagentStarted(agent_id=record.data.agentId, tool_id=record.parentToolUseID)
+
+    def copied(self, record: TranscriptRecord, line: int) -> Record:
+        """A record that repeats an earlier one. It has no uuid, as it is no part of the conversation."""
+        return Record(
+            after=self.index,
+            kind="copy",
+            type=record.type,
+            timestamp=canonical_time(record.timestamp),
+            source=SourceRef(0, line - 1),
+        )
 
     def fragment(self, record: RawRecord, line: int, file: str) -> Iterator[Event]:
         """A piece of a line that is no record. A line that is too long comes in many pieces, and is one problem."""

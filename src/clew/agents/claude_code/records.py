@@ -136,6 +136,7 @@ class TranscriptRecord(UsageRecord, gc=False):
     todos: list[TodoItem] | UnsetType = UNSET
     attachment: Attachment | None = None
     content: Any = None
+    operation: Text = UNSET
     data: StartedAgent | None = None
     parentToolUseID: str | None = None
     messageId: Text = UNSET
