@@ -127,10 +127,7 @@ class _Encoder:
         value = unit.value
         if not unit.is_message and value["kind"] == "copy":
             return None  # the earlier record is written
-        record = dict(unit.native)
-        for key in SESSION_KEYS:
-            if self._old_id is not None and record.get(key) == self._old_id:
-                record[key] = self._session_id
+        record: Fields = self._with_session_id(dict(unit.native))
         if unit.is_message and "uuid" not in record and value.get("uuid") is not None:
             self._not_written[value["uuid"]] = value.get("parent_uuid")
             return record
@@ -140,6 +137,17 @@ class _Encoder:
                 parent = self._not_written[parent]
             record["parentUuid"] = parent
         return record
+
+    def _with_session_id(self, value: JSON) -> JSON:
+        """The value with the id of the new session wherever a key names the old one."""
+        if isinstance(value, dict):
+            return {
+                key: self._session_id
+                if key in SESSION_KEYS and item == self._old_id is not None
+                else self._with_session_id(item)
+                for key, item in value.items()
+            }
+        return [self._with_session_id(item) for item in value] if isinstance(value, list) else value
 
     # Composed records
 
