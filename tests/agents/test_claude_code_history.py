@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clew.agents.base import Header, Unit
 from clew.agents.claude_code import ClaudeCode
 from clew.agents.registry import get
 from clew.convert.writing import Conversion
@@ -186,6 +188,17 @@ def test_a_delivered_prompt_goes_over_to_other_agents(tmp_path: Path, target: st
     assert said.count("Does it fail locally?") == 1
 
 
+def test_a_delivered_prompt_is_written_for_its_own_agent_as_it_was(tmp_path: Path) -> None:
+    lines = [*BEGUN, queue("enqueue", "Locally?"), ANSWERED, queue("remove", second=5), GOING_ON]
+    found = read_lines(tmp_path, *lines)
+    header = Header("1.2", "", AGENT.id, found.session, {})
+    assert [json.loads(piece) for _, piece in AGENT.encode(header, found.units)] == lines
+    composed = [Unit(unit.is_message, unit.value, 0, 0, 0, ()) for unit in found.units]
+    written = [json.loads(piece) for _, piece in AGENT.encode(header, composed)]
+    assert [line.get("parentUuid") for line in written[1:5]] == [line["uuid"] for line in written[:4]]
+    assert written[3]["message"] == {"role": "user", "content": "Locally?"}
+
+
 # A history that was written again
 
 
@@ -264,6 +277,14 @@ def test_the_same_prompt_asked_again_is_no_copy(tmp_path: Path) -> None:
 def test_only_one_of_the_copies_goes_over(tmp_path: Path) -> None:
     found = read_lines(tmp_path, *COPIED)
     conversion = Conversion(AGENT, found.source, AGENT, new_id="0" * 8)
+    pieces = AGENT.encode(Header("1.2", "", AGENT.id, found.session, {}), conversion._units())
+    written = [json.loads(piece) for _, piece in pieces]
+    assert [(line.get("uuid"), line.get("parentUuid")) for line in written if line["type"] != "summary"] == [
+        ("u1", None),
+        ("a1", "u1"),
+        ("u2", "a1"),
+        ("a2", "u2"),
+    ]
     assert [unit.value["uuid"] for unit in conversion._units() if unit.is_message] == ["u1", "a1", "u2", "a2"]
 
 
