@@ -292,7 +292,7 @@ def test_only_one_of_the_copies_goes_over(tmp_path: Path) -> None:
 
 
 def test_fallback_blocks_and_refusals_are_known(tmp_path: Path) -> None:
-    refusal = {
+    refusal: Record = {
         "type": "system",
         "subtype": "model_refusal_fallback",
         "uuid": "s1",
