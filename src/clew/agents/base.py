@@ -119,8 +119,8 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
-    known_blocks: ClassVar[frozenset[str]] = frozenset()
-    """Types of content blocks that have no place in the document, but are no sign of a new format."""
+    opaque_blocks: ClassVar[frozenset[str]] = frozenset()
+    """Types of content blocks that are known, and that nobody but the provider can read."""
 
     # Finding sessions
 

@@ -122,8 +122,11 @@ class _Writer:
                     self._out.write((self._separator if written.messages else b"") + dumps(event))
                     written.messages += 1
                     for block in event.content:
-                        if type(block) is Unknown and _block_type(block.value) not in self._agent.known_blocks:
-                            written.unknown_types[f"content.{_block_type(block.value)}"] += 1
+                        if (
+                            type(block) is Unknown
+                            and (name := _block_type(block.value)) not in self._agent.opaque_blocks
+                        ):
+                            written.unknown_types[f"content.{name}"] += 1
                 case Record():
                     if event.kind == "fragment":
                         continue

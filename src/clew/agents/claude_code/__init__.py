@@ -28,7 +28,7 @@ class ClaudeCode(Agent):
     title = "Claude Code"
     homepage = "https://claude.com/claude-code"
     # The first names a tool that was found, the second marks where in a reply another model took over.
-    known_blocks = frozenset({"tool_reference", "fallback"})
+    opaque_blocks = frozenset({"tool_reference", "fallback"})
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)
