@@ -20,6 +20,7 @@ from clew.agents.claude_code.records import (
     TranscriptRecord,
 )
 from clew.derive.calls import UNKNOWN, Calls
+from clew.io.codec import dumps
 from clew.io.compress import damage, open_source
 from clew.io.records import TOO_LONG, RawRecord, read_records
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
@@ -409,10 +410,12 @@ def _text(item: dict[str, JSON], key: str) -> str | UnsetType:
 
 
 def _output(content: JSON) -> JSON:
-    """What a tool gave back: a text, or blocks as JSON."""
-    if type(content) is str:
-        return content
-    return [_block_json(item) for item in content] if type(content) is list else UNSET
+    """What a tool gave back: a text, or blocks as JSON. Any other value is spelled as text."""
+    if type(content) is list:
+        return [_block_json(item) for item in content]
+    if content is None:
+        return UNSET
+    return content if type(content) is str else dumps(content).decode()
 
 
 def _block_json(item: JSON) -> JSON:
