@@ -172,7 +172,7 @@ class _CopyFinder:
         if isinstance(record, RawRecord):
             return record
         self._originals.add(record)
-        for name in ("parentUuid", "logicalParentUuid", "leafUuid", "messageId", "parentLastUuid"):
+        for name in ("parentUuid", "logicalParentUuid", "leafUuid", "messageId", "snapshotMessageId", "parentLastUuid"):
             uuid = getattr(record, name)
             if uuid in self._copies:
                 setattr(record, name, self._copies[uuid])

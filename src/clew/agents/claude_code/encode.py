@@ -64,6 +64,7 @@ _RECORDS = {
     "continued-in": (("text", "continuedInSessionId"),),
     "fork-context-ref": (("message_uuid", "parentLastUuid"),),
     "file-history-snapshot": (("message_uuid", "messageId"),),
+    "file-history-delta": (("message_uuid", "messageId"),),
 }
 """The records that a document tells in full, by type. Others, such as progress, are left out of a composed session."""
 
@@ -207,8 +208,13 @@ class _Encoder:
         """A title, summary, link or snapshot: a record that is no message."""
         record = _renamed(value, _RECORD_START) | self._session_field() | self._names()
         record |= _renamed(value, _RECORDS[kind])
+        snapshot = value.get("snapshot") or {}
         if kind == "file-history-snapshot":
-            record |= _snapshot_fields(value.get("snapshot") or {})
+            record |= _snapshot_fields(snapshot)
+        elif kind == "file-history-delta":
+            record |= _renamed(snapshot, (("message_uuid", "snapshotMessageId"),))
+            for path, file in (snapshot.get("files") or {}).items():
+                record |= {"trackingPath": path, "backup": _renamed(file, _TRACKED_FILE)}
         return record
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType, to_builtins
+from msgspec.json import decode
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import locate
@@ -16,10 +17,12 @@ from clew.agents.claude_code.records import (
     TRANSCRIPT,
     USAGE,
     ApiUsage,
-    StartedAgent,
+    FileBackup,
+    StructuredResult,
     TranscriptRecord,
 )
 from clew.derive.calls import UNKNOWN, Calls
+from clew.derive.todos import as_todos
 from clew.io.codec import dumps
 from clew.io.compress import damage, open_source
 from clew.io.records import TOO_LONG, RawRecord, read_records
@@ -170,7 +173,7 @@ class EventDecoder:
             case "assistant" | "user":
                 yield from self._message(record, record.type)
             case "system":
-                yield self._note(record, _blocks(record.content))
+                yield self._add(record, "system", _blocks(record.content), _metadata(record))
             case "attachment":
                 yield self._attachment(record)
             case "queue-operation" if record.uuid:
@@ -210,15 +213,15 @@ class EventDecoder:
                 metadata.model = ModelUse(name=api.model, stop_reason=stop_reason, stop_sequence=api.stop_sequence)
         metadata.token_usage = _usage(api.usage if api is not None else None) or _usage(record.usage) or UNSET
         if role == "user":
-            self._add_user_metadata(record, metadata)
-        result_of = self._name_tools(blocks)
+            self._add_user_metadata(record, blocks, metadata)
+        result_of, result = self._name_tools(blocks), record.toolUseResult
         yield self._add(record, role, blocks, metadata)
-        if result_of is not None and type(record.toolUseResult) is StartedAgent and record.toolUseResult.agentId:
-            yield SubagentStarted(agent_id=record.toolUseResult.agentId, tool_id=result_of)
+        if result_of is not None and type(result) is StructuredResult and result.agentId:
+            yield SubagentStarted(agent_id=result.agentId, tool_id=result_of)
         if role == "user" and result_of is None and _begins_inline_agent(record):
             yield SubagentStarted(root_uuid=record.uuid or None)
 
-    def _add_user_metadata(self, record: TranscriptRecord, metadata: Metadata) -> None:
+    def _add_user_metadata(self, record: TranscriptRecord, blocks: list[Block], metadata: Metadata) -> None:
         metadata.is_compact_summary = record.isCompactSummary
         if record.origin is not None:
             metadata.origin = record.origin.kind
@@ -238,18 +241,21 @@ class EventDecoder:
                 )
                 for todo in record.todos
             ]
+        if type(record.toolUseResult) is StructuredResult and record.toolUseResult.newTodos is not UNSET:
+            # The structured result speaks of one call and does not say which.
+            results = [block for block in blocks if type(block) is ToolResult]
+            if len(results) == 1 and results[0].is_error is not True:
+                metadata.todos = _todos(record.toolUseResult.newTodos)
 
     def _attachment(self, record: TranscriptRecord) -> Message:
-        attachment = record.attachment
+        attachment, metadata = record.attachment, _metadata(record)
+        if attachment is not None and attachment.type == "task_reminder":
+            metadata.todos = _todos(decode(attachment.content))
         if attachment is None or attachment.type != "queued_command" or attachment.prompt is UNSET:
-            return self._note(record, [])
-        metadata = _metadata(record)
+            return self._add(record, "system", [], metadata)
         if attachment.origin is not None:
             metadata.origin = attachment.origin.kind
         return self._add(record, "user", _blocks(attachment.prompt), metadata)
-
-    def _note(self, record: TranscriptRecord, blocks: list[Block]) -> Message:
-        return self._add(record, "system", blocks, _metadata(record))
 
     def _add(self, record: TranscriptRecord, role: str, blocks: list[Block], metadata: Metadata) -> Message:
         self.index += 1
@@ -310,7 +316,7 @@ class EventDecoder:
             case "fork-context-ref":
                 found.message_uuid = record.parentLastUuid
             case "file-history-delta":
-                found.message_uuid = record.messageId
+                found.message_uuid, found.snapshot = record.messageId, _snapshot_delta(record)
             case "file-history-snapshot":
                 found.message_uuid, found.snapshot = record.messageId, _snapshot(record)
         return found
@@ -425,19 +431,37 @@ def _block_json(item: JSON) -> JSON:
     return to_builtins(_block(item))
 
 
+def _todos(value: JSON) -> list[Todo] | UnsetType:
+    todos = as_todos(value)
+    return UNSET if todos is None else todos
+
+
 def _snapshot(record: TranscriptRecord) -> Snapshot | UnsetType:
     native = record.snapshot
     if native is None:
         return UNSET if record.isSnapshotUpdate is UNSET else Snapshot(is_update=record.isSnapshotUpdate)
     files: dict[str, TrackedFile] | UnsetType = UNSET
     if native.trackedFileBackups is not UNSET:
-        files = {
-            path: TrackedFile(backup=backup.backupFileName, version=backup.version, time=backup.backupTime)
-            for path, backup in native.trackedFileBackups.items()
-        }
+        files = {path: _tracked_file(backup) for path, backup in native.trackedFileBackups.items()}
     return Snapshot(
         message_uuid=native.messageId,
         timestamp=canonical_time(native.timestamp),
         is_update=record.isSnapshotUpdate,
         files=files,
     )
+
+
+def _snapshot_delta(record: TranscriptRecord) -> Snapshot | UnsetType:
+    """An update that names a single file instead of a set."""
+    if not isinstance(record.trackingPath, str) or record.backup is None:
+        return UNSET
+    return Snapshot(
+        message_uuid=record.snapshotMessageId or record.messageId,
+        timestamp=canonical_time(record.timestamp),
+        is_update=True,
+        files={record.trackingPath: _tracked_file(record.backup)},
+    )
+
+
+def _tracked_file(backup: FileBackup) -> TrackedFile:
+    return TrackedFile(backup=backup.backupFileName, version=backup.version, time=backup.backupTime)

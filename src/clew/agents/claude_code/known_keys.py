@@ -45,7 +45,6 @@ _MESSAGE_RECORD = frozenset(
     "rendered renderedInHumanTurn renderedRole renderedBesideToolResult".split()
 )
 _OTHER_RECORDS = {
-    "file-history-delta": "snapshotMessageId trackingPath backup",
     "progress": "toolUseID isMeta entrypoint promptId teamName",
     "queue-operation": "reason",
     "pr-link": "prNumber prRepository",
