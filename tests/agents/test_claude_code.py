@@ -6,13 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import clew
-from clew.agents.base import Claim, Header
+from clew.agents.base import Claim, Header, Unit
 from clew.agents.claude_code import ClaudeCode
 from clew.cli.rows import rows
 from clew.demo import write_demo
@@ -262,7 +263,7 @@ def test_a_change_of_session_inside_a_file_is_kept(tmp_path: Path) -> None:
         claude_line("user", "u3", "u2", sessionId=OTHER),
     )
     assert found.facts.sessions == {SESSION: 2, OTHER: 1}
-    assert found.messages[2]["extensions"]["claude-code"]["rest"]["sessionId"] == OTHER
+    assert [unit.claimed_session for unit in found.units] == [SESSION, SESSION, OTHER]
     proved(found)
 
 
@@ -337,7 +338,7 @@ def test_results_hold_text_or_blocks(tmp_path: Path) -> None:
 def test_every_shape_of_toolUseResult_is_kept(tmp_path: Path, shape: Any) -> None:
     line = seed("seed-003/tool-result") | {"toolUseResult": shape}
     found = read_lines(tmp_path, line)
-    assert found.messages[0]["extensions"]["claude-code"]["rest"]["toolUseResult"] == shape
+    assert found.units[0].native["toolUseResult"] == shape
     assert found.messages[0]["content"][0]["output"] == "Résultat de l'outil..."
     proved(found)
 
@@ -349,7 +350,8 @@ def test_thinking_and_its_signature_are_exact(tmp_path: Path, signature: str) ->
     found = read_lines(tmp_path, claude_line("assistant", "a1", None, [block]))
     assert found.messages[0]["content"] == [block]
     assert found.facts.has_thinking
-    assert written(found)[0]["message"]["content"] == [block]
+    (line, *_) = composed(found.session, found.messages).splitlines()
+    assert json.loads(line)["message"]["content"] == [block]
 
 
 @pytest.mark.seed("S4-9")
@@ -497,7 +499,7 @@ def test_sub_agents_are_linked_both_ways(home: Path, place: str, monkeypatch: py
     # A file may be named as it is called in the folder one stands in.
     monkeypatch.chdir(folder)
     (named,) = at_path(Path(f"{SESSION}.jsonl"))
-    assert AGENT.session(named.source, AGENT.scan(named.source))["subagents"] == [expected]
+    assert AGENT.session(named.source, AGENT.facts(named.source))["subagents"] == [expected]
     assert "subagents" not in other.session_object
     session = library(home).get("agent-8d06219d").header
     assert (session.is_agent_session, session.parent_session_id, session.agent_id) == (True, SESSION, "8d06219d")
@@ -669,8 +671,7 @@ def test_prompts_that_waited_are_what_a_person_said(tmp_path: Path) -> None:
     assert found.messages[0]["content"] == [{"type": "text", "text": "And the moon?"}]
     assert [block["type"] for block in found.messages[1]["content"]] == ["text", "image"]
     assert found.facts.prompts == 2
-    rest = found.messages[3]["extensions"]["claude-code"]["rest"]
-    assert rest["attachment"]["filename"] == "/p/a.py"
+    assert found.units[3].native["attachment"]["filename"] == "/p/a.py"
     assert [(record["kind"], record["text"]) for record in found.records] == [("queue", "And the moon?")]
     assert proved(found).unknown_types == {}
 
@@ -710,7 +711,7 @@ def test_snapshots_and_their_changes(tmp_path: Path) -> None:
     }
     assert full["snapshot"]["files"]["new.py"]["backup"] is None
     assert (delta["kind"], delta["type"], delta["message_uuid"]) == ("snapshot", "file-history-delta", "u1")
-    assert delta["extensions"]["claude-code"]["rest"]["trackingPath"] == "b.py"
+    assert found.units[2].native["trackingPath"] == "b.py"
     assert proved(found).unknown_keys == {}
 
 
@@ -740,20 +741,14 @@ def test_unknown_types_keys_and_blocks_are_kept_and_reported(tmp_path: Path) -> 
 # The way back
 
 
-def header_of(session: Record, **own: Any) -> Header:
-    return Header("1.1", "2026-01-01T00:00:00Z", "claude-code", session, {"claude-code": own} if own else {})
+def header_of(session: Record) -> Header:
+    return Header("1.2", "2026-01-01T00:00:00Z", "claude-code", session, {})
 
 
-def written(found: Transcript) -> list[Record]:
-    """The records that a session's messages become when nothing of the source is known."""
-    plain = []
-    for message in found.messages:
-        copy = json.loads(json.dumps(message))
-        for part in (copy, *copy["content"]):
-            part.pop("extensions", None)
-        plain.append((True, copy))
-    pieces = AGENT.write(header_of(found.session), iter(plain))
-    return [json.loads(piece) for _, piece in pieces]
+def composed(session: Record, messages: Iterable[Record]) -> bytes:
+    """The transcript that messages become when there are no native records."""
+    units = (Unit(True, message, 0, 0, 0, ()) for message in messages)
+    return b"".join(piece for _, piece in AGENT.encode(header_of(session), units))
 
 
 MADE_BY_HAND: list[Record] = [
@@ -795,10 +790,8 @@ MADE_BY_HAND: list[Record] = [
                 "tool_name": "read_file",
                 "output": [{"type": "text", "text": "04:12"}],
                 "is_error": False,
-                "extensions": {"another-agent": {"rest": {"x": 1}}},
             }
         ],
-        "extensions": {"another-agent": {"rest": {"z": 1}, "raw": "never written"}},
     },
 ]
 
@@ -806,8 +799,7 @@ MADE_BY_HAND: list[Record] = [
 @pytest.mark.seed("S3-32")
 def test_a_document_of_another_agent_becomes_valid_records(home: Path) -> None:
     session = {"id": SESSION, "workspace": "/home/ada/src/tide", "is_agent_session": False}
-    header = header_of(session)
-    raw = b"".join(piece for _, piece in AGENT.write(header, iter((True, message) for message in MADE_BY_HAND)))
+    raw = composed(session, MADE_BY_HAND)
     user, assistant, result, end = (json.loads(line) for line in raw.splitlines())
     assert (end["type"], end["leafUuid"]) == ("last-prompt", "m3")
     for line, role in ((user, "user"), (assistant, "assistant"), (result, "user")):
@@ -832,7 +824,7 @@ def test_a_document_of_another_agent_becomes_valid_records(home: Path) -> None:
         }
     ]
 
-    path = home / AGENT.target(header)
+    path = home / AGENT.target(header_of(session))
     assert path == project(home) / f"{SESSION}.jsonl"
     path.write_bytes(raw)
     source = AGENT.locate(path)
@@ -851,6 +843,21 @@ def test_written_back_a_session_keeps_every_field(home: Path, tmp_path: Path) ->
         proof = verify(AGENT, source)
         assert proof.different == []
         assert proof.identical == proof.files
+
+
+def test_own_records_are_written_with_the_id_of_the_new_session(tmp_path: Path) -> None:
+    lines = [
+        {"type": "mode", "mode": "normal", "sessionId": SESSION},
+        claude_line("user", "u1", None, "Begin", brandNew=[1.5, {"sessionId": SESSION}]),
+        claude_line("assistant", "a1", "lost", "Done", session_id=SESSION, forkedFrom={"sessionId": OTHER}),
+    ]
+    found = read_lines(tmp_path, *lines)
+    units = [*found.units[:2], found.units[2]._replace(value={**found.units[2].value, "parent_uuid": "u1"})]
+    pieces = AGENT.encode(header_of({**found.session, "id": "new", "title": "A title"}), units)
+    mode, user, reply = [json.loads(piece) for name, piece in pieces if not name]
+    assert mode == lines[0] | {"sessionId": "new"}
+    assert user == lines[1] | {"sessionId": "new", "brandNew": [1.5, {"sessionId": "new"}]}
+    assert reply == lines[2] | {"sessionId": "new", "session_id": "new", "parentUuid": "u1"}
 
 
 def test_the_place_of_a_session_is_made_of_safe_names() -> None:
@@ -897,7 +904,7 @@ def test_tokens_of_a_made_home_are_exact(shared: Path, tmp_path: Path) -> None:
     assert sum(header.is_agent_session for header in headers) == expected["subagent_files"]
     linked = {link.session_id for header in headers for link in header.subagents or ()}
     assert linked == {header.id for header in headers if header.is_agent_session}
-    assert sum(session.outline.tool_calls for session in found.sources()) >= expected["tool_uses"]
+    assert sum(session.facts.tool_calls for session in found.sources()) >= expected["tool_uses"]
     shutil.rmtree(tmp_path / "home")
 
 

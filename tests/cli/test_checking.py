@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.base import Header
-from clew.agents.claude_code import ClaudeCode
-from clew.model.json import JSON
+from clew.export.reading import DocumentStream, NativeFile
 from tests.cli.running import DAMAGED, FORKED, LATEST, clew
 from tests.unit.samples import SESSION, claude_line, write_lines
 
@@ -28,15 +26,13 @@ def test_verify_a_path_and_a_folder(demo: Path) -> None:
 
 
 def test_verify_says_which_byte_is_different(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ClaudeCode.write
+    real = DocumentStream.native_lines
 
-    def broken(
-        self: ClaudeCode, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]
-    ) -> Iterator[tuple[str, bytes]]:
-        for number, (name, piece) in enumerate(real(self, header, units)):
-            yield name, piece.replace(b"user", b"USER") if number == 2 else piece
+    def broken(self: DocumentStream, file: NativeFile) -> Iterator[bytes]:
+        for number, line in enumerate(real(self, file)):
+            yield line.replace(b"user", b"USER") if number == 2 else line
 
-    monkeypatch.setattr(ClaudeCode, "write", broken)
+    monkeypatch.setattr(DocumentStream, "native_lines", broken)
     (path,) = demo.rglob(f"{FORKED}.jsonl")
     ran = clew("verify", path)
     assert ran.code == 1
@@ -48,14 +44,12 @@ def test_verify_says_which_byte_is_different(demo: Path, monkeypatch: pytest.Mon
 
 
 def test_verify_notices_what_is_missing_at_the_end(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ClaudeCode.write
+    real = DocumentStream.native_lines
 
-    def shortened(
-        self: ClaudeCode, header: Header, units: Iterator[tuple[bool, dict[str, JSON]]]
-    ) -> Iterator[tuple[str, bytes]]:
-        yield from list(real(self, header, units))[:-1]
+    def shortened(self: DocumentStream, file: NativeFile) -> Iterator[bytes]:
+        yield from list(real(self, file))[:-1]
 
-    monkeypatch.setattr(ClaudeCode, "write", shortened)
+    monkeypatch.setattr(DocumentStream, "native_lines", shortened)
     ran = clew("--home", demo, "verify", FORKED)
     assert ran.code == 1
     assert "at the end did not come back" in ran.err

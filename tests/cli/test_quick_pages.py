@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 
 from clew.cli import quick_pages
 from tests.cli.running import Ran, clew
-from tests.unit.samples import claude_line
 
 _START = "import sys; sys.argv = ['clew', *sys.argv[1:]]; from clew.cli.start import run; run()"
 _LOADED = (
@@ -63,16 +61,6 @@ def test_click_is_not_loaded(demo: Path, tmp_path: Path) -> None:
     assert ran.code == 0 and "clew.cli.pages" in ran.out.split()
     heavy = {"click", "clew.cli.group", "tempfile", "typing_extensions", "inspect", "_hashlib"}
     assert not heavy & set(ran.out.split())
-
-
-@pytest.mark.parametrize(("time", "is_loaded"), [("2026-01-05T10:00:00.000Z", False), ("soon", True)])
-def test_the_general_way_is_loaded_for_a_line_that_takes_it(time: str, is_loaded: bool, tmp_path: Path) -> None:
-    path = tmp_path / "home/.claude/projects/-p/0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(claude_line("user", "u1", None, timestamp=time)) + "\n", encoding="utf-8")
-    words = ("export", "--home", tmp_path / "home", "--agent", "claude-code", "--redact", "none")
-    ran = started(*words, "--site", tmp_path / "site", code=_LOADED + _START)
-    assert ran.code == 0 and ("clew.agents.claude_code.reading" in ran.out.split()) is is_loaded
 
 
 def test_what_msgspec_does_without_is_there_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

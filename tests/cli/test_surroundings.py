@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.claude_code.reading import ClaudeReading
+from clew.agents.base import SourceFile
+from clew.agents.claude_code import ClaudeCode
 from tests.cli.running import COMMAND, FORKED, LATEST, clew, run
 from tests.unit.samples import SESSION, claude_line
 
@@ -70,10 +71,10 @@ def test_an_interrupt_is_130(tmp_path: Path) -> None:
 def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = long_session(tmp_path)
 
-    def interrupted(self: ClaudeReading) -> None:
+    def interrupted(self: ClaudeCode, source: SourceFile) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ClaudeReading, "extensions", interrupted)
+    monkeypatch.setattr(ClaudeCode, "events", interrupted)
     ran = clew("export", path, "-o", tmp_path / "out" / "x.json")
     assert ran.code == 130
     assert list((tmp_path / "out").iterdir()) == []

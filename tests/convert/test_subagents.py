@@ -251,3 +251,10 @@ class TestPlaces:
         there = only(Path(prepare(found.agent, found.source, "codex").write(tmp_path / "there").files[0]))
         back = prepare(there.agent, there.source, "claude-code").write(tmp_path / "back")
         assert Path(back.files[0]).read_bytes() == path.read_bytes()
+
+
+def test_what_describes_a_sub_agent_goes_with_it_to_a_session_of_its_own_agent(demo: Path, tmp_path: Path) -> None:
+    convert(demo, PARENT, "claude-code", tmp_path)
+    described = {path.name: path.read_bytes() for path in demo.rglob("agent-*.meta.json")}
+    assert len(described) == 2
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("agent-*.meta.json")} == described

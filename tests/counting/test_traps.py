@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clew.agents.claude_code.tally import _carefully, tally
 
-from clew.derive.calls import Call
-from clew.host import Host
-from clew.sources.local import in_homes
 from tests.counting.homes import (
     CODEX,
     HAIKU,
@@ -447,22 +442,6 @@ def a_file_that_is_no_session_is_no_harm(home: Path) -> dict[str, Counts]:
 def test_every_way_finds_the_right_numbers(name: str, way: str, tmp_path: Path) -> None:
     right = TRAPS[name](tmp_path)
     assert WAYS[way]([tmp_path]) == right
-
-
-@pytest.mark.parametrize("name", TRAPS)
-def test_a_glance_sees_what_care_sees(name: str, tmp_path: Path) -> None:
-    TRAPS[name](tmp_path)
-    for each in in_homes([Host.at(tmp_path)], ["claude-code"]):
-        quick, slow = tally(each.source), _carefully(each.source)
-        assert list(map(_with_branch, quick.by_key.items(), repeat(quick.branch))) == list(
-            map(_with_branch, slow.by_key.items(), repeat(slow.branch))
-        )
-        assert (quick.session, quick.folder, quick.branch) == (slow.session, slow.folder, slow.branch)
-
-
-def _with_branch(call: tuple[str, Call], first: str | None) -> tuple[Any, ...]:
-    key, (model, time, branch, counts) = call
-    return key, model, time, branch or first or "", list(counts)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from clew.export.native import write_native
 from clew.export.reading import DocumentStream, read_documents
 from clew.export.verify import verify
 from clew.library import StoredSession
+from clew.model.events import Event
 from clew.validate.document import check_document
 
 CLAUDE = ClaudeCode()
@@ -121,14 +122,14 @@ def test_numbers_without_end_do_not_stop_a_document(tmp_path: Path) -> None:
 
 def test_S12_a_session_may_grow_while_it_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = transcript(tmp_path, reply())
-    read = ClaudeCode.read
+    events = ClaudeCode.events
 
-    def growing(self: ClaudeCode, source: SourceFile, facts: Any) -> Any:
+    def growing(self: ClaudeCode, source: SourceFile) -> Iterator[Event]:
         with source.path.open("ab") as stream:
             stream.write(json.dumps(reply()).encode() + b"\n")
-        return read(self, source, facts)
+        return events(self, source)
 
-    monkeypatch.setattr(ClaudeCode, "read", growing)
+    monkeypatch.setattr(ClaudeCode, "events", growing)
     proof = verify(CLAUDE, source)
     assert (proof.different, proof.records) == ([], 1)
 

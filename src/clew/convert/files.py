@@ -46,6 +46,10 @@ class Files:
         """Where a file goes."""
         return self.main.parent / safe_below(name) if name else self.main
 
+    def has(self, name: str) -> bool:
+        """True where something was written to a file."""
+        return name in self._open
+
     def write(self, name: str, piece: bytes) -> None:
         """Add to a file."""
         self.open(name).write(piece)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, Header, SourceFile, Unit, archive_damage, freeze, main_file
+from clew.agents.base import Agent, Header, SourceFile, Unit, archive_damage, freeze, main_file, open_file
 from clew.agents.folding import derived_id
 from clew.agents.tools import Translator
 from clew.convert import origin
@@ -313,12 +313,23 @@ class Conversion:
         files = Files(placing, main, self._receiver, is_last=self._parent is None)
         for name, piece in chain([("", b"")], pieces):
             files.write(name, piece)
+        if self._is_same:
+            self._stage_sides(files, agents)
         self._placed = files.main, files.digest.hexdigest()
         if self._parent is None and self._with_original:
             self._write_origin(files)
         if self._is_same and self._with_original:
             self._stage_copies(files)
         return files.finish()
+
+    def _stage_sides(self, files: Files, agents: Mapping[str, str]) -> None:
+        """The small files beside the session that its agent's encoder does not write itself."""
+        for side in self._source.sides:
+            name = side.replace(self._original["id"], self._new_id)
+            if not files.has(name):
+                with open_file(self._source, side) as stream:
+                    for _, piece in self._renamed([(name, stream.read())], agents):
+                        files.write(name, piece)
 
     def _stage_copies(self, files: Files) -> None:
         for name, path in copies_of(self._source):

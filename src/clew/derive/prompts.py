@@ -22,6 +22,7 @@ MARKERS = (
     "<system-reminder>",
     "<task-notification>",
     "<agent-notification>",
+    "<ci-monitor-event>",
     "<teammate-message",
     "<user-memory-input>",
     "<ide_opened_file>",

@@ -1,9 +1,10 @@
-"""Claude Code: every transcript below ~/.claude/projects, read and written byte for byte."""
+"""Claude Code: the transcripts below ~/.claude/projects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.claude_code import locate
@@ -16,6 +17,9 @@ from clew.io.paths import safe_relative
 from clew.model.events import Event
 from clew.model.json import JSON
 
+if TYPE_CHECKING:
+    from clew.agents.evidence import Event as FileEvidence
+
 
 class ClaudeCode(Agent):
     """The agent `claude-code`."""
@@ -23,6 +27,8 @@ class ClaudeCode(Agent):
     id = locate.AGENT
     title = "Claude Code"
     homepage = "https://claude.com/claude-code"
+    # The first names a tool that was found, the second marks where in a reply another model took over.
+    opaque_blocks = frozenset({"tool_reference", "fallback"})
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)
@@ -64,20 +70,20 @@ class ClaudeCode(Agent):
 
         return session_object(source, facts)
 
+    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
+        from clew.agents.claude_code.known_keys import unknown_keys
+
+        return unknown_keys(native)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.claude_code.file_changes import file_changes
+
+        return file_changes(source, units)
+
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.claude_code import tables
-        from clew.agents.jsonl import JsonlWriter
+        from clew.agents.claude_code.encode import encode
 
-        session = header.session
-        steps = ((unit.is_message, unit.value) for unit in units)
-        own = header.extensions.get(self.id) or {}
-        if "orders" not in own:
-            from clew.agents.claude_code.receive import composed
-
-            steps = composed(steps, session)
-        default = session.get("parent_session_id") if session.get("is_agent_session") else session["id"]
-        shared = {"session_id": default, "slug": session.get("slug"), "agent_id": session.get("agent_id")}
-        yield from JsonlWriter(self.id, header, tables.chosen, own.get("shared", shared)).files(steps)
+        return encode(header, units)
 
     def receiver(self) -> Receiver:
         from clew.agents.claude_code.receive import RECEIVER

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from clew.agents.backups import read_inside
 from clew.agents.claude_code.locate import stem
 from clew.agents.evidence import ABSENT, State, Touch, Whole, absolute
-from clew.agents.legacy import native_rest
 from clew.model.json import JSON
 
 _FOLDER = "file-history"
@@ -35,11 +34,11 @@ class Checkpoints:
         self._folder: str | None = None
         """Where the session began: tracked paths are relative to it."""
 
-    def see(self, message: dict[str, JSON], folder: str | None, rest: dict[str, JSON]) -> Iterator[Touch]:
+    def see(self, message: dict[str, JSON], folder: str | None, native: Mapping[str, JSON]) -> Iterator[Touch]:
         """Remember where a message stands; yields the copies that were noted before it."""
         self._folder = self._folder or folder
-        forked = rest.get("forkedFrom")
-        for claim in (rest.get("sessionId"), forked.get("sessionId") if isinstance(forked, dict) else None):
+        forked = native.get("forkedFrom")
+        for claim in (native.get("sessionId"), forked.get("sessionId") if isinstance(forked, dict) else None):
             if isinstance(claim, str) and _SESSION.fullmatch(claim):
                 self._sessions.setdefault(claim)
         uuid = message.get("uuid")
@@ -50,17 +49,15 @@ class Checkpoints:
             for path, entry in self._waiting.pop(uuid, ()):
                 yield self._touch(path, entry, message["index"])
 
-    def take(self, record: dict[str, JSON]) -> Iterator[Touch]:
-        """What a snapshot record shows: of an update, only what it adds."""
-        rest = native_rest(record)
-        path, backup = rest.get("trackingPath"), rest.get("backup")
+    def take(self, uuid: JSON, native: Mapping[str, JSON]) -> Iterator[Touch]:
+        """What a snapshot record shows of files before the message `uuid`: of an update, only what it adds."""
+        path, backup = native.get("trackingPath"), native.get("backup")
         if isinstance(path, str) and isinstance(backup, dict):
             added = {path: backup}
-            uuid = record.get("message_uuid")
         else:
-            files, is_update = _files(record, rest)
-            added = {name: entry for name, entry in files.items() if not is_update or name not in self._tracked}
-            uuid = record.get("message_uuid")
+            is_update = native.get("isSnapshotUpdate") is True
+            files = _files(native.get("snapshot")).items()
+            added = {name: entry for name, entry in files if not is_update or name not in self._tracked}
         self._tracked.update(added)
         for name, entry in added.items():
             if isinstance(uuid, str) and uuid in self._indexes:
@@ -69,7 +66,7 @@ class Checkpoints:
                 self._waiting.setdefault(uuid, []).append((name, entry))
 
     def _touch(self, name: str, entry: Entry, index: int) -> Touch:
-        backup = entry.get("backup", entry.get("backupFileName", ""))
+        backup = entry.get("backupFileName", "")
         path = self._path(name, entry, backup)
         state = ABSENT if backup is None else self._copy(backup)
         note = None if state is not None else "the copy of it is gone"
@@ -100,12 +97,7 @@ def _digest(path: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _files(record: dict[str, JSON], rest: dict[str, JSON]) -> tuple[dict[str, Entry], bool]:
-    stated = record.get("snapshot")
-    stated = stated if isinstance(stated, dict) else {}
-    files = stated.get("files")
-    if not isinstance(files, dict):
-        inner = rest.get("snapshot")
-        files = inner.get("trackedFileBackups") if isinstance(inner, dict) else None
+def _files(snapshot: JSON) -> dict[str, Entry]:
+    files = snapshot.get("trackedFileBackups") if isinstance(snapshot, dict) else None
     entries = files.items() if isinstance(files, dict) else ()
-    return {name: entry for name, entry in entries if isinstance(entry, dict)}, stated.get("is_update") is True
+    return {name: entry for name, entry in entries if isinstance(entry, dict)}

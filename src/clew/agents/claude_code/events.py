@@ -6,18 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType, to_builtins
+from msgspec.json import decode
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.claude_code import locate
+from clew.agents.claude_code.copied_history import CopiedRecord, mark_copies
+from clew.agents.claude_code.queued_prompts import place_delivered_prompts
 from clew.agents.claude_code.records import (
     SYNTHETIC_MODEL,
     TRANSCRIPT,
     USAGE,
     ApiUsage,
-    StartedAgent,
+    FileBackup,
+    StructuredResult,
     TranscriptRecord,
 )
 from clew.derive.calls import UNKNOWN, Calls
+from clew.derive.todos import as_todos
+from clew.io.codec import dumps
 from clew.io.compress import damage, open_source
 from clew.io.records import TOO_LONG, RawRecord, read_records
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
@@ -67,11 +73,14 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
     decoder = EventDecoder()
     with open_main(source) as stream:
-        for line, record in TRANSCRIPT.decode_file(stream):
-            if isinstance(record, RawRecord):
-                yield from decoder.fragment(record, line, str(source.path))
-            else:
+        lines = place_delivered_prompts(TRANSCRIPT.decode_file(stream))
+        for line, record in mark_copies(source, lines):
+            if isinstance(record, TranscriptRecord):
                 yield from decoder.events(record, line)
+            elif isinstance(record, CopiedRecord):
+                yield decoder.copied(record.record, line)
+            else:
+                yield from decoder.fragment(record, line, str(source.path))
         if found := damage(stream):
             yield problem("damaged-archive", found, file=str(source.path))
 
@@ -164,13 +173,26 @@ class EventDecoder:
             case "assistant" | "user":
                 yield from self._message(record, record.type)
             case "system":
-                yield self._note(record, _blocks(record.content))
+                yield self._add(record, "system", _blocks(record.content), _metadata(record))
             case "attachment":
                 yield self._attachment(record)
+            case "queue-operation" if record.uuid:
+                # A prompt that was delivered in mid-turn; the client gives such records no uuid.
+                yield self._add(record, "user", _blocks(record.content), _metadata(record))
             case _:
                 yield self._record(record)
                 if record.data is not None and record.data.agentId and record.parentToolUseID:
                     yield SubagentStarted(agent_id=record.data.agentId, tool_id=record.parentToolUseID)
+
+    def copied(self, record: TranscriptRecord, line: int) -> Record:
+        """A record that repeats an earlier one. It has no uuid, as it is no part of the conversation."""
+        return Record(
+            after=self.index,
+            kind="copy",
+            type=record.type,
+            timestamp=canonical_time(record.timestamp),
+            source=SourceRef(0, line - 1),
+        )
 
     def fragment(self, record: RawRecord, line: int, file: str) -> Iterator[Event]:
         """A piece of a line that is no record. A line that is too long comes in many pieces, and is one problem."""
@@ -191,15 +213,15 @@ class EventDecoder:
                 metadata.model = ModelUse(name=api.model, stop_reason=stop_reason, stop_sequence=api.stop_sequence)
         metadata.token_usage = _usage(api.usage if api is not None else None) or _usage(record.usage) or UNSET
         if role == "user":
-            self._add_user_metadata(record, metadata)
-        result_of = self._name_tools(blocks)
+            self._add_user_metadata(record, blocks, metadata)
+        result_of, result = self._name_tools(blocks), record.toolUseResult
         yield self._add(record, role, blocks, metadata)
-        if result_of is not None and type(record.toolUseResult) is StartedAgent and record.toolUseResult.agentId:
-            yield SubagentStarted(agent_id=record.toolUseResult.agentId, tool_id=result_of)
+        if result_of is not None and type(result) is StructuredResult and result.agentId:
+            yield SubagentStarted(agent_id=result.agentId, tool_id=result_of)
         if role == "user" and result_of is None and _begins_inline_agent(record):
             yield SubagentStarted(root_uuid=record.uuid or None)
 
-    def _add_user_metadata(self, record: TranscriptRecord, metadata: Metadata) -> None:
+    def _add_user_metadata(self, record: TranscriptRecord, blocks: list[Block], metadata: Metadata) -> None:
         metadata.is_compact_summary = record.isCompactSummary
         if record.origin is not None:
             metadata.origin = record.origin.kind
@@ -219,18 +241,21 @@ class EventDecoder:
                 )
                 for todo in record.todos
             ]
+        if type(record.toolUseResult) is StructuredResult and record.toolUseResult.newTodos is not UNSET:
+            # The structured result speaks of one call and does not say which.
+            results = [block for block in blocks if type(block) is ToolResult]
+            if len(results) == 1 and results[0].is_error is not True:
+                metadata.todos = _todos(record.toolUseResult.newTodos)
 
     def _attachment(self, record: TranscriptRecord) -> Message:
-        attachment = record.attachment
+        attachment, metadata = record.attachment, _metadata(record)
+        if attachment is not None and attachment.type == "task_reminder":
+            metadata.todos = _todos(decode(attachment.content))
         if attachment is None or attachment.type != "queued_command" or attachment.prompt is UNSET:
-            return self._note(record, [])
-        metadata = _metadata(record)
+            return self._add(record, "system", [], metadata)
         if attachment.origin is not None:
             metadata.origin = attachment.origin.kind
         return self._add(record, "user", _blocks(attachment.prompt), metadata)
-
-    def _note(self, record: TranscriptRecord, blocks: list[Block]) -> Message:
-        return self._add(record, "system", blocks, _metadata(record))
 
     def _add(self, record: TranscriptRecord, role: str, blocks: list[Block], metadata: Metadata) -> Message:
         self.index += 1
@@ -291,7 +316,7 @@ class EventDecoder:
             case "fork-context-ref":
                 found.message_uuid = record.parentLastUuid
             case "file-history-delta":
-                found.message_uuid = record.messageId
+                found.message_uuid, found.snapshot = record.messageId, _snapshot_delta(record)
             case "file-history-snapshot":
                 found.message_uuid, found.snapshot = record.messageId, _snapshot(record)
         return found
@@ -391,10 +416,12 @@ def _text(item: dict[str, JSON], key: str) -> str | UnsetType:
 
 
 def _output(content: JSON) -> JSON:
-    """What a tool gave back: a text, or blocks as JSON."""
-    if type(content) is str:
-        return content
-    return [_block_json(item) for item in content] if type(content) is list else UNSET
+    """What a tool gave back: a text, or blocks as JSON. Any other value is spelled as text."""
+    if type(content) is list:
+        return [_block_json(item) for item in content]
+    if content is None:
+        return UNSET
+    return content if type(content) is str else dumps(content).decode()
 
 
 def _block_json(item: JSON) -> JSON:
@@ -404,19 +431,37 @@ def _block_json(item: JSON) -> JSON:
     return to_builtins(_block(item))
 
 
+def _todos(value: JSON) -> list[Todo] | UnsetType:
+    todos = as_todos(value)
+    return UNSET if todos is None else todos
+
+
 def _snapshot(record: TranscriptRecord) -> Snapshot | UnsetType:
     native = record.snapshot
     if native is None:
         return UNSET if record.isSnapshotUpdate is UNSET else Snapshot(is_update=record.isSnapshotUpdate)
     files: dict[str, TrackedFile] | UnsetType = UNSET
     if native.trackedFileBackups is not UNSET:
-        files = {
-            path: TrackedFile(backup=backup.backupFileName, version=backup.version, time=backup.backupTime)
-            for path, backup in native.trackedFileBackups.items()
-        }
+        files = {path: _tracked_file(backup) for path, backup in native.trackedFileBackups.items()}
     return Snapshot(
         message_uuid=native.messageId,
         timestamp=canonical_time(native.timestamp),
         is_update=record.isSnapshotUpdate,
         files=files,
     )
+
+
+def _snapshot_delta(record: TranscriptRecord) -> Snapshot | UnsetType:
+    """An update that names a single file instead of a set."""
+    if not isinstance(record.trackingPath, str) or record.backup is None:
+        return UNSET
+    return Snapshot(
+        message_uuid=record.snapshotMessageId or record.messageId,
+        timestamp=canonical_time(record.timestamp),
+        is_update=True,
+        files={record.trackingPath: _tracked_file(record.backup)},
+    )
+
+
+def _tracked_file(backup: FileBackup) -> TrackedFile:
+    return TrackedFile(backup=backup.backupFileName, version=backup.version, time=backup.backupTime)

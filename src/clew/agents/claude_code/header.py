@@ -18,12 +18,6 @@ from clew.model import Subagent
 from clew.model.json import JSON
 
 
-def shared_values(facts: Facts) -> dict[str, JSON]:
-    """What most records of the transcript repeat, so that only what differs is noted on a message."""
-    session = max(facts.sessions, key=lambda name: facts.sessions[name], default=first_claim(facts))
-    return {"session_id": session, "slug": facts.slug, "agent_id": facts.extra.get("agent_id")}
-
-
 def first_claim(facts: Facts) -> str | None:
     """The session id that the first record with one claims."""
     claimed = facts.extra.get("claimed")

@@ -68,6 +68,8 @@ class Attachment(Struct, gc=False):
     type: Text = UNSET
     prompt: Any = UNSET
     origin: Origin | None = None
+    content: Raw = Raw(b"null")
+    """Of a `task_reminder` the task list. Others may hold whole files, so it is decoded only where it is needed."""
 
 
 class ThinkingMetadata(Struct, gc=False):
@@ -102,6 +104,12 @@ class StartedAgent(Struct, gc=False):
     agentId: Text = UNSET
 
 
+class StructuredResult(StartedAgent, gc=False):
+    """What the client keeps of a tool's result for itself."""
+
+    newTodos: Any = UNSET
+
+
 class UsageRecord(Struct, gc=False):
     """What token usage needs of a line. The fields stand in the order of most lines, which decodes fastest."""
 
@@ -125,7 +133,7 @@ class TranscriptRecord(UsageRecord, gc=False):
     """One line of a transcript."""
 
     message: ApiMessage | None = None
-    toolUseResult: StartedAgent | str | list[Raw] | None = None
+    toolUseResult: StructuredResult | str | list[Raw] | None = None
     requestId: Text = UNSET
     userType: Text = UNSET
     isMeta: Flag = UNSET
@@ -136,11 +144,15 @@ class TranscriptRecord(UsageRecord, gc=False):
     todos: list[TodoItem] | UnsetType = UNSET
     attachment: Attachment | None = None
     content: Any = None
+    operation: Text = UNSET
     data: StartedAgent | None = None
     parentToolUseID: str | None = None
     messageId: Text = UNSET
     snapshot: FileHistorySnapshot | None = None
     isSnapshotUpdate: Flag = UNSET
+    snapshotMessageId: Text = UNSET
+    trackingPath: Text = UNSET
+    backup: FileBackup | None = None
     leafUuid: Text = UNSET
     summary: str | UnsetType = UNSET
     aiTitle: str | UnsetType = UNSET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from clew.agents.evidence import Calm, Event, Unrest
 from clew.agents.harmless import only_reads
@@ -70,7 +70,7 @@ class Watch:
             self._running.remove(key)
             yield Calm(key, index)
 
-    def message(self, message: dict[str, JSON], rest: dict[str, JSON], begun: Begun) -> Iterator[Event]:
+    def message(self, message: dict[str, JSON], native: Mapping[str, JSON], begun: Begun) -> Iterator[Event]:
         """What a message itself tells: a notice of the client, a command of the person, a hook."""
         index = message["index"]
         if message["role"] == "assistant":
@@ -78,23 +78,21 @@ class Watch:
         if self._typed is not None:
             yield Calm(self._typed, index)
             self._typed = None
-        for text in _texts(message, rest):
+        attachment = native.get("attachment")
+        for text in _texts(message, attachment):
             yield from self._notice(text, index)
-        attachment = rest.get("attachment")
         if isinstance(attachment, dict) and str(attachment.get("type")).startswith("hook_"):
             yield from self._hook(attachment, "toolUseID", index, begun)
-        if rest.get("subtype") == "stop_hook_summary":
-            yield from self._hook(rest, "", index, begun)
+        if native.get("subtype") == "stop_hook_summary":
+            yield from self._hook(native, "", index, begun)
 
-    def progress(self, record: dict[str, JSON], index: int, begun: Begun) -> Iterator[Event]:
+    def progress(self, native: Mapping[str, JSON], index: int, begun: Begun) -> Iterator[Event]:
         """A hook that an older client tells of while it runs."""
-        for own in (record.get("extensions") or {}).values():
-            rest = own.get("rest") if isinstance(own, dict) else None
-            told = rest.get("data") if isinstance(rest, dict) else None
-            if isinstance(rest, dict) and isinstance(told, dict) and told.get("type") == "hook_progress":
-                yield from self._hook(rest, "parentToolUseID", index + 1, begun)
+        data = native.get("data")
+        if isinstance(data, dict) and data.get("type") == "hook_progress":
+            yield from self._hook(native, "parentToolUseID", index + 1, begun)
 
-    def _hook(self, told: dict[str, JSON], name: str, index: int, begun: Begun) -> Iterator[Event]:
+    def _hook(self, told: Mapping[str, JSON], name: str, index: int, begun: Begun) -> Iterator[Event]:
         call = begun(told.get(name))
         key = f"hook {index}"
         yield Unrest(key, call if call is not None else min(self.last_reply, index - 1), "a hook")
@@ -134,10 +132,11 @@ class Watch:
                     yield from self.ended(key, index)
 
 
-def _texts(message: dict[str, JSON], rest: dict[str, JSON]) -> Iterator[str]:
+def _texts(message: dict[str, JSON], attachment: JSON) -> Iterator[str]:
     for block in message["content"]:
         if block["type"] == "text":
             yield block["text"]
-    attachment = rest.get("attachment")
-    if isinstance(attachment, dict) and isinstance(attachment.get("prompt"), str):
-        yield attachment["prompt"]
+    if isinstance(attachment, dict) and attachment.get("type") != "queued_command":
+        prompt = attachment.get("prompt")
+        if isinstance(prompt, str):
+            yield prompt

@@ -5,7 +5,7 @@ Results keep text: lines end in "\\n" whatever the file's do, and a byte order m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
@@ -13,7 +13,6 @@ from clew.agents.claude_code.checkpoints import Checkpoints
 from clew.agents.claude_code.unrest import Watch
 from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, restyled, writing
 from clew.agents.evidence import ABSENT, Edit, Event, State, Touch, absolute, as_bytes, as_text
-from clew.agents.legacy import native_rest
 from clew.derive.native import metadata_of
 from clew.model.json import JSON
 
@@ -33,14 +32,14 @@ class Call(NamedTuple):
     reply: str | None
 
 
-def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a transcript proves, in its order."""
     reader = _Reader(source)
     for unit in units:
         if unit.is_message:
-            yield from reader.message(unit.value)
+            yield from reader.message(unit.value, unit.native)
         else:
-            yield from reader.record(unit.value)
+            yield from reader.record(unit.value, unit.native)
     yield from reader.interrupted(reader.index + 1)
 
 
@@ -52,28 +51,28 @@ class _Reader:
         self._checkpoints = Checkpoints(source.path)
         self._version, self._folder = "", None
 
-    def record(self, record: dict[str, JSON]) -> Iterator[Event]:
+    def record(self, record: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         if record.get("kind") == "snapshot":
-            yield from self._checkpoints.take(record)
+            yield from self._checkpoints.take(record.get("message_uuid"), native)
         elif record.get("kind") == "progress":
-            yield from self._watch.progress(record, self.index, self._begun)
+            yield from self._watch.progress(native, self.index, self._begun)
 
-    def message(self, message: dict[str, JSON]) -> Iterator[Event]:
+    def message(self, message: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         self.index = message["index"]
-        metadata, rest = metadata_of(message), native_rest(message)
+        metadata = metadata_of(message)
         self._folder = metadata.get("cwd") or self._folder
         self._version = metadata.get("agent_version") or self._version
-        yield from self._checkpoints.see(message, self._folder, rest)
+        yield from self._checkpoints.see(message, self._folder, native)
         if self._is_new_turn(message, metadata):
             yield from self.interrupted(self.index)
-        yield from self._watch.message(message, rest, self._begun)
+        yield from self._watch.message(message, native, self._begun)
         results = [block for block in message["content"] if block["type"] == "tool_result"]
         for block in message["content"]:
             if block["type"] == "tool_use":
                 yield from self._called(block, metadata.get("message_id"))
             elif block["type"] == "tool_result":
-                yield from self._returned(block, rest.get("toolUseResult") if len(results) == 1 else None)
-        yield from self._attached(rest)
+                yield from self._returned(block, native.get("toolUseResult") if len(results) == 1 else None)
+        yield from self._attached(native.get("attachment"))
 
     def _is_new_turn(self, message: dict[str, JSON], metadata: dict[str, JSON]) -> bool:
         """True where every call before must have its result by now, unless it was interrupted."""
@@ -123,9 +122,8 @@ class _Reader:
         elif call.name in _CHANGES:
             yield _CHANGES[call.name](path, call, self.index, told)
 
-    def _attached(self, rest: dict[str, JSON]) -> Iterator[Event]:
+    def _attached(self, attachment: JSON) -> Iterator[Event]:
         """Files that the person named, or changed; the client put them into the conversation."""
-        attachment = rest.get("attachment")
         if not isinstance(attachment, dict):
             return
         name, content = attachment.get("filename"), attachment.get("content")
