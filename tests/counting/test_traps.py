@@ -210,13 +210,6 @@ def a_reply_stands_between_long_prompts_on_one_line(home: Path) -> dict[str, Cou
 
 
 @trap
-def a_record_is_spread_over_lines(home: Path) -> dict[str, Counts]:
-    spread = [json.dumps(reply(name, 1, 2, number=at), indent=2) + "\n" for at, name in enumerate(("m1", "m2"), 1)]
-    claude(home, spread[0], reply("m3", 3, 4, number=3), spread[1])
-    return {SONNET: (3, 5, 8, 0, 0, None)}
-
-
-@trap
 def a_reply_follows_a_cut_off_record(home: Path) -> dict[str, Counts]:
     cut = lines(prompt("y" * 9_000))[:-400]
     claude(home, reply("m1", 1, 2), cut + lines(reply("m2", 3, 4, number=2)))
