@@ -251,6 +251,13 @@ def still_there(sessions: Iterable[str], chats: frozenset[str]) -> Iterator[str]
     return (session for session in sessions if session[:8] in chats)
 
 
+def is_named_after(path: Path, session: str) -> bool:
+    """True for a path in the place, and with the name, of a file that holds this session; it need not exist."""
+    if is_chat(path):
+        return short_id(path.name) in (session[:8], safe_id(session)) or stem(path) == session
+    return (saved_tag(path) is not None or is_log(path)) and session_id(SourceFile(AGENT, path)) == session
+
+
 def safe_id(session: str) -> str:
     """An id as it is spelled in names of folders and files."""
     return _UNSAFE.sub("_", session)
