@@ -13,7 +13,7 @@ from pathlib import Path
 from clew.agents.base import Header
 from clew.agents.derived import derived_id
 from clew.agents.gemini.events import RESULTS_SUFFIX, is_ignored
-from clew.agents.gemini.locate import is_named_after, relative_name, safe_id
+from clew.agents.gemini.locate import is_own_path, relative_name, safe_id
 from clew.agents.gemini.project import hash_of, slug_of
 from clew.agents.gemini.records import embedded_messages, is_header, message_record
 from clew.io.codec import dumps
@@ -39,9 +39,9 @@ def target(header: Header) -> str:
     """The path of the session's file below a home folder: that of its source, if it is the same session."""
     session = header.session
     project = f".gemini/tmp/{project_name(session)}"
-    path = (session.get("source") or {}).get("path")
-    if path and is_named_after(Path(path), str(session["id"])):
-        return "/".join([project, *map(safe_relative, relative_name(Path(path)).split("/"))])
+    path = Path(str((session.get("source") or {}).get("path") or "").replace("\\", "/"))
+    if is_own_path(path, str(session["id"])):
+        return "/".join([project, *map(safe_relative, relative_name(path).split("/"))])
     parent = session.get("parent_session_id")
     if session.get("is_agent_session") and parent:
         return f"{project}/chats/{safe_id(str(parent))}/{safe_id(str(session['id']))}.jsonl"

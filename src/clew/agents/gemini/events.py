@@ -6,7 +6,6 @@ the place where it was first written and with its last version, so all records a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
@@ -67,8 +66,6 @@ _NUDGE = "System: Please continue."
 _JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _TODO_TOOL = "write_todos"
 _PATH_ARGUMENTS = ("file_path", "absolute_path", "dir_path", "path", "directory")
-_RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-"""An id that is the same in no two sessions, unless one was copied."""
 _ROOT = -1
 """The parent of a message that follows no other."""
 
@@ -132,7 +129,7 @@ def message_id(record: UsageRecord, file: int, slot: int) -> str:
 
 def call_id(message: str, session: str) -> str:
     """The id of the API call behind a message. Ids that are not random may stand in other sessions too."""
-    return message if _RANDOM_ID.fullmatch(message) else f"{session} {message}"
+    return message if locate.is_random_id(message) else f"{session} {message}"
 
 
 class _HeldSteps:
