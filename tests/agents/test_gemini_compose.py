@@ -200,7 +200,7 @@ def test_the_client_is_told_where_the_project_is() -> None:
 def copied(path: Path, folder: Path) -> Path:
     """A session of Gemini CLI under a new id."""
     source = AGENT.locate(path)
-    session = {**AGENT.session(source, AGENT.facts(source)), "id": "new-id"}
+    session = {**AGENT.session(source, AGENT.facts(source)), "id": "new-id", "source": {"path": ""}}
     head = Header("1.2", "", "gemini", session, {})
     written = folder / AGENT.target(head)
     written.parent.mkdir(parents=True)
