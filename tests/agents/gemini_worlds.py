@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from hypothesis import strategies as st
+
 from clew.agents.gemini import Gemini
 from clew.agents.gemini.events import RESULTS_SUFFIX
 from clew.io.codec import dumps
@@ -105,3 +107,23 @@ def plain_replay(records: Iterable[JSON]) -> list[str]:
 
 def _rebuilt(messages: list[JSON]) -> dict[str, JSON]:
     return {each["id"]: each for each in messages if isinstance(each, dict) and isinstance(each.get("id"), str)}
+
+
+IDS = st.sampled_from("abcde")
+EVENTS = st.one_of(
+    st.builds(user, IDS, st.text(max_size=3)),
+    st.builds(
+        lambda id, text, calls: gemini(id, text, toolCalls=[call(c) for c in calls]),
+        IDS,
+        st.text(max_size=3),
+        st.lists(IDS, max_size=2),
+    ),
+    st.builds(rewind, IDS | st.sampled_from(["", "zz"])),
+    st.builds(
+        lambda messages: replaced(*messages),
+        st.lists(st.builds(user, IDS, st.text(max_size=2)) | st.just({"x": 1}), max_size=4),
+    ),
+    st.just({"$set": {"lastUpdated": "2026-10-20T09:14:00.000Z"}}),
+    st.just({"future": True}),
+    st.just({**header(), "messages": [user("a"), gemini("e")]}),
+)

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clew.agents import registry
 from clew.agents.base import Header
 from clew.agents.gemini.receive import RECEIVER
+from clew.convert.choosing import prepare
 from clew.model.json import JSON
-from tests.agents.gemini_worlds import AGENT, HASH, ROOT, active, gemini, header, log, opened, rewind, user
+from clew.model.unit import Unit
+from tests.agents.gemini_worlds import (
+    AGENT,
+    EVENTS,
+    HASH,
+    ROOT,
+    Record,
+    active,
+    gemini,
+    header,
+    log,
+    opened,
+    replaced,
+    rewind,
+    user,
+)
+from tests.agents.gemini_worlds import SESSION as SESSION_ID
 from tests.agents.gemini_worlds import call as native_call
-from tests.roundtrip import document_of
+from tests.agents.gemini_worlds import document as native_document
+from tests.roundtrip import composed_files, document_of, header_of
 
 Message = dict[str, JSON]
 ID = "3f6d0a52-9c1b-4e87-b5d2-70a4e8c91f36"
@@ -47,15 +66,12 @@ def said(role: str, *blocks: Message, **metadata: JSON) -> Message:
 
 def composed(folder: Path, *messages: Message, session: Message = SESSION) -> Path:
     """Written below a folder as `convert` does it."""
-
-    def units() -> Iterator[tuple[bool, Message]]:
-        for index, message in enumerate(messages, 1):
-            yield True, {"index": index, "uuid": f"m{index}", **message}
-
+    numbered = ({"index": index, "uuid": f"m{index}", **message} for index, message in enumerate(messages, 1))
+    units = (Unit(True, message, 0, 0, 0, ()) for message in numbered)
     head = Header("1.1", "2026-11-01T00:00:00Z", "gemini", session, {})
     path = folder / AGENT.target(head)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(piece for name, piece in AGENT.write(head, units()) if not name))
+    path.write_bytes(b"".join(piece for name, piece in AGENT.encode(head, units) if not name))
     return path
 
 
@@ -181,12 +197,27 @@ def test_the_client_is_told_where_the_project_is() -> None:
     assert RECEIVER.resume(SESSION) == ["gemini", "--resume", ID]
 
 
+def copied(path: Path, folder: Path) -> Path:
+    """A session of Gemini CLI under a new id."""
+    source = AGENT.locate(path)
+    session = {**AGENT.session(source, AGENT.facts(source)), "id": "new-id", "source": {"path": ""}}
+    head = Header("1.2", "", "gemini", session, {})
+    written = folder / AGENT.target(head)
+    written.parent.mkdir(parents=True)
+    written.write_bytes(b"".join(piece for _, piece in AGENT.encode(head, AGENT.units(source))))
+    return written
+
+
+def contents(path: Path) -> dict[JSON, JSON]:
+    return {message["uuid"]: message["content"] for message in document_of(AGENT, path)["messages"]}
+
+
 def test_a_session_under_a_new_id_replays_to_the_same_list(tmp_path: Path) -> None:
-    compressed = {"$set": {"messages": [user("s", "So far."), user("c", "anew")]}}
-    call = native_call("t")
+    compressed = {"$set": {"messages": [user("s", "So far."), user("c", "anew", sessionId=SESSION_ID)]}}
     records = [
-        user("a"),
-        gemini("b", toolCalls=[call]),
+        {"odd": True},
+        user("a", sessionId=SESSION_ID),
+        gemini("b", toolCalls=[native_call("t")]),
         rewind("b"),
         user("c"),
         compressed,
@@ -194,25 +225,68 @@ def test_a_session_under_a_new_id_replays_to_the_same_list(tmp_path: Path) -> No
         user("a", "back"),
     ]
     path = log(tmp_path, header(), *records)
-    document = document_of(AGENT, path)
-    document["session"]["id"] = "new-id"
-    head = Header("1.1", "", "gemini", document["session"], document["extensions"])
-    from tests.roundtrip import files_of
+    written = copied(path, tmp_path / "copy")
+    assert written.name == "session-2026-10-20T09-14-new-id.jsonl"
+    assert active(written) == active(path)
+    assert contents(written) == contents(path)
+    assert SESSION_ID not in written.read_text()
+    assert lines(written)[0] == {**header(), "sessionId": "new-id"}
 
-    target = tmp_path / "copy" / AGENT.target(head)
-    assert target.name == "session-2026-10-20T09-14-new-id.jsonl"
-    target.parent.mkdir(parents=True)
-    target.write_bytes(files_of(AGENT, document)[""])
-    assert active(target) == active(path)
-    again = {message["uuid"]: message["content"] for message in document_of(AGENT, target)["messages"]}
-    assert again == {message["uuid"]: message["content"] for message in document["messages"]}
+
+@given(st.lists(EVENTS, max_size=12))
+def test_any_copy_replays_to_the_same_list(tmp_path_factory: pytest.TempPathFactory, events: list[Record]) -> None:
+    path = log(tmp_path_factory.mktemp("log"), header(), *events)
+    written = copied(path, tmp_path_factory.mktemp("copy"))
+    assert active(written) == active(path)
+    assert contents(written).keys() == contents(path).keys()
+
+
+def test_a_document_under_a_new_id_becomes_a_log(tmp_path: Path) -> None:
+    nameless = {"type": "user", "content": "Hi"}
+    path = native_document(tmp_path, nameless, gemini("b", toolCalls=[native_call("t")]), kind="main")
+    written = copied(path, tmp_path / "copy")
+    assert written.suffix == ".jsonl"
+    assert contents(written) == contents(path)
+    assert [len(line) for line in lines(written)] == [5, 3, 5]
+
+
+def test_a_copy_of_a_session_without_a_header_has_one(tmp_path: Path) -> None:
+    written = copied(log(tmp_path, user("a"), gemini("b")), tmp_path / "copy")
+    assert [line.get("sessionId") for line in lines(written)] == ["new-id", None, None]
+
+
+@pytest.mark.parametrize(
+    ("branch", "expected"), [("d", ["a", "b", "c", "d"]), ("f", ["a", "b", "e", "f"]), (None, ["a", "b", "e", "f"])]
+)
+def test_a_branch_goes_over_without_the_rewinds(tmp_path: Path, branch: str | None, expected: list[str]) -> None:
+    records = [user("a"), gemini("b"), user("c"), gemini("d"), rewind("c"), user("e"), gemini("f")]
+    path = log(tmp_path, header(), *records)
+    found = prepare(AGENT, AGENT.locate(path), "gemini", branch).write(tmp_path / "home", allow_loss=True)
+    assert active(Path(found.files[0])) == expected
+
+
+@pytest.mark.parametrize(("branch", "expected"), [("b", ["a", "b"]), ("e", ["s", "c", "d", "e"])])
+def test_a_branch_goes_over_without_the_compression(tmp_path: Path, branch: str, expected: list[str]) -> None:
+    records = [user("a"), gemini("b"), user("c"), gemini("d"), replaced(user("s"), user("c"), gemini("d")), user("e")]
+    path = log(tmp_path, header(), *records)
+    found = prepare(AGENT, AGENT.locate(path), "gemini", branch).write(tmp_path / "home", allow_loss=True)
+    assert active(Path(found.files[0])) == expected
+
+
+def test_rewinds_are_composed_with_the_messages_of_a_document(tmp_path: Path) -> None:
+    records = [user("a"), gemini("b", toolCalls=[native_call("t")]), user("c"), rewind("c"), user("d")]
+    path = log(tmp_path, header(), *records)
+    document = document_of(AGENT, path)
+    again = tmp_path / "again" / ".gemini" / "tmp" / "bell" / "chats" / path.name
+    again.parent.mkdir(parents=True)
+    again.write_bytes(composed_files(AGENT, document)[""])
+    assert active(again) == active(path) == ["a", "b", "d"]
+    assert contents(again) == contents(path)
 
 
 def test_its_own_sessions_go_back_to_their_places(tmp_path: Path) -> None:
     path = log(tmp_path, header(), user("a"))
-    document = document_of(AGENT, path)
-    head = Header("1.1", "", "gemini", document["session"], document["extensions"])
-    assert tmp_path / AGENT.target(head) == path
+    assert tmp_path / AGENT.target(header_of(document_of(AGENT, path))) == path
 
 
 def test_every_agent_of_the_demo_can_be_written(tmp_path: Path, demo_sessions: list[tuple[str, Path]]) -> None:

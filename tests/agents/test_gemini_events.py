@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.base import SourceFile, collected
+from clew.agents.base import SourceFile
 from clew.agents.gemini import records as gemini_records
 from clew.derive.collect_facts import collect_facts
 from clew.export.verify import verify
@@ -79,7 +79,7 @@ def test_a_call_and_its_result_are_two_messages_of_one_record(tmp_path: Path) ->
     assert isinstance(asked, Message) and asked.content == [Text(text="Ring the bell.")]
     assert isinstance(replied, Message) and isinstance(answered, Message)
     assert replied.content == [
-        Thinking(thinking="Look first."),
+        Thinking(thinking="Bell\nLook first."),
         Text(text="Ding."),
         ToolUse(tool_id="c", tool_name="read_file", input={"file_path": "bell.py"}),
     ]
@@ -118,15 +118,15 @@ def test_a_rewind_moves_the_leaf_and_the_next_parent(tmp_path: Path) -> None:
     found = {message.uuid: message.parent_uuid or None for message in messages(log(tmp_path, *records))}
     assert found == {"a": None, "b": "a", "b:results": "b", "d": "b:results", "e": "b:results"}
     assert next(event for event in events(log(tmp_path, *records))) == SessionInfo(
-        session_id=SESSION, leaf_uuid="e", parents_derived=True
+        session_id=SESSION, leaf_uuid="e", has_derived_parents=True
     )
     assert collect_facts(events(log(tmp_path, *records, rewind("a")))).leaf_uuid == ""
 
 
 def test_a_message_that_comes_back_follows_the_results_of_one_that_stands_behind_it(tmp_path: Path) -> None:
     records = [header(), user("a"), user("b"), rewind("a"), gemini("c", toolCalls=[call("d")]), user("b")]
-    source = AGENT.locate(log(tmp_path, *records))
-    found, facts = collected(AGENT, source)
+    found = events(log(tmp_path, *records))
+    facts = collect_facts(found)
     assert [event.parent_uuid for event in found if isinstance(event, Message) and event.uuid == "b"] == ["c:results"]
     assert facts.tree.graph().active_path == ["c", "c:results", "b"]
 
@@ -135,10 +135,10 @@ def test_elements_of_a_document_are_numbered(tmp_path: Path) -> None:
     path = document(tmp_path, user("a"), {"strange": 1}, gemini("b"), 7)
     assert summary(path) == [
         ("state", None, SourceRef(0, 0)),
-        ("user", "a", SourceRef(0, 0)),
-        ("other", None, SourceRef(0, 1)),
-        ("assistant", "b", SourceRef(0, 2)),
-        ("fragment", None, SourceRef(0, 3)),
+        ("user", "a", SourceRef(0, 1)),
+        ("other", None, SourceRef(0, 2)),
+        ("assistant", "b", SourceRef(0, 3)),
+        ("fragment", None, SourceRef(0, 4)),
     ]
     assert problems(path) == [("not-an-object", None)]
 
@@ -259,8 +259,9 @@ def test_whatever_a_record_holds_it_is_decoded(
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
     path = document(folder, *values) if is_document else log(folder, header(), *values)
-    found, facts = collected(AGENT, AGENT.locate(path))
+    found = events(path)
+    facts = collect_facts(found)
     spoken = [event for event in found if isinstance(event, Message)]
     assert [message.index for message in spoken] == list(range(1, facts.messages + 1))
     assert json.loads(msgspec.json.encode(spoken)) == msgspec.to_builtins(spoken)
-    AGENT.tally(AGENT.locate(path))
+    AGENT.usage_calls(AGENT.locate(path))

@@ -303,7 +303,7 @@ def test_tokens_of_a_made_home_are_exact(shared: Path, tmp_path: Path) -> None:
         assert found_usage.reasoning_tokens == counts["reasoning"]
         assert (found_usage.input_tokens or 0) + counts["cache_read"] == counts["input"]
         assert (found_usage.output_tokens or 0) - counts["reasoning"] == counts["output"]
-    facts = [session.outline for session in library.sources()]
+    facts = [session.facts for session in library.sources()]
     assert len(facts) == expected["sessions"]
     assert sum(each.prompts for each in facts) == expected["user_prompts"]
     assert sum(each.tool_calls for each in facts) == expected["tool_uses"]

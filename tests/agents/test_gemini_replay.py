@@ -13,6 +13,8 @@ from clew.export.verify import verify
 from clew.model.json import JSON
 from tests.agents.gemini_worlds import (
     AGENT,
+    EVENTS,
+    IDS,
     SESSION,
     Record,
     active,
@@ -304,26 +306,6 @@ def test_P03_every_message_written_again_in_the_end(tmp_path: Path) -> None:
     assert uuids(path) == ids
     assert {message.content[0].text for message in opened(path).messages} == {"late"}  # type: ignore[union-attr]
     proved(path)
-
-
-IDS = st.sampled_from("abcde")
-EVENTS = st.one_of(
-    st.builds(user, IDS, st.text(max_size=3)),
-    st.builds(
-        lambda id, text, calls: gemini(id, text, toolCalls=[call(c) for c in calls]),
-        IDS,
-        st.text(max_size=3),
-        st.lists(IDS, max_size=2),
-    ),
-    st.builds(rewind, IDS | st.sampled_from(["", "zz"])),
-    st.builds(
-        lambda messages: replaced(*messages),
-        st.lists(st.builds(user, IDS, st.text(max_size=2)) | st.just({"x": 1}), max_size=4),
-    ),
-    st.just({"$set": {"lastUpdated": "2026-10-20T09:14:00.000Z"}}),
-    st.just({"future": True}),
-    st.just({**header(), "messages": [user("a"), gemini("e")]}),
-)
 
 
 @given(st.lists(EVENTS, max_size=12))

@@ -19,10 +19,14 @@ class SameAgent:
         """How many messages go over."""
 
     def of(self, units: Iterable[Unit]) -> Iterator[Unit]:
-        """Everything but fragments; of the messages only those on the path, unless the whole is wanted."""
+        """Everything but fragments. Unless the whole is wanted, only the messages on the path, and no rewinds.
+
+        A rewind would take back messages of the path.
+        """
+        left_out = ("fragment",) if self._whole else ("fragment", "rewind")
         for unit in units:
             if not unit.is_message:
-                if unit.value["kind"] != "fragment":
+                if unit.value["kind"] not in left_out:
                     yield unit
             elif self._whole or self._path.holds(unit.value["index"]):
                 self.said += 1

@@ -344,8 +344,8 @@ class Conversion:
         return self._conversation().of(self._in_order(self._agent.units(self._whole.source)))
 
     def _in_order(self, units: Iterable[Unit]) -> Iterable[Unit]:
-        """As it was said; for its own agent the records stay where they are."""
-        return units if self._is_same else self._path.in_order(units)
+        """As it was said; in a whole copy for its own agent the records stay where they are."""
+        return units if self._is_same and self._branch is None else self._path.in_order(units)
 
     def _renamed(self, pieces: Iterable[tuple[str, bytes]], agents: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The pieces with the new id where an agent's own records name the old one; `agents`: those of sub-agents."""

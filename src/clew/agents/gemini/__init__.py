@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.gemini import locate
@@ -15,6 +16,9 @@ from clew.host import Host
 from clew.model import Problem
 from clew.model.events import Event
 from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.agents.evidence import Event as FileEvidence
 
 _HEADER = re.compile(rb'"sessionId"\s*:\s*"')
 _PROJECT = re.compile(rb'"(?:projectHash|startTime|lastUpdated)"\s*:')
@@ -96,20 +100,12 @@ class Gemini(Agent):
         return session_object(source, facts)
 
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        steps = ((unit.is_message, unit.value) for unit in units)
-        own = header.extensions.get(self.id) or {}
-        if "orders" in own:
-            from clew.agents.gemini.writing import GeminiWriter, PlainWriter
+        from clew.agents.gemini.encode import encode
 
-            is_same = own.get("session", header.session["id"]) == header.session["id"]
-            yield from (GeminiWriter if is_same else PlainWriter)(header).files(steps)
-            return
-        from clew.agents.gemini.compose import composed
-
-        yield from composed(header, steps)
+        return encode(header, units)
 
     def target(self, header: Header) -> str:
-        from clew.agents.gemini.compose import target
+        from clew.agents.gemini.encode import target
 
         return target(header)
 
@@ -121,7 +117,17 @@ class Gemini(Agent):
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
         from clew.agents.gemini.check import check
 
-        return check(source, facts)
+        return check(source, facts, self.units(source))
+
+    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
+        from clew.agents.gemini.records import unknown_record_keys
+
+        return unknown_record_keys(native)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.gemini.file_changes import file_changes
+
+        return file_changes(source, units)
 
 
 def _claims_array(head: bytes) -> Claim:

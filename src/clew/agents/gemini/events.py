@@ -6,7 +6,6 @@ the place where it was first written and with its last version, so all records a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
@@ -26,6 +25,7 @@ from clew.agents.gemini.records import (
     ChatRecord,
     SessionState,
     Step,
+    Thought,
     TodoDisplay,
     Tokens,
     ToolCall,
@@ -54,18 +54,18 @@ MAX_PATH_HINTS = 40
 MAX_NAMED_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 
+FINISHED_STATES = ("success", "error", "cancelled")
+"""The states of a call that has ended."""
+
 _ROLES: dict[str, Role] = {"user": "user", "gemini": "assistant"}
 _TURN_ROLES: dict[str, Role] = {"user": "user", "model": "assistant"}
 _IS_ERROR = {"success": False, "error": True, "cancelled": True}
-"""The states of a call that has ended."""
 _COMMAND_PREFIXES = ("/", "?")
 _NUDGE = "System: Please continue."
 # What a JavaScript engine trims.
 _JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _TODO_TOOL = "write_todos"
 _PATH_ARGUMENTS = ("file_path", "absolute_path", "dir_path", "path", "directory")
-_RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-"""An id that is the same in no two sessions, unless one was copied."""
 _ROOT = -1
 """The parent of a message that follows no other."""
 
@@ -129,7 +129,7 @@ def message_id(record: UsageRecord, file: int, slot: int) -> str:
 
 def call_id(message: str, session: str) -> str:
     """The id of the API call behind a message. Ids that are not random may stand in other sessions too."""
-    return message if _RANDOM_ID.fullmatch(message) else f"{session} {message}"
+    return message if locate.is_random_id(message) else f"{session} {message}"
 
 
 class _HeldSteps:
@@ -172,6 +172,8 @@ class Replay:
         self.later_slots: dict[int, int] = {}
         """For each FIRST version the LAST one."""
         self.step_counts: list[int] = []
+        self.unknown_rewinds: list[JSON] = []
+        """File and record of each rewind to a message that is not on the list: it takes back all messages."""
         self._numbers: dict[str, int] = {}
         self._active: list[int] = []
         self._positions: dict[int, int] = {}
@@ -195,7 +197,7 @@ class Replay:
             elif step.action is Action.ADD:
                 self._add(step, record)
             elif step.action is Action.REWIND:
-                self._cut(self._positions.get(self._numbers.get(record.rewind_to or "", _ROOT), 0))
+                self._rewind(step, record)
             else:
                 self._note_update(record)
                 if step.action is Action.REPLACE:
@@ -207,6 +209,12 @@ class Replay:
         if self._active:
             self._lists.append((self._updated, self._active))
         self._active, self._positions, self._updated = [], {}, ""
+
+    def _rewind(self, step: Step[ChatRecord], record: ChatRecord) -> None:
+        position = self._positions.get(self._numbers.get(record.rewind_to or "", _ROOT))
+        if position is None:
+            self.unknown_rewinds.append([step.file, step.number])
+        self._cut(position or 0)
 
     def _note_update(self, record: ChatRecord) -> None:
         state: SessionState = record.set if record.set is not None else record
@@ -290,7 +298,7 @@ def _state_of(step: Step[Any], record: UsageRecord) -> SessionState | None:
 
 def _is_finished(call: ToolCall) -> bool:
     """True for a call that has a result; after a crash a call may be left `executing`."""
-    return call.status in _IS_ERROR if type(call.status) is str else call.result is not None
+    return call.status in FINISHED_STATES if type(call.status) is str else call.result is not None
 
 
 def _is_unanswered(call_id: JSON, answered: set[str]) -> bool:
@@ -385,7 +393,12 @@ class EventDecoder:
         title = self._state.get("summary")
         return SessionInfo(
             title=title if isinstance(title, str) else None,
-            extra={"state": self._state, "context": self._context, "hints": self._path_hints},
+            extra={
+                "state": self._state,
+                "context": self._context,
+                "hints": self._path_hints,
+                "unknown_rewinds": self._replay.unknown_rewinds,
+            },
         )
 
     def _record(self, kind: str, **fields: Any) -> Record:
@@ -393,10 +406,11 @@ class EventDecoder:
 
     def _state_record(self, step: Step[ChatRecord], record: ChatRecord) -> Record:
         if record.rewind_to is not None:
-            return self._record("state", message_uuid=record.rewind_to)
+            return self._record("rewind", message_uuid=record.rewind_to)
         state = _state_of(step, record)
         if state is None:
-            return self._record("state" if step.is_document_header else "other")
+            is_header = step.is_document_header
+            return self._record("state") if is_header else self._record("other", type=_text(record.type))
         for key in STATE_KEYS:
             if (value := getattr(state, key)) is not UNSET:
                 self._state[key] = value
@@ -404,7 +418,10 @@ class EventDecoder:
         if time is not UNSET:
             self._state["lastUpdated"] = time
         is_summary = state is record.set and summary is not UNSET
-        return self._record("summary" if is_summary else "state", timestamp=time, text=summary)
+        kind = "summary" if is_summary else "state"
+        if step.action is Action.REPLACE and self._index:
+            kind = "rewind"
+        return self._record(kind, timestamp=time, text=summary)
 
     def _message(self, record: ChatRecord) -> Iterator[Event]:
         """A message, the sub-agents that it starts, and the message with the results of its calls."""
@@ -572,11 +589,18 @@ def is_ignored(text: str) -> bool:
 
 
 def _thoughts(record: ChatRecord, blocks: list[Block]) -> list[Block]:
-    """The thoughts of a reply, unless they stand among its parts as well."""
-    thoughts = [thought.description for thought in record.thoughts or ()]
-    if any(type(block) is Thinking for block in blocks) or any(type(text) is not str for text in thoughts):
+    """The thoughts of a reply, each below its subject, unless they stand among its parts as well."""
+    thoughts = record.thoughts or []
+    if any(type(block) is Thinking for block in blocks):
         return []
-    return [Thinking(thinking=text) for text in thoughts]
+    if any(type(thought.description) is not str for thought in thoughts):
+        return []
+    return [Thinking(thinking=_thought_text(thought)) for thought in thoughts]
+
+
+def _thought_text(thought: Thought) -> str:
+    subject: str = thought.subject if type(thought.subject) is str else ""
+    return "\n".join(text for text in (subject, thought.description) if text)
 
 
 def _without_repeated_calls(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:

@@ -22,6 +22,7 @@ _SESSION = re.compile(r"session-(\d{4}-\d\d-\d\dT\d\d-\d\d)-(.+)\.jsonl?")
 _SAVED = re.compile(r"checkpoint-?(.*)\.json", re.DOTALL)
 _FIRST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"([^"\\]+)"')
 _LOGGED = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
+_RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HEAD = 1 << 12
 _MAX_LOG = 16 << 20
@@ -249,6 +250,21 @@ def gone_sessions(log: Path) -> set[str]:
 def still_there(sessions: Iterable[str], chats: frozenset[str]) -> Iterator[str]:
     """Those of the sessions that have a chat; names of chats hold eight characters of the id."""
     return (session for session in sessions if session[:8] in chats)
+
+
+def is_random_id(name: str) -> bool:
+    """True for an id that is the same in no two sessions, unless one was copied."""
+    return _RANDOM_ID.fullmatch(name) is not None
+
+
+def is_own_path(path: Path, session: str) -> bool:
+    """True for a path in the place of a file that holds the session with this id; the file need not exist.
+
+    A converted session names the path of its original, but has a random id, which the name of its own file ends in.
+    """
+    if is_chat(path):
+        return not is_random_id(session) or short_id(path.name) in (session[:8], session)
+    return (saved_tag(path) is not None or is_log(path)) and session_id(SourceFile(AGENT, path)) == session
 
 
 def safe_id(session: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from clew.agents.gemini.compose import GUARD, UNANSWERED, folder_of
-from clew.agents.gemini.events import CONTEXT_TAGS
-from clew.agents.gemini.locate import AGENT, CHATS, is_chat
+from clew.agents.gemini.encode import GUARD, UNANSWERED, project_name
+from clew.agents.gemini.events import CONTEXT_TAGS, FINISHED_STATES
+from clew.agents.gemini.locate import CHATS, is_chat
 from clew.agents.gemini.project import MARKER, REGISTRY, registered
+from clew.agents.gemini.records import message_record
 from clew.agents.receiving import Capacity, Header, Read, Receiver
 from clew.agents.tools import (
     EDIT,
@@ -26,7 +27,7 @@ from clew.agents.tools import (
     todos_from,
     todos_into,
 )
-from clew.model.json import JSON
+from clew.model.unit import Unit
 
 _COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 _PATH = {"path": "file_path"}
@@ -67,7 +68,7 @@ def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
     if text != before:
         yield name, text
     for store in ("tmp", "history"):
-        mark = f".gemini/{store}/{folder_of(header.session)}/{MARKER}"
+        mark = f".gemini/{store}/{project_name(header.session)}/{MARKER}"
         if read(mark) is None:
             yield mark, workspace.encode()
 
@@ -81,20 +82,23 @@ def _goes_on(path: Path, parts: Sequence[str]) -> bool:
     return is_chat(path) and not parts
 
 
-def _strange(note: Mapping[str, JSON]) -> str | None:
+def _strange(note: Unit) -> str | None:
     """The type of a message that is none of the client's."""
-    own = (note.get("extensions") or {}).get(AGENT) or {}
-    kind = (own.get("rest") or {}).get("type")
+    kind = message_record(note.native, note.value.get("uuid")).get("type")
     return None if kind in _NOTES else str(kind)
 
 
 _NOTES = ("info", "warning", "error")
 
 
-def _heading(thought: Mapping[str, JSON]) -> str | None:
-    own = (thought.get("extensions") or {}).get(AGENT) or {}
-    subject = (own.get("rest") or {}).get("subject")
-    return subject if isinstance(subject, str) else None
+def _unsaid(message: Unit) -> Iterator[str]:
+    """What calls gave that had not ended: there is no message with their results."""
+    calls = message_record(message.native, message.value.get("uuid")).get("toolCalls")
+    if message.value["role"] == "assistant" and isinstance(calls, list):
+        for call in calls:
+            is_open = isinstance(call, dict) and isinstance(call.get("status"), str)
+            if is_open and call["status"] not in FINISHED_STATES and call.get("result"):
+                yield "what a call gave so far"
 
 
 RECEIVER = Receiver(
@@ -119,7 +123,7 @@ RECEIVER = Receiver(
     CONTEXT_TAGS,
     is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
     strange=_strange,
-    heading=_heading,
+    unsaid=_unsaid,
     unanswered=UNANSWERED,
     guard=GUARD,
     keeps_children=True,

@@ -9,7 +9,7 @@ the API has them, and `logs.json` is a list of prompts. Only this module and `ev
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,7 +22,7 @@ from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.json_document import read_document
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG, RawRecord
-from clew.io.typed_records import RecordDecoder, decode_leniently
+from clew.io.typed_records import RecordDecoder, decode_leniently, unknown_keys
 from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.problem import Problem
@@ -46,6 +46,7 @@ class Tokens(Struct, gc=False):
 
 
 class Thought(Struct, gc=False):
+    subject: Any = UNSET
     description: Any = UNSET
 
 
@@ -311,3 +312,100 @@ def document_keys(head: bytes, name: str) -> tuple[str, ...] | None:
         return None
     is_list = head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"["
     return () if is_list else ("messages", "history")
+
+
+def is_header(native: Mapping[str, JSON]) -> bool:
+    """True for a native record that is the header of a chat; `UsageRecord.is_header` for a mapping."""
+    return type(native.get("sessionId")) is str and (type(native.get("projectHash")) is str or "startTime" in native)
+
+
+def embedded_messages(native: Mapping[str, JSON]) -> list[JSON] | None:
+    """The messages inside of a native record that replaces all messages; None for any other record."""
+    if type(native.get("$rewindTo")) is str or type(native.get("id")) is str:
+        return None
+    patch = native.get("$set")
+    holder = patch if type(patch) is dict else native if is_header(native) else {}
+    messages = holder.get("messages")
+    return messages if type(messages) is list else None
+
+
+def message_record(native: Mapping[str, JSON], uuid: JSON) -> Mapping[str, JSON]:
+    """The message with this id in a native record: one of those inside of it, else the record itself."""
+    for message in reversed(embedded_messages(native) or ()):
+        if type(message) is dict and message.get("id") == uuid:
+            return message
+    return native
+
+
+_MESSAGE_KEYS = ("displayContent", "sessionId")
+_CALL_KEYS = ("displayName", "description", "renderOutputAsMarkdown", "error")
+_STATE_OWN_KEYS = ("messages", "history", "authType")
+_PART_KEYS = {
+    "functionCall": ("id", "name", "args"),
+    "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
+    "inlineData": ("mimeType", "data", "displayName"),
+    "fileData": ("mimeType", "fileUri", "displayName"),
+}
+"""The kinds of parts that are objects, with the keys of each."""
+_PLAIN_PART_KEYS = ("text", "thought", "thoughtSignature", "videoMetadata", "executableCode", "codeExecutionResult")
+
+
+def unknown_record_keys(native: Mapping[str, JSON]) -> Iterator[str]:
+    """The keys of a native record that this version of clew does not know, each behind the kind of its object."""
+    if type(native.get("$rewindTo")) is str:
+        yield from _unknown(native, "rewind", ("$rewindTo",))
+    elif type(native.get("id")) is str or _is_message(native):
+        yield from _unknown_in_message(native)
+    elif type(native.get("$set")) is dict:
+        yield from _unknown(native, "patch", ("$set",))
+        yield from _unknown(native["$set"], "set", (*STATE_KEYS, "messages"))
+    elif is_header(native) or "messages" in native or "history" in native:
+        yield from _unknown(native, "header", (*STATE_KEYS, *_STATE_OWN_KEYS))
+    else:
+        yield from _unknown(native, "other", ())
+    for message in embedded_messages(native) or ():
+        if type(message) is dict:
+            yield from _unknown_in_message(message)
+
+
+def _is_message(native: Mapping[str, JSON]) -> bool:
+    """True for an element of a document that is a message without an id, a turn, or an entry of the log of prompts."""
+    if "messageId" in native and "message" in native:
+        return True
+    return native.get("type") in ("user", "gemini", "info", "warning", "error") or (
+        native.get("role") in ("user", "model") and "parts" in native
+    )
+
+
+def _unknown_in_message(message: Mapping[str, JSON]) -> Iterator[str]:
+    kind = message.get("type", message.get("role"))
+    name = kind if type(kind) is str else "message"
+    yield from (f"{name}.{key}" for key in unknown_keys(message, ChatRecord, _MESSAGE_KEYS))
+    for key in ("content", "parts", "message"):
+        content = message.get(key)
+        for part in content if type(content) is list else [content]:
+            yield from _unknown_in_part(part)
+    for key, item_name, item_type, known in (
+        ("thoughts", "thought", Thought, ("timestamp",)),
+        ("toolCalls", "call", ToolCall, _CALL_KEYS),
+    ):
+        items = message.get(key)
+        for item in items if type(items) is list else ():
+            if type(item) is dict:
+                yield from (f"{item_name}.{name}" for name in unknown_keys(item, item_type, known))
+
+
+def _unknown_in_part(part: JSON) -> Iterator[str]:
+    if type(part) is not dict:
+        return
+    known = (*_PART_KEYS, *_PLAIN_PART_KEYS)
+    # A part without any known key is a block of an unknown kind, which is reported as such.
+    if any(key in known for key in part):
+        yield from _unknown(part, "part", known)
+    for kind, keys in _PART_KEYS.items():
+        if type(inner := part.get(kind)) is dict:
+            yield from _unknown(inner, kind, keys)
+
+
+def _unknown(value: Mapping[str, JSON], name: str, known: tuple[str, ...]) -> Iterator[str]:
+    return (f"{name}.{key}" for key in value if key not in known)

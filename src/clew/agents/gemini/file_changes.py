@@ -7,17 +7,18 @@ tool ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from clew.agents.base import SourceFile, Unit
+from clew.agents.base import SourceFile
 from clew.agents.edits import restyled, writing
 from clew.agents.evidence import ABSENT, Calm, Edit, Event, State, Touch, Unrest, absolute, as_bytes, as_text
 from clew.agents.gemini.checkpoints import Checkpoints
+from clew.agents.gemini.records import message_record
 from clew.agents.harmless import only_reads
-from clew.agents.legacy import native_rest
 from clew.derive.titles import short_command
 from clew.model.json import JSON
+from clew.model.unit import Unit
 
 _HARMLESS = frozenset(
     "read_file glob search_file_content grep_search list_directory read_many_files web_fetch google_web_search "
@@ -37,48 +38,50 @@ class Call(NamedTuple):
     at: int
     """The index of its message."""
     display: JSON
-    is_error: bool
 
 
-def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
     reader = _Reader(Checkpoints(source.path))
     for unit in units:
         if unit.is_message:
-            yield from reader.message(unit.value)
-        else:
-            reader.record(unit.value)
+            yield from reader.message(unit)
+        elif unit.value["kind"] == "progress":
+            reader.earlier_version(unit)
 
 
 class _Reader:
     def __init__(self, checkpoints: Checkpoints) -> None:
         self._calls: dict[str, Call] = {}
         self._checkpoints = checkpoints
-        self._displays: dict[str, tuple[JSON, bool]] = {}
-        """By call: what an earlier writing of the message displays; a later one may have lost it."""
+        self._earlier_displays: dict[str, tuple[JSON, bool]] = {}
+        """By call: what an earlier version of its message displays, and whether it failed. A later one may lack it."""
         self._done: set[str] = set()
 
-    def record(self, record: dict[str, JSON]) -> None:
-        calls = native_rest(record).get("toolCalls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and isinstance(call.get("id"), str) and "resultDisplay" in call:
+    def earlier_version(self, unit: Unit) -> None:
+        uuid = unit.value.get("message_uuid")
+        for call_id, call in _native_calls(unit.native, uuid):
+            if "resultDisplay" in call:
                 failed = call.get("status") in ("error", "cancelled")
-                self._displays[call["id"]] = call["resultDisplay"], failed
+                self._earlier_displays[call_id] = call["resultDisplay"], failed
 
-    def message(self, message: dict[str, JSON]) -> Iterator[Event]:
+    def message(self, unit: Unit) -> Iterator[Event]:
+        message = unit.value
+        calls: dict[str, Mapping[str, JSON]] | None = None
         for block in message["content"]:
             if block["type"] == "tool_use":
-                yield from self._called(block, message["index"])
+                calls = dict(_native_calls(unit.native, message.get("uuid"))) if calls is None else calls
+                display = calls.get(block["tool_id"], {}).get("resultDisplay")
+                yield from self._called(block, message["index"], display)
             elif block["type"] == "tool_result":
                 yield from self._returned(block, message["index"])
 
-    def _called(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
+    def _called(self, block: dict[str, JSON], index: int, display: JSON) -> Iterator[Event]:
         key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
         if not isinstance(key, str) or not isinstance(name, str) or key in self._done:
             return
         given = given if isinstance(given, dict) else {}
-        display, failed = native_rest(block).get("resultDisplay"), False
-        self._calls[key] = Call(name, given, index, display, failed)
+        self._calls[key] = Call(name, given, index, display)
         yield from self._checkpoints.before(name, given, index)
         command = given.get("command")
         reads = name == "run_shell_command" and isinstance(command, str) and only_reads(command)
@@ -94,7 +97,7 @@ class _Reader:
         self._done.add(key)
         if not _goes_on(call, block):
             yield Calm(key, index)
-        display, failed = self._displays.pop(key, (None, False))
+        display, failed = self._earlier_displays.pop(key, (None, False))
         if call.display is not None:
             display = call.display
         path = _path(call)
@@ -104,6 +107,14 @@ class _Reader:
             yield from _read(path, call, block, index)
         elif call.name in _CHANGES:
             yield _changed(path, call, display if isinstance(display, dict) else {}, index)
+
+
+def _native_calls(native: Mapping[str, JSON], uuid: JSON) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    """The calls that a message lists, each with the id that events give it."""
+    calls = message_record(native, uuid).get("toolCalls")
+    for position, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict):
+            yield call["id"] if isinstance(call.get("id"), str) else f"{uuid}:{position}", call
 
 
 def _path(call: Call) -> str | None:
