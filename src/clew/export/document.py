@@ -31,6 +31,7 @@ from clew.io.codec import NOT_JSON, dumps
 from clew.io.compress import SUFFIXES
 from clew.io.records import read_lines
 from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
+from clew.model.blocks import block_type
 from clew.model.events import Event
 from clew.model.json import JSON
 from clew.redact.stamping import OWN
@@ -124,7 +125,7 @@ class _Writer:
                     for block in event.content:
                         if (
                             type(block) is Unknown
-                            and (name := _block_type(block.value)) not in self._agent.opaque_blocks
+                            and (name := block_type(block.value)) not in self._agent.opaque_blocks
                         ):
                             written.unknown_types[f"content.{name}"] += 1
                 case Record():
@@ -179,11 +180,6 @@ class _Writer:
             return dumps(line.decode())
         except UnicodeDecodeError:
             return b"[" + _base64(line) + b"]"
-
-
-def _block_type(value: JSON) -> str:
-    """The name under which an unknown content block is counted."""
-    return str(value.get("type")) if isinstance(value, dict) else type(value).__name__
 
 
 def _base64(content: bytes) -> bytes:

@@ -68,7 +68,11 @@ def verify(agent: Agent, source: SourceFile) -> Proof:
 
 def _unknown_keys(agent: Agent, source: SourceFile) -> dict[str, int]:
     """Keys that the agent's decoder does not know: the first sign of a new version of its format."""
-    return dict(Counter(key for unit in agent.units(source) for key in agent.unknown_keys(unit.native)))
+    return dict(
+        Counter(
+            key for unit in agent.units(source) if unit.start < unit.stop for key in agent.unknown_keys(unit.native)
+        )
+    )
 
 
 def _compare(source: SourceFile, document: DocumentStream, proof: Proof) -> None:

@@ -70,4 +70,11 @@ class Unknown(Part, kw_only=True, tag_field="type", tag="unknown"):
     extensions: Extensions | UnsetType = UNSET
 
 
+def block_type(value: JSON) -> str:
+    """What an unknown block is called: its type, else its first key."""
+    if not isinstance(value, dict):
+        return type(value).__name__
+    return str(value.get("type") or next(iter(value), ""))
+
+
 Block = Text | Thinking | ToolUse | ToolResult | Image | DocumentBlock | Unknown

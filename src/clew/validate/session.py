@@ -13,6 +13,7 @@ from clew.derive.views import in_order
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model import Problem
+from clew.model.blocks import block_type
 from clew.model.codes import CODES, problem
 from clew.model.json import JSON
 from clew.validate.conversation import Conversation, Place
@@ -114,9 +115,11 @@ class _Unknown:
     def add(self, unit: Unit, place: Place) -> None:
         """Count what is unknown in the next unit."""
         value = unit.value
-        found = [("unknown-key", key) for key in self._agent.unknown_keys(unit.native)]
+        # What a record gives beyond its first unit has no bytes, and its keys were counted.
+        native = unit.native if unit.start < unit.stop else {}
+        found = [("unknown-key", key) for key in self._agent.unknown_keys(native)]
         if unit.is_message:
-            types = [_block_type(block["value"]) for block in value["content"] if block["type"] == "unknown"]
+            types = [block_type(block["value"]) for block in value["content"] if block["type"] == "unknown"]
             found += [("unknown-block", name) for name in types if name not in self._agent.opaque_blocks]
         elif value["kind"] == "other":
             found.append(("unknown-type", str(value.get("type") or "")))
@@ -129,10 +132,6 @@ class _Unknown:
         for (code, name), count in self._counts.items():
             times = f", {count} times" if count > 1 else ""
             yield self._places[code, name].problem(code, f"{_what(code, name)}{times}")
-
-
-def _block_type(value: JSON) -> str:
-    return str(value.get("type")) if isinstance(value, dict) else type(value).__name__
 
 
 def _what(code: str, name: str) -> str:

@@ -35,6 +35,7 @@ class Gemini(Agent):
     id = locate.AGENT
     title = "Gemini CLI"
     homepage = "https://github.com/google-gemini/gemini-cli"
+    opaque_blocks = frozenset({"executableCode", "codeExecutionResult", "videoMetadata"})
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)
