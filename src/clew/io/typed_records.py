@@ -6,7 +6,7 @@ import io
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from functools import cache
 from typing import Any, BinaryIO, Generic, TypeVar
 
@@ -87,6 +87,29 @@ def decode_leniently(value: dict[str, JSON], record_type: type[T]) -> T:
         except msgspec.ValidationError:
             continue
     return record_type(**found)
+
+
+def decode_each(items: JSON, record_type: type[T]) -> list[T]:
+    """Structs from the elements of a list of objects, each with the fields that fit; none from any other value."""
+    if type(items) is not list or any(type(item) is not dict for item in items):
+        return []
+    try:
+        return msgspec.convert(items, list[record_type])  # type: ignore[valid-type]
+    except msgspec.ValidationError:
+        return [decode_leniently(item, record_type) for item in items]
+
+
+def unknown_keys(
+    value: Mapping[str, JSON], record_type: type[msgspec.Struct], known: Container[str] = ()
+) -> Iterator[str]:
+    """The keys of a record that are neither fields of the struct nor among the known keys that it leaves out."""
+    fields = _key_names(record_type)
+    return (key for key in value if key not in fields and key not in known)
+
+
+@cache
+def _key_names(record_type: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(field.encode_name for field in _fields(record_type))
 
 
 @cache
