@@ -66,7 +66,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         return self._admits_facts(session) and self._admits_content(session)
 
     def _admits_facts(self, session: StoredSession) -> bool:
-        facts = session.outline
+        facts = session.facts
         header = session.session_object
         return (
             _in(self.project, header["workspace"], header["workspace_encoded"])
@@ -97,7 +97,7 @@ def _in(wanted: str | None, *values: str | None) -> bool:
 
 
 def _has(name: str, session: StoredSession) -> bool:
-    facts = session.outline
+    facts = session.facts
     if name == "error":
         return facts.has_errors
     if name == "thinking":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Tallies, Unit, events_of, session_object, skim
+from clew.agents.base import Agent, SourceFile, Unit, session_object
 from clew.agents.registry import is_known, load_all
 from clew.derive.facts import Facts
 from clew.derive.usage import Usage, UsageLedger
@@ -60,18 +60,11 @@ class StoredSession:
     @cached_property
     def facts(self) -> Facts:
         """Header, links and counts, from one pass over the source."""
-        return self.agent.scan(self.source)
-
-    @cached_property
-    def outline(self) -> Facts:
-        """The facts without the links between messages, where the agent can tell them more quickly."""
-        if "facts" in self.__dict__:
-            return self.facts
-        return skim(self.agent, self.source, tree=False, counts=True)
+        return self.agent.facts(self.source)
 
     def forget(self) -> None:
         """Let go of what was read; it is read again when it is asked for."""
-        for name in ("facts", "outline", "header", "session_object"):
+        for name in ("facts", "header", "session_object"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -87,13 +80,13 @@ class StoredSession:
     @cached_property
     def session_object(self) -> dict[str, JSON]:
         """The header as the unified document spells it."""
-        return session_object(self.agent, self.source, self.outline)
+        return session_object(self.agent, self.source, self.facts)
 
     def redacted(self, redactor: Redactor) -> StoredSession:
         """The same session, with all that the redactor forbids masked."""
-        from clew.agents.redacted import masked_source, redacted
+        from clew.agents.masking import masked_source
 
-        return StoredSession(redacted(self.agent, redactor), masked_source(self.source, redactor), self._host)
+        return StoredSession(self.agent, masked_source(self.agent, self.source, redactor), self._host)
 
     @property
     def messages(self) -> Iterator[Message]:
@@ -107,26 +100,28 @@ class StoredSession:
 
     def events(self) -> Iterator[Event]:
         """Everything that happened in the session, in the order of its files."""
-        return events_of(self.agent, self.source)
+        return self.agent.events(self.source)
 
     def units(self) -> Iterator[Unit]:
         """Messages and records in source order, as JSON of the unified document."""
-        facts = self.__dict__.get("facts") or skim(self.agent, self.source, tree=False, counts=False)
-        return iter(self.agent.read(self.source, facts))
+        return self.agent.units(self.source)
 
     @property
     def usage(self) -> Usage:
         """Tokens, each API call counted once; counted again only where the source is not as it was."""
-        if not self.__dict__.keys() & {"facts", "outline"} and isinstance(self.agent, Tallies):
-            agent, read = self.agent, _looks(self.path)
-            return self._counted(read, lambda: _tallied(agent, self.source))
-        return self._counted(self.outline, lambda: self.outline.ledger.total())
-
-    def _counted(self, read: object, count: Callable[[], Usage]) -> Usage:
-        """What was counted from this; kept for when it is asked for again."""
+        read = self.__dict__.get("facts") or _looks(self.path)
         if self._usage is None or read is None or self._usage[0] != read:
-            self._usage = read, count()
+            self._usage = read, self._count_usage()
         return self._usage[1]
+
+    def _count_usage(self) -> Usage:
+        calls = None if "facts" in self.__dict__ else self.agent.usage_calls(self.source)
+        if calls is None:
+            return self.facts.ledger.total()
+        ledger = UsageLedger()
+        for call, (model, _, _, counts) in calls.by_key.items():
+            ledger.note(call, model, counts)
+        return ledger.total()
 
     def document(self) -> Document:
         """The whole session in memory."""
@@ -151,13 +146,6 @@ def _is_started(session: StoredSession) -> bool:
         return session.is_subagent
     except SourceUnreadable:
         return False
-
-
-def _tallied(agent: Tallies, source: SourceFile) -> Usage:
-    ledger = UsageLedger()
-    for call, (model, _, _, counts) in agent.tally(source).by_key.items():
-        ledger.note(call, model, counts)
-    return ledger.total()
 
 
 def _looks(path: Path) -> tuple[int, ...] | None:
@@ -254,7 +242,7 @@ class Library:
         ledger = UsageLedger()
         for session in self.sessions(filters):
             with suppress(SourceUnreadable):
-                ledger.absorb(session.outline.ledger, f"{session.agent.id} {session.id}")
+                ledger.absorb(session.facts.ledger, f"{session.agent.id} {session.id}")
             session.forget()
         return dict(ledger.by_model())
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from clew.agents.base import Agent, SourceFile, skim
+from clew.agents.base import Agent, SourceFile
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
 
 _SHAPE = re.compile(
@@ -140,7 +140,7 @@ def _last(sessions: Sequence[S]) -> S:
 
 def _ended(session: Named) -> float:
     try:
-        ended = skim(session.agent, session.source, tree=False, counts=False).ended
+        ended = session.agent.facts(session.source).ended
     except SourceUnreadable:
         return session.source.mtime
     return ended.timestamp() if ended is not None else float("-inf")

@@ -20,12 +20,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from clew.agents.base import Agent, Claim, SourceFile, Unit
-from clew.derive.collect import collect
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.reading import DocumentStream
 from clew.export.verify import Proof, verify
 from clew.model import Document, Message, Record, Session
-from clew.model.json import JSON
 from clew.model.load import load_document
 
 _TIME = "2026-01-01T00:00:00Z"
@@ -56,7 +54,7 @@ def round_trip(agent: Agent, source: SourceFile) -> Proof:
 
 def units(agent: Agent, source: SourceFile) -> list[Unit]:
     """All units of a source, in order."""
-    return list(agent.read(source, agent.scan(source)))
+    return list(agent.units(source))
 
 
 class AgentConformance:
@@ -113,29 +111,12 @@ class AgentConformance:
                 assert msgspec.convert(unit.value, Message).index == index
             else:
                 assert msgspec.convert(unit.value, Record).after == index
-        msgspec.convert(self.agent.session(source, self.agent.scan(source)), Session)
-
-    def test_both_passes_agree(self, fixture: Path) -> None:
-        source = self.agent.locate(fixture)
-        scanned = self.agent.scan(source)
-        read = collect((unit.is_message, unit.value) for unit in units(self.agent, source))
-        for name in (
-            "messages",
-            "prompts",
-            "user_messages",
-            "tool_calls",
-            "has_errors",
-            "first_time",
-            "last_time",
-            "cwd",
-        ):
-            assert getattr(scanned, name) == getattr(read, name), name
-        assert scanned.ledger.by_model() == read.ledger.by_model()
+        msgspec.convert(self.agent.session(source, self.agent.facts(source)), Session)
 
     def test_reading_twice_gives_the_same(self, fixture: Path) -> None:
         source = self.agent.locate(fixture)
         assert units(self.agent, source) == units(self.agent, source)
-        assert self.agent.session_id(source) == self.agent.session(source, self.agent.scan(source))["id"]
+        assert self.agent.session_id(source) == self.agent.session(source, self.agent.facts(source))["id"]
 
     def test_the_document_is_the_same_in_both_layouts(self, fixture: Path) -> None:
         source = self.agent.locate(fixture)
@@ -147,14 +128,13 @@ class AgentConformance:
         write_document(self.agent, source, text, timestamp=_TIME)
         expected = [(unit.is_message, unit.value) for unit in units(self.agent, source)]
         found = list(DocumentStream(text).units())
-        assert [unordered(value) for _, value in found] == [unordered(value) for _, value in expected]
-        assert [is_message for is_message, _ in found] == [is_message for is_message, _ in expected]
+        assert found == [unit for unit in expected if unit[0] or unit[1]["kind"] != "fragment"]
 
     def test_reading_changes_nothing(self, fixture: Path) -> None:
         before = _state(fixture.parent)
         source = self.agent.locate(fixture)
         units(self.agent, source)
-        list(self.agent.check(source, self.agent.scan(source)))
+        list(self.agent.check(source, self.agent.facts(source)))
         assert _state(fixture.parent) == before
 
     def _copy(self, fixture: Path, folder: Path) -> Path:
@@ -162,16 +142,6 @@ class AgentConformance:
         target = folder / fixture.parent.name
         shutil.copytree(fixture.parent, target)
         return target / fixture.name
-
-
-def unordered(value: JSON) -> JSON:
-    """Without the number of the order of keys: where two orders fit, either may be named."""
-    if isinstance(value, dict):
-        kept = {key: unordered(item) for key, item in value.items() if key != "order"}
-        if isinstance(kept.get("absent"), list):
-            kept["absent"].sort(key=str)
-        return {key: item for key, item in kept.items() if key != "extensions" or any(item.values())}
-    return [unordered(item) for item in value] if isinstance(value, list) else value
 
 
 def _cuts(raw: bytes, most: int = 60) -> Iterator[int]:

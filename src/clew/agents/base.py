@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
-from clew.agents.native_records import Unit as Unit
 from clew.agents.native_records import units_of_events
 from clew.agents.receiving import Header as Header
 from clew.agents.receiving import Receiver
@@ -21,16 +20,18 @@ from clew.derive.facts import Facts
 from clew.errors import UsageError
 from clew.graph.tree import Tree
 from clew.host import Host, Origin
-from clew.io.compress import SUFFIXES, open_source
+from clew.io.compress import SUFFIXES, damage, open_source
 from clew.model import Message, Problem
 from clew.model.events import Event
 from clew.model.json import JSON
+from clew.model.unit import Unit as Unit
 
 if TYPE_CHECKING:
     from clew.agents.evidence import Event as FileEvidence
 
 SINGLE_PASS_BYTES = 16 << 20
 """Events of a source up to this size are held until its facts are known, instead of reading it twice."""
+_PIECE_BYTES = 1 << 20
 
 
 class Claim(IntEnum):
@@ -71,6 +72,10 @@ class Mask(Protocol):
         """A value that comes from elsewhere, such as the path of the session, masked."""
         ...
 
+    def stamp(self) -> dict[str, JSON]:
+        """Says in a document that it was masked, and by which rules."""
+        ...
+
 
 def freeze(source: SourceFile) -> SourceFile:
     """The source as long as it is now."""
@@ -93,6 +98,16 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
     path = source.path.parent / name
     opened: Callable[[], BinaryIO] = (lambda: open_source(path)) if name in source.parts else lambda: path.open("rb")
     return opened() if source.mask is None else source.mask.open(opened)
+
+
+def archive_damage(source: SourceFile) -> str | None:
+    """What is wrong with a compressed file, found by unpacking it to its end."""
+    if source.path.suffix not in SUFFIXES:
+        return None
+    with open_source(source.path) as stream:
+        while stream.read(_PIECE_BYTES):
+            pass
+        return damage(stream)
 
 
 class Agent(ABC):
@@ -182,9 +197,14 @@ class Agent(ABC):
         """Keys of a native record that this version of clew does not know: the first sign of a new format."""
         return iter(())
 
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence] | None:
-        """What the records of a session prove about files; None where that is not known for this agent."""
-        return None
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        """What the records of a session prove about files, in the order of the session."""
+        raise UsageError(f"clew cannot tell yet what {self.title} did to files")
+
+    @property
+    def has_file_changes(self) -> bool:
+        """True for an agent whose records tell what it did to files."""
+        return type(self).file_changes is not Agent.file_changes
 
     # Writing
 

@@ -1,6 +1,4 @@
-"""What records prove about files. An agent that can tell has a module `evidence` in its package, with one function:
-
-    def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]
+"""What the records of a session prove about files: what an agent's `file_changes` yields.
 
 It goes through a session once, in its order, and holds no content longer than it must. Messages are named by index.
 """
@@ -10,12 +8,10 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
-
-from clew.agents.base import SourceFile, Unit
 
 Action = Literal["read", "create", "change", "delete", "snapshot", "undo", "redo", "outside"]
 """What a message did, or what a copy shows. An undo or redo is no message's: it put files back between two of them.
@@ -117,12 +113,6 @@ class Amid(NamedTuple):
 
 
 Event: TypeAlias = Touch | Unrest | Calm | Steady | Amid
-
-
-class Evidence(Protocol):
-    """The function of an agent's module `evidence`."""
-
-    def __call__(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]: ...
 
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")

@@ -9,7 +9,6 @@ import msgspec
 
 from clew.agents.base import Agent, SourceFile, Unit
 from clew.derive.facts import Facts
-from clew.derive.native import native_rest
 from clew.model import Message, Record
 from clew.model.events import Event
 from clew.model.json import JSON
@@ -43,3 +42,12 @@ def _without_extensions(value: JSON) -> JSON:
     if isinstance(value, dict):
         return {key: _without_extensions(item) for key, item in value.items() if key != "extensions"}
     return [_without_extensions(item) for item in value] if isinstance(value, list) else value
+
+
+def native_rest(value: dict[str, JSON]) -> dict[str, JSON]:
+    """The native keys that the tables keep."""
+    for own in (value.get("extensions") or {}).values():
+        rest = own.get("rest") if isinstance(own, dict) else None
+        if isinstance(rest, dict):
+            return rest
+    return {}

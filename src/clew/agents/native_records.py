@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from tempfile import SpooledTemporaryFile
-from types import MappingProxyType
-from typing import IO, BinaryIO, NamedTuple
+from typing import IO, BinaryIO
 
 import msgspec
 
 from clew.io.json_document import read_document_stream
 from clew.io.records import MAX_RECORD_BYTES, PIECE, TOO_LONG, RawRecord, read_line
 from clew.model import Message, Record, SourceRef
-from clew.model.events import Event
+from clew.model.events import Event, SessionInfo
 from clew.model.json import JSON
+from clew.model.unit import Unit
 
 SPOOL_BYTES = 8 << 20
 """A stream that cannot be rewound is copied: to memory up to this size, then to disk."""
@@ -26,36 +26,21 @@ DocumentKeys = Callable[[bytes, str], tuple[str, ...] | None]
 the array that holds its records, none where the document itself is that array."""
 
 
-class Unit(NamedTuple):
-    """A message or another record of a session as JSON of the unified document, and the native record behind it."""
-
-    is_message: bool
-    value: dict[str, JSON]
-    line: int
-    start: int
-    """Offset of the native record. What a record gives beyond its first unit has no bytes: it starts where it stops."""
-    stop: int
-    findings: tuple[str, ...]
-    """What is wrong with the bytes of the native record."""
-    part: int = 0
-    """Which file of the session: 0 is the main one."""
-    native: Mapping[str, JSON] = MappingProxyType({})
-    """The agent's own record; empty for a fragment."""
-
-
 def units_of_events(
     events: Iterator[Event], open_file: Callable[[int], BinaryIO], names: Sequence[str], document_keys: DocumentKeys
 ) -> Iterator[Unit]:
     """The messages and records among the events, each with its native record."""
     with _NativeFiles(open_file, names, document_keys) as files:
-        last, count = None, 0
+        last, count, session = None, 0, None
         for event in events:
+            if isinstance(event, SessionInfo):
+                session = event.session_id
             if not isinstance(event, Message | Record):
                 continue
             ref = event.source if isinstance(event.source, SourceRef) else None
             count = count + 1 if ref is not None and ref == last else 0
             last = ref
-            yield _unit(event, files.records(ref) if ref is not None else [], count)
+            yield _unit(event, files.records(ref) if ref is not None else [], count)._replace(claimed_session=session)
 
 
 def _unit(event: Message | Record, records: list[RawRecord], count: int) -> Unit:
@@ -76,9 +61,7 @@ def _unit(event: Message | Record, records: list[RawRecord], count: int) -> Unit
 class _NativeFiles:
     """The native records of a session by file and number."""
 
-    def __init__(
-        self, open_file: Callable[[int], BinaryIO], names: Sequence[str], document_keys: DocumentKeys
-    ) -> None:
+    def __init__(self, open_file: Callable[[int], BinaryIO], names: Sequence[str], document_keys: DocumentKeys) -> None:
         self._open, self._names, self._document_keys = open_file, names, document_keys
         self._files: dict[int, _Lines | _Document] = {}
 

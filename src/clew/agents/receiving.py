@@ -14,6 +14,7 @@ from clew.errors import UsageError
 from clew.host import Host
 from clew.io.compress import SUFFIXES
 from clew.model.json import JSON
+from clew.model.unit import Unit
 
 ORIGIN = "clew-origin"
 """The type of the lines that bring the original of a converted session along."""
@@ -118,12 +119,16 @@ def _nothing_absent(_session: Mapping[str, JSON], _home: Path) -> Sequence[str]:
     return ()
 
 
-def _nothing_aside(_record: Mapping[str, JSON]) -> Aside | None:
+def _nothing_aside(_record: Unit) -> Aside | None:
     return None
 
 
-def _no_text(_value: Mapping[str, JSON]) -> str | None:
+def _no_name(_unit: Unit) -> str | None:
     return None
+
+
+def _nothing_unsaid(_message: Unit) -> Iterator[str]:
+    return iter(())
 
 
 def _unnamed(_workspace: str, _read: Read) -> str:
@@ -158,18 +163,14 @@ class Receiver(msgspec.Struct, frozen=True):
     """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
     spoken: tuple[str, ...] = ()
     """How notes of the agent begin that are words of the person all the same."""
-    aside: Callable[[Mapping[str, JSON]], Aside | None] = _nothing_aside
+    aside: Callable[[Unit], Aside | None] = _nothing_aside
     """What a record of the agent says that is part of the conversation."""
-    strange: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    strange: Callable[[Unit], str | None] = _no_name
     """The kind of a note that nobody knows; it may be no note at all."""
-    namespace: Callable[[Mapping[str, JSON]], str | None] = _no_text
+    namespace: Callable[[Unit], str | None] = _no_name
     """What the names of the tools begin with that a message calls, if it is told apart from them."""
-    address: Callable[[Mapping[str, JSON]], str | None] = _no_text
-    """The address of an attachment, if its block tells it in a way of its own."""
-    heading: Callable[[Mapping[str, JSON]], str | None] = _no_text
-    """What stands above a thought."""
-    unsaid: Mapping[str, str] = {}
-    """Keys beside a text that no other agent has, and what they hold, in words."""
+    unsaid: Callable[[Unit], Iterator[str]] = _nothing_unsaid
+    """What a message holds beside its texts that no other agent has, in words."""
     unanswered: str = ""
     """What stands in the place of a result that never came."""
     tells_failure: Callable[[JSON], bool] = _never

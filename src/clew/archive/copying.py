@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents.backups import is_behind_link
-from clew.agents.base import Agent, Consults, KeepsCopies, SourceFile
+from clew.agents.base import Agent, SourceFile
 from clew.archive.layout import Role
 from clew.host import Host
 
@@ -33,9 +33,8 @@ def files_of(host: Host, agent: Agent, source: SourceFile) -> Iterator[Wanted]:
     named: list[tuple[Role, Path]] = [("main", source.path)]
     named += [("part", folder / name) for name in source.parts]
     named += [("side", folder / name) for name in source.sides]
-    if isinstance(agent, KeepsCopies):
-        places = [place for place in agent.copies(source) if not is_behind_link(place, source.path)]
-        named += [("copy", path) for place in places for path in _regular_below(place)]
+    places = [place for place in agent.copies(source) if not is_behind_link(place, source.path)]
+    named += [("copy", path) for place in places for path in _regular_below(place)]
     for role, path in named:
         yield Wanted(host, agent.id, partial(agent.session_id, source), role, source.path, path)
 
@@ -43,10 +42,9 @@ def files_of(host: Host, agent: Agent, source: SourceFile) -> Iterator[Wanted]:
 def companions_of(host: Host, agents: Iterable[Agent]) -> Iterator[Wanted]:
     """The files outside its folders that an agent looks into."""
     for agent in agents:
-        if isinstance(agent, Consults):
-            for place in agent.companions(host):
-                for path in _regular_below(place):
-                    yield Wanted(host, agent.id, str, "shared", path, path)
+        for place in agent.companions(host):
+            for path in _regular_below(place):
+                yield Wanted(host, agent.id, str, "shared", path, path)
 
 
 def each_once(files: Iterable[Wanted]) -> list[Wanted]:

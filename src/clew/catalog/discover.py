@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents import registry
-from clew.agents.base import Consults, SourceFile
+from clew.agents.base import SourceFile
 from clew.catalog.fresh import COMPANION, file_mark, folder_time, settled_time
 from clew.catalog.place import catalog_folder
 from clew.host import Host, Origin, data_dir
@@ -56,9 +56,8 @@ def places(hosts: Iterable[Host], now_ns: int) -> Places:
             for root in agent.roots(noted):
                 for folder in _below(root):
                     found.folders[folder] = settled_time(folder_time(folder), now_ns)
-            if isinstance(agent, Consults):
-                for path in map(str, agent.companions(noted)):
-                    found.files[path], found.agents[path] = file_mark(path), agent.id
+            for path in map(str, agent.companions(noted)):
+                found.files[path], found.agents[path] = file_mark(path), agent.id
         if host.env is os.environ:
             found.env.update(asked.answers)
     return found

@@ -13,7 +13,7 @@ from clew.agents.base import Agent, SourceFile, Unit
 from clew.catalog.discover import from_notes
 from clew.catalog.listed import Stored
 from clew.catalog.remembered import messages_of, session_of
-from clew.derive.collect import collect
+from clew.derive.collect_facts import as_event, collect_facts
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.library import StoredSession
@@ -33,7 +33,7 @@ class Remembered(StoredSession):
 
     @cached_property
     def facts(self) -> Facts:
-        return collect((True, message) for message in self._messages)
+        return collect_facts(as_event(True, message) for message in self._messages)
 
     def redacted(self, redactor: Redactor) -> StoredSession:
         """The session as it may be seen."""

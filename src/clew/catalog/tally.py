@@ -11,17 +11,17 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Tallies, session_object, skim
+from clew.agents.base import Agent, SourceFile, session_object
 from clew.catalog.keys import session_key
 from clew.catalog.statements import TOKENS
 from clew.derive.calls import UNKNOWN, Calls, Columns, sound
-from clew.derive.collect import SYNTHETIC
+from clew.derive.collect_facts import SYNTHETIC_MODEL
 from clew.derive.session import project_of
 from clew.derive.usage import FIELDS, MOST, NAMELESS, scoped
 from clew.errors import SourceUnreadable
@@ -162,10 +162,10 @@ def _look(table: PriceTable, seen: set[int], wanted: _Wanted) -> Any:
     # Nothing here goes in circles, and there is much of it.
     gc.disable()
     try:
-        calls = cast(Tallies, agent).tally(source) if _tallies(type(agent)) else general(agent, source)
+        calls = agent.usage_calls(source) or general(agent, source)
         keys = calls.names
         if projects and calls.folder is None and keys:
-            header = session_object(agent, source, skim(agent, source, tree=False, counts=False))
+            header = session_object(agent, source, agent.facts(source))
             calls.folder = header["workspace"]
         # Processes that work together agree on hashes: they were forked.
         names = array("q", map(hash, keys))
@@ -184,24 +184,19 @@ def _look(table: PriceTable, seen: set[int], wanted: _Wanted) -> Any:
             gc.enable()
 
 
-@lru_cache
-def _tallies(agent: type) -> bool:
-    return issubclass(agent, Tallies)
-
-
 def general(agent: Agent, source: SourceFile) -> Calls:
     """The calls of a source of any agent, from its messages."""
-    facts = skim(agent, source, tree=False, counts=True)
+    facts = agent.facts(source)
     header = session_object(agent, source, facts)
     calls = Calls()
     calls.session, calls.is_agent = header["id"], bool(header["is_agent_session"])
     calls.folder, calls.branch = header["workspace"] or facts.cwd, facts.git_branch
     branch = None
-    for records, unit in enumerate(agent.read(source, facts), 1):
+    for records, unit in enumerate(agent.units(source), 1):
         metadata = (unit.value.get("metadata") or {}) if unit.is_message else {}
         branch = metadata.get("git_branch") or branch
         usage, model = metadata.get("token_usage"), (metadata.get("model") or {}).get("name")
-        if usage and model != SYNTHETIC:
+        if usage and model != SYNTHETIC_MODEL:
             key = metadata.get("message_id") or unit.value.get("uuid") or scoped(f"{NAMELESS}{records}", calls.session)
             counts = [usage.get(name, UNKNOWN) for name in FIELDS]
             calls.note(key, model, unit.value.get("timestamp"), branch, counts)

@@ -15,7 +15,7 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.files.blame import Line, Version, blame
 from clew.files.finding import mentions, spellings, versions
-from clew.files.history import FileHistory, tells
+from clew.files.history import FileHistory
 from clew.library import Library
 from clew.model.json import JSON
 
@@ -66,7 +66,7 @@ def _taken_apart(file: str) -> tuple[Path, int | None]:
 def _blamed(shelf: Library, names: set[str], now: bytes) -> list[Line]:
     found: list[tuple[str, Version]] = []
     for session in shelf.sources():
-        if not tells(session.agent) or not any(mentions(session.source, name) for name in names):
+        if not session.agent.has_file_changes or not any(mentions(session.source, name) for name in names):
             continue
         try:
             found += versions(FileHistory(session.agent, session.source), session.id, names)

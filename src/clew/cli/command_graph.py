@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 import msgspec
 
-from clew.agents.base import uuids_shown
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
@@ -34,7 +33,7 @@ def command(
     """Draw a conversation: its forks, and the path that is active now (marked *)."""
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     session = masking.session(library(context, homes).get(reference))
-    graph = session.facts.tree.graph(uuids_shown(session.agent))
+    graph = session.facts.tree.graph()
     if wants_json(context, as_json):
         print_json(_full_tree(session) if tree else msgspec.to_builtins(graph))
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from clew.agents import registry
-from clew.agents.base import Agent, Receives
+from clew.agents.base import Agent
 from clew.agents.receiving import Receiver
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
@@ -52,16 +52,17 @@ def command(
     shelf = library(context, homes)
     session = shelf.get(reference)
     agent = registry.get(target or session.agent.id)
-    if not isinstance(agent, Receives):
+    receiver = agent.receiver()
+    if receiver is None:
         raise UsageError(f"{agent.title} cannot be told to go on with a session")
     _refuse_subagent(session, agent)
     folder = session.header.workspace
     program = ""
     if not only_print and not wants_json(context, as_json):
-        program = _program(agent.receiver().command({"id": "any"})[0], folder)
+        program = _program(receiver.command({"id": "any"})[0], folder)
     host = _home(context, homes)
-    if branch is None and agent.id == session.agent.id and _is_at_home(session, host, agent.receiver()):
-        argv = agent.receiver().command({"id": session.id})
+    if branch is None and agent.id == session.agent.id and _is_at_home(session, host, receiver):
+        argv = receiver.command({"id": session.id})
     else:
         children = shelf.subagents(session)
         prepared = prepare(session.agent, session.source, agent.id, branch, children, home=host.home)
@@ -82,7 +83,8 @@ def command(
 
 def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
     """An agent goes on with the session that started a sub-agent; another agent gets a session of its own."""
-    is_kept = isinstance(agent, Receives) and agent.receiver().keeps_children
+    receiver = agent.receiver()
+    is_kept = receiver is not None and receiver.keeps_children
     if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
         parent = session.header.parent_session_id
         hint = f"; `clew resume {shell_word(parent)}` goes on with the session that started it" if parent else ""

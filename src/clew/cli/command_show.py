@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 
 import click
 
-from clew.agents.base import Unit, joined_pieces
+from clew.agents.base import Unit
 from clew.cli.cataloguing import find
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_line, say
@@ -109,7 +109,7 @@ class Wanted(NamedTuple):
 def _messages(session: StoredSession, wanted: Wanted) -> Iterator[dict[str, JSON]]:
     """The messages that are asked for; where all are, also a remark in the place of each record that is too long."""
     found = False
-    for unit in joined_pieces(session.units()):
+    for unit in session.units():
         if TOO_LONG in unit.findings and wanted == (None, None):
             yield _unread(unit)
         if wanted.admits(unit):

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from clew.agents.base import Unit, joined_pieces
+from clew.agents.base import Unit
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
 from clew.errors import UsageError
@@ -35,7 +35,7 @@ class Report:
         # What is found is never printed, and so not where its place is named either.
         place: dict[str, JSON] = {"agent": session.agent.id, "session": redactor.text(session.id)}
         place["path"] = redactor.text(str(session.path))
-        for unit in joined_pieces(session.units()):
+        for unit in session.units():
             if TOO_LONG in unit.findings:
                 # Nobody knows what it holds, and it would be masked whole.
                 marker = self._masking.redactor(counted=False).unread()

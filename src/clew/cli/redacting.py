@@ -138,10 +138,10 @@ class Redaction:
 
     def learned(self, session: StoredSession) -> Redactor:
         """One that has seen a whole session."""
-        from clew.agents.redacted import learn
+        from clew.agents.masking import learn_session
 
         redactor = self.redactor()
-        learn(session.agent, session.source, redactor)
+        learn_session(session.agent, session.source, redactor)
         return redactor
 
     def records(self, session: StoredSession) -> Callable[[bytes], bytes]:

@@ -20,7 +20,7 @@ WORTH_SPREADING = 32 << 20
 
 def row(session: StoredSession) -> dict[str, JSON]:
     """One session as a row."""
-    header, facts = session.session_object, session.outline
+    header, facts = session.session_object, session.facts
     more = derived(header, facts)
     return {
         "id": header["id"],
@@ -83,7 +83,7 @@ def _look(session: StoredSession) -> dict[str, JSON]:
         look: dict[str, JSON] = {"row": row(session)}
     except SourceUnreadable as error:
         return {"unreadable": str(error)}
-    facts = session.outline
+    facts = session.facts
     if facts.summaries:
         look["summaries"] = facts.summaries
     if not facts.titles:

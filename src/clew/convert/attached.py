@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 from urllib.parse import urlsplit
 
-from clew.agents.receiving import Capacity, Receiver
+from clew.agents.receiving import Capacity
 from clew.model.json import JSON
 
 _WEB = ("http", "https")
@@ -13,18 +13,16 @@ _SPELLINGS = {"image/jpg": "image/jpeg"}
 """Types that are called otherwise by those who are strict."""
 
 
-def fitted(block: dict[str, JSON], capacity: Capacity, own: Receiver | None, title: str) -> dict[str, JSON] | str:
+def fitted(block: dict[str, JSON], capacity: Capacity, title: str) -> dict[str, JSON] | str:
     """The block as the target takes it, or why it does not."""
     slot = block["type"]
-    address = own.address(block) if own is not None else None
-    content = block.get(slot) or address
+    content = block.get(slot)
     if not content:
         return "the session names it without its bytes"
     kept = {name: item for name, item in block.items() if name not in ("extensions", "title")}
-    kept[slot] = content
     media = _SPELLINGS.get(str(block.get("media_type")), block.get("media_type"))
-    if address is not None or block.get("encoding") == "url":
-        return _linked({**kept, "encoding": "url"}, media, capacity, title)
+    if block.get("encoding") == "url":
+        return _linked(kept, media, capacity, title)
     if block.get("encoding") != "text" and not _is_taken(media, slot, capacity):
         return f"{title} does not take the type {media or 'unknown'}"
     return kept if media is None else {**kept, "media_type": media}

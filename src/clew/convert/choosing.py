@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from clew.agents import registry
-from clew.agents.base import Agent, SourceFile, skim
+from clew.agents.base import Agent, SourceFile
 from clew.agents.folding import derived_id
 from clew.convert import origin
 from clew.convert.conversation import Loss
@@ -114,7 +114,7 @@ def _of_the_original(
 
 
 def _workspace(agent: Agent, source: SourceFile) -> str:
-    return str(agent.session(source, skim(agent, source, tree=False, counts=False))["workspace"])
+    return str(agent.session(source, agent.facts(source))["workspace"])
 
 
 def _beyond(kept: origin.Kept, members: Sequence[Member], agent: Agent) -> Iterator[Loss]:

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
-from clew.agents.base import Unit
 from clew.agents.folding import derived_id
 from clew.agents.jsonl import RecentCalls
 from clew.agents.receiving import Aside, Receiver
@@ -20,6 +19,7 @@ from clew.convert.todos import Todos
 from clew.convert.unread import unread
 from clew.io.codec import dumps
 from clew.model.json import JSON
+from clew.model.unit import Unit
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _METADATA = ("cwd", "git_branch", "model", "is_meta")
@@ -59,7 +59,7 @@ class Conversation:
         self._asides = Asides()
         self._todos = Todos(capacity, translator, title)
         self._failures = 0
-        self._command: dict[str, JSON] | None = None
+        self._command: Unit | None = None
         self._last: str | None = None
         self._losses = Losses()
         self.messages = 0
@@ -71,12 +71,12 @@ class Conversation:
         """What the target cannot hold."""
         return self._losses.listed()
 
-    def of(self, units: Iterable[Unit]) -> Iterator[tuple[bool, dict[str, JSON]]]:
+    def of(self, units: Iterable[Unit]) -> Iterator[Unit]:
         """The messages that go over, numbered anew."""
         for unit in units:
             value = unit.value
             if not unit.is_message:
-                self._see_record(value)
+                self._see_record(unit)
                 continue
             holds = self._path.holds(value["index"])
             for aside in self._asides.meet(value, holds):
@@ -85,7 +85,7 @@ class Conversation:
                 continue
             self._see_damage(unit)
             self._todos.see(value)
-            yield from self._weighed(value)
+            yield from self._weighed(unit)
         for aside in self._asides.rest():
             yield from self._told(aside)
         if self._failures and not self._keeps_failures:
@@ -96,10 +96,10 @@ class Conversation:
 
     # What stands beside the messages
 
-    def _see_record(self, record: dict[str, JSON]) -> None:
+    def _see_record(self, record: Unit) -> None:
         aside = self._own.aside(record) if self._own is not None else None
         if aside is not None:
-            after = record["after"]
+            after = record.value["after"]
             self._asides.add(aside._replace(after=after), not after or self._path.holds(after))
 
     def _see_damage(self, unit: Unit) -> None:
@@ -108,7 +108,7 @@ class Conversation:
             if code in _REPLACED:
                 self._lose(unit.value["index"], *_REPLACED[code])
 
-    def _told(self, aside: Aside) -> Iterator[tuple[bool, dict[str, JSON]]]:
+    def _told(self, aside: Aside) -> Iterator[Unit]:
         """Words that no message says; where they cannot go over, they are named."""
         if aside.call is not None and safe_id(aside.call) in self._calls:
             return
@@ -121,7 +121,7 @@ class Conversation:
             self.said += 1
             blocks = [{"type": "text", "text": aside.text}]
         if blocks:
-            yield True, self._numbered({"role": aside.role}, blocks)
+            yield _new_unit(self._numbered({"role": aside.role}, blocks))
 
     def _is_note(self, value: dict[str, JSON]) -> bool:
         """True for what the agent itself noted or told its model: the target has notes of its own."""
@@ -132,9 +132,10 @@ class Conversation:
             return False
         return bool(text.lstrip().startswith(self._injected))
 
-    def _leave(self, note: dict[str, JSON]) -> None:
+    def _leave(self, unit: Unit) -> None:
         """A note stays behind; what may be more than a note is named."""
-        strange = self._own.strange(note) if self._own is not None and note["role"] == "system" else None
+        note = unit.value
+        strange = self._own.strange(unit) if self._own is not None and note["role"] == "system" else None
         if strange is not None:
             self._lose(note["index"], f"a message of the kind {strange!r}", "nobody knows who speaks in it")
         for block in note["content"]:
@@ -143,15 +144,15 @@ class Conversation:
 
     # Messages
 
-    def _weighed(self, value: dict[str, JSON]) -> Iterator[tuple[bool, dict[str, JSON]]]:
+    def _weighed(self, unit: Unit) -> Iterator[Unit]:
         """A command to the agent is no prompt, unless the model answered it."""
         command, self._command = self._command, None
-        if command is not None and value["role"] == "assistant":
+        if command is not None and unit.value["role"] == "assistant":
             yield from self._messages(command)
-        if self._is_command(value):
-            self._command = value
+        if self._is_command(unit.value):
+            self._command = unit
         else:
-            yield from self._messages(value)
+            yield from self._messages(unit)
 
     def _is_command(self, value: dict[str, JSON]) -> bool:
         if self._own is None or value["role"] != "user" or not (value.get("metadata") or {}).get("is_meta"):
@@ -160,24 +161,26 @@ class Conversation:
             text_of(value["content"])
         )
 
-    def _messages(self, value: dict[str, JSON]) -> Iterator[tuple[bool, dict[str, JSON]]]:
+    def _messages(self, unit: Unit) -> Iterator[Unit]:
+        value = unit.value
         if self._is_note(value):
-            self._leave(value)
+            self._leave(unit)
             return
         if value["role"] == "system" and self._instructs and not self._capacity.instructions:
             self._lose(value["index"], "what the model was told by the system", f"{self._title} has words of its own")
             return
-        content, drawn = self._content(value)
+        content, drawn = self._content(unit)
         if content:
             message = self._numbered(value, content)
             self.said += message["role"] != "system" and any(block["type"] != "thinking" for block in content)
             self._asides.went(message)
-            yield True, message
+            yield _new_unit(message)
         if drawn:
-            yield True, self._numbered({**value, "role": "user", "metadata": {}}, drawn)
+            yield _new_unit(self._numbered({**value, "role": "user", "metadata": {}}, drawn))
 
-    def _content(self, value: dict[str, JSON]) -> tuple[list[dict[str, JSON]], list[dict[str, JSON]]]:
+    def _content(self, unit: Unit) -> tuple[list[dict[str, JSON]], list[dict[str, JSON]]]:
         """The blocks that go over, and the results of calls that are told with the calls themselves."""
+        value = unit.value
         content: list[dict[str, JSON]] = []
         drawn: list[dict[str, JSON]] = []
         for number, block in enumerate(value["content"]):
@@ -185,9 +188,10 @@ class Conversation:
             if block["type"] == "image" and before and before["type"] == "tool_use" and before["tool_id"] is None:
                 drawn += self._drawn(block, value, call_id(value, number - 1))
             else:
-                content += self._block(block, value, number)
-        if not value["content"] and (words := unread(value, "content")) is not None:
+                content += self._block(block, unit, number)
+        if not value["content"] and (words := unread(unit.native, "content")) is not None:
             content = [{"type": "text", "text": as_text(words)}]
+        self._see_unsaid(unit)
         return content, drawn
 
     def _numbered(self, value: dict[str, JSON], content: list[dict[str, JSON]]) -> dict[str, JSON]:
@@ -203,18 +207,17 @@ class Conversation:
         kept |= self._todos.carried(role)
         return {**message, "content": content, **({"metadata": kept} if kept else {})}
 
-    def _block(self, block: dict[str, JSON], value: dict[str, JSON], number: int) -> list[dict[str, JSON]]:
-        index = value["index"]
+    def _block(self, block: dict[str, JSON], unit: Unit, number: int) -> list[dict[str, JSON]]:
+        value, index = unit.value, unit.value["index"]
         match block["type"]:
             case "text":
-                self._see_unsaid(block, index)
                 return [{"type": "text", "text": block["text"]}] if block["text"] not in self._unspoken else []
             case "thinking":
                 return self._thinking(block, index)
             case "tool_use":
-                return [self._call(block, value, number)]
+                return [self._call(block, unit, number)]
             case "tool_result":
-                return self._result(block, value)
+                return self._result(block, unit)
             case "image" | "document":
                 return self._attached(block, value)
         kind = block.get("value")
@@ -222,15 +225,13 @@ class Conversation:
         self._lose(index, f"a block of the kind {name!r}", _why_kept_back(name))
         return []
 
-    def _see_unsaid(self, block: dict[str, JSON], index: int) -> None:
+    def _see_unsaid(self, unit: Unit) -> None:
         """Name what stands beside a text and has no place elsewhere."""
-        for name, what in self._own.unsaid.items() if self._own is not None and "extensions" in block else ():
-            if any((own.get("rest") or {}).get(name) for own in block["extensions"].values()):
-                self._lose(index, what, f"{self._title} has no place for it")
+        for what in self._own.unsaid(unit) if self._own is not None else ():
+            self._lose(unit.value["index"], what, f"{self._title} has no place for it")
 
     def _thinking(self, block: dict[str, JSON], index: int | None) -> list[dict[str, JSON]]:
-        heading = self._own.heading(block) if self._own is not None else None
-        thought = "\n".join(text for text in (heading, block["thinking"]) if text)
+        thought = block["thinking"]
         if not thought:
             return []
         if self._capacity.thinking:
@@ -238,14 +239,12 @@ class Conversation:
         self._lose(index, "thinking", f"{self._title} cannot hold what another model thought")
         return []
 
-    def _call(self, block: dict[str, JSON], value: dict[str, JSON], number: int) -> dict[str, JSON]:
+    def _call(self, block: dict[str, JSON], unit: Unit, number: int) -> dict[str, JSON]:
         name = block["tool_name"]
-        identity = call_id(value, number)
-        space = self._own.namespace(value) if self._own is not None else None
+        identity = call_id(unit.value, number)
+        space = self._own.namespace(unit) if self._own is not None else None
         self._answered.pop(identity, None)
         self._calls[identity] = (_spaced(space, name) if space else self._translator.name(name)) or "unknown"
-        if any(own.get("output") for own in (block.get("extensions") or {}).values()):
-            self._lose(value["index"], "what a call gave so far", "it had not ended")
         arguments = self._translator.arguments(name, block["input"])
         if not isinstance(arguments, dict):
             # The models take arguments by their names alone.
@@ -260,10 +259,10 @@ class Conversation:
             [{"type": "tool_result", "tool_id": call, "tool_name": self._calls[call], "output": kept}] if kept else []
         )
 
-    def _result(self, block: dict[str, JSON], value: dict[str, JSON]) -> list[dict[str, JSON]]:
-        index = value["index"]
+    def _result(self, block: dict[str, JSON], unit: Unit) -> list[dict[str, JSON]]:
+        index = unit.value["index"]
         if not block.get("output"):
-            odd = unread(block, "output", "content") or unread(value, "output")
+            odd = unread(unit.native, "output")
             block = {**block, "output": odd if odd is None or isinstance(odd, list) else as_text(odd)}
         if block["tool_id"] is None or (identity := safe_id(block["tool_id"])) not in self._calls:
             return self._stray(block, index, "the call is not there")
@@ -328,7 +327,7 @@ class Conversation:
         return kept
 
     def _attachment(self, block: dict[str, JSON], index: int, held: bool, what: str) -> list[dict[str, JSON]]:
-        kept = fitted(block, self._capacity, self._own, self._title)
+        kept = fitted(block, self._capacity, self._title)
         if isinstance(kept, dict) and held:
             return [kept]
         self._lose(index, what, kept if isinstance(kept, str) else f"{self._title} cannot hold it")
@@ -385,3 +384,8 @@ def _spaced(space: str, name: str | None) -> str:
     """The name of a tool with what its kin are called."""
     name = name or "unknown"
     return name if name.startswith(space) else f"{space.rstrip('_')}__{name}"
+
+
+def _new_unit(message: dict[str, JSON]) -> Unit:
+    """A message that no record of the target agent holds yet."""
+    return Unit(True, message, 0, 0, 0, ())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clew.agents import registry
 from clew.agents.backups import is_behind_link, is_plain_file
-from clew.agents.base import KeepsCopies, SourceFile
+from clew.agents.base import SourceFile
 from clew.io.paths import safe_below
 
 LIMIT = 16 << 20
@@ -25,8 +25,7 @@ _NAME = re.compile(r"(\d{1,3})(?:/(.+))?", re.DOTALL)
 
 def places_of(source: SourceFile) -> list[Path]:
     """Where the agent of a session keeps copies for it; existing or not."""
-    agent = registry.get(source.agent)
-    return list(agent.copies(source)) if isinstance(agent, KeepsCopies) else []
+    return list(registry.get(source.agent).copies(source))
 
 
 def copies_of(source: SourceFile) -> Iterator[tuple[str, Path]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from clew.agents.base import Reading, Unit
+from clew.agents.base import Unit
 from clew.convert.conversation import Loss
 from clew.model.codes import CODES
 
@@ -31,10 +31,7 @@ class Damage:
         code = next((code for code in unit.findings if code not in _EMPTY), "fragment")
         if unit.findings and _EMPTY.issuperset(unit.findings):
             return
-        loss = Loss(None, f"{self._place(unit)}, which may hold a message", _meaning(code))
-        # A line that is too long comes in pieces.
-        if loss not in self._losses[-1:]:
-            self._losses.append(loss)
+        self._losses.append(Loss(None, f"{self._place(unit)}, which may hold a message", _meaning(code)))
 
     def _place(self, unit: Unit) -> str:
         if self._before and 1 < unit.line <= self._before + 1:
@@ -42,9 +39,8 @@ class Damage:
         line = unit.line if unit.line == 1 else unit.line - self._before
         return f"line {line}" + (f" of its file {unit.part + 1}" if unit.part else "")
 
-    def losses(self, reading: Reading) -> list[Loss]:
-        """What was noted, and whether the file could be unpacked to its end."""
-        is_cut = getattr(reading, "damage", None) is not None
+    def losses(self, is_cut: bool) -> list[Loss]:
+        """What was noted, and that the file could not be unpacked to its end."""
         rest = [Loss(None, "the rest of the file", _meaning("damaged-archive"))] if is_cut else []
         return self._losses + rest
 

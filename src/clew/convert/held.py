@@ -34,7 +34,7 @@ class Held:
         """Hold a message."""
         self._places[unit.value["index"]] = self._end
         self._file.seek(self._end)
-        self._file.write(marshal.dumps(tuple(unit)))
+        self._file.write(marshal.dumps([*unit]))
         self._end = self._file.tell()
 
     def take(self, index: int) -> Unit:

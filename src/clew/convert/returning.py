@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from clew.agents.base import Agent, Header, Receives
+from clew.agents.base import Agent, Header
 from clew.agents.receiving import Receiver
 from clew.convert import origin
 from clew.convert.conversation import Loss, is_given
@@ -34,7 +34,7 @@ class Return:
         home: Path | None = None,
     ) -> None:
         self._kept, self._target, self._workspace = kept, target, workspace
-        self._receiver: Receiver | None = target.receiver() if isinstance(target, Receives) else None
+        self._receiver: Receiver | None = target.receiver()
         self._session, self._folder = members[0].session, str(members[0].session.get("workspace_encoded") or "")
         self._first_prompt = members[0].first_prompt
         self._resume: list[str] = []

@@ -7,14 +7,13 @@ import hashlib
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Receives, SourceFile, skim
+from clew.agents.base import SourceFile
 from clew.convert.marked import content_hash, is_marked
 from clew.convert.origin import Origin
 from clew.convert.path import Chosen
 from clew.derive.titles import short_title
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source
-from clew.model.json import JSON
 
 
 def is_unchanged(source: SourceFile, origin: Origin) -> bool:
@@ -33,7 +32,7 @@ def is_unchanged(source: SourceFile, origin: Origin) -> bool:
 def _is_called(source: SourceFile, title: str | None) -> bool:
     """Whether a session has this title still, or none but its first words or its id."""
     agent = registry.get(source.agent)
-    facts = skim(agent, source, tree=False, counts=False)
+    facts = agent.facts(source)
     now = agent.session(source, facts)
     derived = (None, now["id"], short_title(facts.first_prompt))
     return short_title(now.get("title")) in (short_title(title), *derived)
@@ -68,18 +67,15 @@ def _said(source: SourceFile, size: int) -> tuple[str, int]:
     """The hash of what was said on the path, up to a place in the file, and how many messages there are in all."""
     agent = registry.get(source.agent)
     source = msgspec.structs.replace(source, size=size, frozen=True)
-    facts = skim(agent, source, tree=True, counts=False)
-    tells = isinstance(agent, Receives) and agent.receiver().capacity.instructions
+    facts = agent.facts(source)
+    receiver = agent.receiver()
+    tells = receiver is not None and receiver.capacity.instructions
     path, digest, messages = Chosen(facts, None), hashlib.sha256(), 0
-    for unit in path.in_order(agent.read(source, facts)):
+    for unit in path.in_order(agent.units(source)):
         value = unit.value
         if not unit.is_message or (value["role"] == "system" and not tells):
             continue
         messages += 1
         if path.holds(value["index"]):
-            digest.update(dumps([value["role"], [_plain(block) for block in value["content"]]]))
+            digest.update(dumps([value["role"], value["content"]]))
     return digest.hexdigest(), messages
-
-
-def _plain(block: dict[str, JSON]) -> dict[str, JSON]:
-    return {name: value for name, value in block.items() if name != "extensions"}

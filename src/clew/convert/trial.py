@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from clew.agents import registry
-from clew.agents.base import Agent, Receives, SourceFile, skim
+from clew.agents.base import Agent, SourceFile
 from clew.convert.copies import is_own
 from clew.convert.origin import BESIDE, NOWHERE, Kept, Origin, Out, unpack
 from clew.errors import InvalidDocument, UsageError
@@ -86,14 +86,15 @@ def _member(agent: Agent, origin: Origin, home: Path) -> Member:
     stray += [copy.name for copy in origin.copies if not is_own(source, copy.name)]
     if stray:
         raise Misplaced(stray[0])
-    facts = skim(agent, source, tree=True, counts=False)
+    facts = agent.facts(source)
     return Member(origin, source, agent.session(source, facts), facts.first_prompt)
 
 
 def _found(agent: Agent, main: Path, home: Path) -> SourceFile | None:
     """The session in a file, if its agent lists it: unpacked, and in a folder that is known as it was."""
     plain = main.with_suffix("") if main.suffix in SUFFIXES else main
-    renewed = agent.receiver().renewed if isinstance(agent, Receives) else {}
+    receiver = agent.receiver()
+    renewed = receiver.renewed if receiver is not None else {}
     known = [folder / name for name in renewed for folder in (main.parent, main.parent.parent)]
     for missing in ([], [each for each in (plain, *known) if not each.exists()]):
         for path in missing:

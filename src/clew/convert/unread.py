@@ -1,4 +1,4 @@
-"""Words in a form that clew does not expect where they stand: kept as they are, and still part of the conversation."""
+"""Words in a form that the decoder does not expect where they stand: they are still part of the conversation."""
 
 from __future__ import annotations
 
@@ -10,18 +10,7 @@ _WITHIN = ("payload", "message")
 """What the records of some agents wrap."""
 
 
-def unread(value: Mapping[str, JSON], *names: str) -> JSON:
-    """What a message or block of another form holds under one of these names; None where it holds nothing."""
-    for own in (value.get("extensions") or {}).values():
-        rest = own.get("rest") if isinstance(own, dict) else None
-        for place in _places(rest):
-            for name in names:
-                if place.get(name):
-                    return place[name]
-    return None
-
-
-def _places(rest: JSON) -> list[dict[str, JSON]]:
-    if not isinstance(rest, dict):
-        return []
-    return [rest, *(rest[name] for name in _WITHIN if isinstance(rest.get(name), dict))]
+def unread(native: Mapping[str, JSON], name: str) -> JSON:
+    """What a native record holds under a name; None where it holds nothing."""
+    places = [native, *(native[key] for key in _WITHIN if isinstance(native.get(key), dict))]
+    return next((place[name] for place in places if place.get(name)), None)

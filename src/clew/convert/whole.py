@@ -14,7 +14,7 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from clew.agents.base import Agent, Receives, SourceFile, Unit, freeze, open_main, skim
+from clew.agents.base import Agent, SourceFile, Unit, freeze, open_main
 from clew.convert.losing import Loss
 from clew.convert.path import Chosen, misnamed, named_node
 from clew.derive.facts import Facts
@@ -34,13 +34,14 @@ class Whole:
     """
 
     def __init__(self, agent: Agent, source: SourceFile) -> None:
-        lines = agent.receiver().gathered(source.path, source.size) if isinstance(agent, Receives) else None
+        receiver = agent.receiver()
+        lines = receiver.gathered(source.path, source.size) if receiver is not None else None
         self.is_gathered = lines is not None
         self.lines_before = 0
         """How many lines of a history stand behind the first line."""
         self._agent, self._own_source = agent, source
         self.source = self._written(source, lines) if lines is not None else source
-        self.facts = skim(agent, self.source, tree=True, counts=False)
+        self.facts = agent.facts(self.source)
         self._places = array("q")
         """Where the messages stand in all that is read, once it was read."""
 
@@ -68,7 +69,7 @@ class Whole:
         """
         if branch is None or not self.is_gathered:
             return Chosen(self.facts, branch)
-        for _ in self.seen(self._agent.read(self.source, self.facts)):
+        for _ in self.seen(self._agent.units(self.source)):
             pass
         links = self._own.tree.links
         node = named_node(links, branch)
@@ -98,20 +99,20 @@ class Whole:
         """The index of the message that the session's own file goes on behind."""
         with open_main(self.source) as stream:
             size = sum(map(len, islice(stream, self.lines_before + 1)))
-        history = skim(self._agent, msgspec.structs.replace(self.source, size=size), tree=True, counts=False).tree
+        history = self._agent.facts(msgspec.structs.replace(self.source, size=size)).tree
         last = history.links.uuid(history.leaf) if history.leaf != NONE else None
         links = self.facts.tree.links
         return next((links.messages[node] for node in range(len(links)) if last and links.uuid(node) == last), None)
 
     @cached_property
     def _own(self) -> Facts:
-        return skim(self._agent, self._own_source, tree=True, counts=False)
+        return self._agent.facts(self._own_source)
 
     @cached_property
     def _own_places(self) -> array[int]:
         """Where the messages stand in the session's own file."""
         places = array("q")
-        for _ in _noted(self._agent.read(self._own_source, self._own), places):
+        for _ in _noted(self._agent.units(self._own_source), places):
             pass
         return places
 

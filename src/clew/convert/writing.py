@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, Header, Receives, SourceFile, Unit, freeze, main_file, skim
+from clew.agents.base import Agent, Header, SourceFile, Unit, archive_damage, freeze, main_file
 from clew.agents.folding import derived_id
 from clew.agents.tools import Translator
 from clew.convert import origin
@@ -93,10 +93,11 @@ class Conversion:
         with_original: bool = True,
         lost: Iterable[Loss] = (),
     ) -> None:
-        if not isinstance(target, Receives):
+        receiver = target.receiver()
+        if receiver is None:
             raise UsageError(f"{target.title} does not go on with sessions that were written for it")
         self._agent, self._source, self._target = agent, freeze(source), target
-        self._receiver = target.receiver()
+        self._receiver = receiver
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
         self._branch, self._parent, self._find, self._with_original = branch, parent, find, with_original
         self._whole = Whole(agent, self._source)
@@ -132,7 +133,7 @@ class Conversion:
                 if self._find and (source := self._find(child)):
                     yield source
                     with suppress(SourceUnreadable):
-                        facts = skim(self._agent, source, tree=True, counts=False)
+                        facts = self._agent.facts(source)
                         waiting.append(self._agent.session(source, facts))
 
     def _session(self) -> dict[str, JSON]:
@@ -152,8 +153,8 @@ class Conversion:
 
     def _conversation(self) -> Conversation | SameAgent:
         if self._is_same:
-            return SameAgent(self._path, self._agent.id, whole=self._branch is None)
-        own = self._agent.receiver() if isinstance(self._agent, Receives) else None
+            return SameAgent(self._path, whole=self._branch is None)
+        own = self._agent.receiver()
         translator = Translator(own.tools if own else (), self._receiver.tools)
         return Conversation(
             self._path,
@@ -167,18 +168,18 @@ class Conversion:
     def _survey(self) -> Iterator[Loss]:
         """What would be lost; reads the session once and writes nothing."""
         conversation, damage = self._conversation(), Damage(self._whole.lines_before)
-        reading = self._agent.read(self._whole.source, self._facts)
-        for _ in conversation.of(self._in_order(self._whole.seen(damage.seen(reading)))):
+        units = self._agent.units(self._whole.source)
+        for _ in conversation.of(self._in_order(self._whole.seen(damage.seen(units)))):
             pass
-        self._extensions = reading.extensions()
-        yield from map(self._whole.placed, chain(damage.losses(reading), conversation.losses))
+        is_cut = archive_damage(self._whole.source) is not None
+        yield from map(self._whole.placed, chain(damage.losses(is_cut), conversation.losses))
         has_title = self._facts.titles or is_given(self._original.get("title"), self._facts.first_prompt)
         if not self._is_same and has_title and not self._receiver.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not conversation.said:
             raise NothingSaid("nothing was said in this session, so there is nothing to convert")
-        if isinstance(self._agent, Receives):
-            for what in self._agent.receiver().beyond(self._original):
+        if (own := self._agent.receiver()) is not None:
+            for what in own.beyond(self._original):
                 yield Loss(None, what, REFERRED)
         if not (self._is_same and self._branch is None):
             yield from self._left_out()
@@ -276,7 +277,7 @@ class Conversion:
     def _header(self, home: Path) -> Header:
         folder = self._receiver.filed_under(self.session["workspace"], reader(home))
         session = {**self.session, "workspace_encoded": folder} if folder else self.session
-        return Header(SCHEMA_VERSION, "", self._target.id, session, self._extensions if self._is_same else {})
+        return Header(SCHEMA_VERSION, "", self._target.id, session, {})
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
@@ -307,7 +308,7 @@ class Conversion:
 
     def _stage(self, placing: Placing, home: Path, agents: Mapping[str, str]) -> list[Path]:
         header = self._header(home)
-        pieces = self._renamed(self._target.write(header, self._units()), agents)
+        pieces = self._renamed(self._target.encode(header, self._units()), agents)
         main = main_file(self._target, header, home)
         files = Files(placing, main, self._receiver, is_last=self._parent is None)
         for name, piece in chain([("", b"")], pieces):
@@ -328,8 +329,8 @@ class Conversion:
                         out.write(piece)
                 out.finish()
 
-    def _units(self) -> Iterator[tuple[bool, dict[str, JSON]]]:
-        return self._conversation().of(self._in_order(self._agent.read(self._whole.source, self._facts)))
+    def _units(self) -> Iterator[Unit]:
+        return self._conversation().of(self._in_order(self._agent.units(self._whole.source)))
 
     def _in_order(self, units: Iterable[Unit]) -> Iterable[Unit]:
         """As it was said; for its own agent the records stay where they are."""
@@ -382,7 +383,7 @@ class Conversion:
         """Where the original lies below a home: one within the folder of the session that started it, there again."""
         if above is not None and self._source.path.is_relative_to(above[0].parent):
             return (PurePosixPath(above[1]).parent / self._source.path.relative_to(above[0].parent)).as_posix()
-        target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, self._extensions))
+        target = self._agent.target(Header(SCHEMA_VERSION, "", self._agent.id, self._original, {}))
         suffix = self._source.path.suffix
         return target + (suffix if suffix in SUFFIXES else "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.derive.facts import Facts
@@ -14,6 +15,7 @@ from clew.derive.usage import FIELDS, NAMELESS
 from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
 from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
+from clew.model.json import JSON
 from clew.model.message import Message, Metadata
 from clew.model.record import Record
 from clew.model.session import Subagent
@@ -31,6 +33,11 @@ def collect_facts(events: Iterable[Event]) -> Facts:
     for event in events:
         collector.add(event)
     return collector.facts
+
+
+def as_event(is_message: bool, value: dict[str, JSON]) -> Message | Record:
+    """A message or record that is given as JSON."""
+    return msgspec.convert(value, Message) if is_message else msgspec.convert(value, Record)
 
 
 class FactsCollector:

@@ -1,19 +1,8 @@
-"""What a record said beyond the model, as its reader kept it in the extensions."""
+"""Small questions about messages that are given as JSON."""
 
 from __future__ import annotations
 
 from clew.model.json import JSON
-
-
-def native_rest(value: dict[str, JSON]) -> dict[str, JSON]:
-    """The native keys of a message or record that have no place in the model; empty where there are none."""
-    extensions = value.get("extensions")
-    if isinstance(extensions, dict):
-        for own in extensions.values():
-            rest = own.get("rest") if isinstance(own, dict) else None
-            if isinstance(rest, dict):
-                return rest
-    return {}
 
 
 def metadata_of(message: dict[str, JSON]) -> dict[str, JSON]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import UNSET
 
-from clew.derive.native import native_rest
 from clew.model import Snapshot, TrackedFile
 from clew.model.json import JSON
 
@@ -19,7 +18,7 @@ def snapshots(records: Iterable[dict[str, JSON]]) -> Iterator[Snapshot]:
     """Each snapshot record as it was written, in order."""
     for record in records:
         if record.get("kind") == "snapshot":
-            snapshot = _stated(record) or _delta(record)
+            snapshot = _stated(record)
             if snapshot is not None:
                 yield snapshot
 
@@ -76,29 +75,3 @@ def _stated(record: dict[str, JSON]) -> Snapshot | None:
     if snapshot.timestamp is UNSET:
         snapshot.timestamp = record.get("timestamp", UNSET)
     return snapshot
-
-
-def _delta(record: dict[str, JSON]) -> Snapshot | None:
-    """An update that names a single file instead of a set."""
-    rest = native_rest(record)
-    path, backup = rest.get("trackingPath"), rest.get("backup")
-    if not isinstance(path, str) or not isinstance(backup, dict):
-        return None
-    prompt = rest.get("snapshotMessageId")
-    return Snapshot(
-        message_uuid=prompt if isinstance(prompt, str) else record.get("message_uuid", UNSET),
-        timestamp=record.get("timestamp", UNSET),
-        is_update=True,
-        files={path: _tracked(backup)},
-    )
-
-
-def _tracked(backup: dict[str, JSON]) -> TrackedFile:
-    file = TrackedFile()
-    if isinstance(backup.get("backupFileName", 0), str | None):
-        file.backup = backup["backupFileName"]
-    if type(backup.get("version")) is int:
-        file.version = backup["version"]
-    if isinstance(backup.get("backupTime"), str):
-        file.time = backup["backupTime"]
-    return file

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET
 
-from clew.derive.native import is_sidechain, metadata_of, native_rest
+from clew.derive.native import is_sidechain, metadata_of
 from clew.model import Todo
 from clew.model.json import JSON
 
@@ -125,37 +125,30 @@ class Replay:
 
     def see(self, message: dict[str, JSON]) -> Iterator[list[Todo]]:
         """The list after each step that this message takes."""
-        rest = native_rest(message)
-        for todos in (as_todos(metadata_of(message).get("todos")), _reminded(rest.get("attachment"))):
-            if todos is not None:
-                yield self._replace(todos)
+        stated = as_todos(metadata_of(message).get("todos"))
+        if stated is not None:
+            yield self._replace(stated)
         for block in message["content"]:
             if block["type"] == "tool_use" and block.get("tool_name") in _CALLS and block.get("tool_id"):
                 self._calls[block["tool_id"]] = block
-        result = rest.get("toolUseResult")
-        answers = [block for block in message["content"] if block["type"] == "tool_result"]
-        for block in answers:
-            call = self._calls.pop(block.get("tool_id") or "", None)
-            if not block.get("is_error"):
-                # The structured result speaks of one call and does not say which.
-                yield self._apply(call, block, result if len(answers) == 1 else None)
+        for block in message["content"]:
+            if block["type"] == "tool_result":
+                call = self._calls.pop(block.get("tool_id") or "", None)
+                if call is not None and not block.get("is_error"):
+                    yield self._apply(call, block)
 
     def _replace(self, todos: list[Todo]) -> list[Todo]:
         self.todos = todos
         return todos
 
-    def _apply(self, call: dict[str, JSON] | None, block: dict[str, JSON], result: JSON) -> list[Todo]:
-        result = result if isinstance(result, dict) else {}
-        written = as_todos(result.get("newTodos"))
-        if written is not None:
-            return self._replace(written)
-        arguments = call.get("input") if call is not None else None
-        if call is None or not isinstance(arguments, dict) or result.get("success") is False:
+    def _apply(self, call: dict[str, JSON], block: dict[str, JSON]) -> list[Todo]:
+        arguments = call.get("input")
+        if not isinstance(arguments, dict):
             return self.todos
         if call["tool_name"] in _LISTS:
             return self._replace(as_todos(arguments.get(_LISTS[call["tool_name"]])) or [])
         if call["tool_name"] == "TaskCreate":
-            return self._replace([*self.todos, _created(arguments, block, result)])
+            return self._replace([*self.todos, _created(arguments, block)])
         return self._replace(list(self._updated(arguments)))
 
     def _updated(self, arguments: dict[str, JSON]) -> Iterator[Todo]:
@@ -175,22 +168,13 @@ def stepped(todos: list[Todo], call: dict[str, JSON], answer: dict[str, JSON]) -
         return None
     replay = Replay()
     replay.todos = todos
-    return replay._apply(call, answer, None)
+    return replay._apply(call, answer)
 
 
-def _created(arguments: dict[str, JSON], block: dict[str, JSON], result: dict[str, JSON]) -> Todo:
+def _created(arguments: dict[str, JSON], block: dict[str, JSON]) -> Todo:
     """A new task; only the result knows its id."""
     todo = as_todo({"status": "pending", **arguments})
-    task = result.get("task")
     number = _NUMBER.search(block["output"]) if isinstance(block.get("output"), str) else None
-    if isinstance(task, dict) and isinstance(task.get("id"), str):
-        todo.id = task["id"]
-    elif number is not None:
+    if number is not None:
         todo.id = number.group(1)
     return todo
-
-
-def _reminded(attachment: JSON) -> list[Todo] | None:
-    if isinstance(attachment, dict) and attachment.get("type") == "task_reminder":
-        return as_todos(attachment.get("content"))
-    return None

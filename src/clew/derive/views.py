@@ -8,11 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from clew.derive.collect import Collector
-from clew.derive.native import is_sidechain, native_rest
+from clew.derive.collect_facts import FactsCollector, as_event
+from clew.derive.native import is_sidechain
 from clew.graph.links import MESSAGE, NONE, Links
 from clew.model.json import JSON
 from clew.model.time import parse_time
+from clew.model.unit import Unit
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -28,20 +29,15 @@ def chronological(messages: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
     return [message for _, message in timed]
 
 
-def claimed_session(message: dict[str, JSON], session_id: str) -> str:
-    """The session a message says it belongs to; most say nothing but what the session says."""
-    claim = native_rest(message).get("sessionId")
-    return claim if isinstance(claim, str) else session_id
-
-
-def by_session(messages: Iterable[dict[str, JSON]], session_id: str) -> dict[str, list[dict[str, JSON]]]:
+def by_session(units: Iterable[Unit], session_id: str) -> dict[str, list[dict[str, JSON]]]:
     """Messages by the session they claim, for files that hold more than one.
 
-    `session_id` is the claim of all messages that keep none of their own.
+    `session_id` is the claim of all messages that name none.
     """
     groups: dict[str, list[dict[str, JSON]]] = {}
-    for message in messages:
-        groups.setdefault(claimed_session(message, session_id), []).append(message)
+    for unit in units:
+        if unit.is_message:
+            groups.setdefault(unit.claimed_session or session_id, []).append(unit.value)
     return groups
 
 
@@ -135,10 +131,10 @@ def walk_to_root(
 
 def link(messages: Iterable[dict[str, JSON]], records: Iterable[dict[str, JSON]] = ()) -> Links:
     """The resolved links of messages and the records between them, which may stand in a chain too."""
-    collector = Collector()
+    collector = FactsCollector()
     links = collector.facts.links
     for is_message, value in in_order(messages, records):
-        collector.add(is_message, value)
+        collector.add(as_event(is_message, value))
         if is_message:
             # A selection of messages keeps its own indexes.
             links.messages[len(links) - 1] = value["index"]

@@ -18,26 +18,23 @@ from typing import IO, BinaryIO
 import msgspec
 
 from clew.agents.base import (
+    SINGLE_PASS_BYTES,
     Agent,
     SourceFile,
-    collected,
-    events_of,
     freeze,
     open_file,
     session_object,
-    skim,
-    uuids_shown,
 )
-from clew.graph.tree import Shown, Tree
+from clew.derive.collect_facts import collect_facts
+from clew.graph.tree import Tree
 from clew.io.codec import NOT_JSON, dumps
 from clew.io.compress import SUFFIXES
 from clew.io.records import read_lines
 from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
 from clew.model.events import Event
 from clew.model.json import JSON
+from clew.redact.stamping import OWN
 
-SINGLE_PASS_BYTES = 16 << 20
-"""Events of a source up to this size are held in memory until the header is known, instead of reading it twice."""
 SPOOL_BYTES = 1 << 20
 """Records wait in memory up to this size, then on disk, until all messages are written."""
 MAX_PROBLEMS = 1_000
@@ -87,10 +84,11 @@ class _Writer:
         layout, write = self._layout, self._out.write
         events: Iterable[Event]
         if self._source.size <= SINGLE_PASS_BYTES and self._source.path.suffix not in SUFFIXES:
-            events, facts = collected(self._agent, self._source)
+            events = list(self._agent.events(self._source))
+            facts = collect_facts(events)
         else:
-            facts = skim(self._agent, self._source, tree=True, counts=False)
-            events = events_of(self._agent, self._source)
+            facts = self._agent.facts(self._source)
+            events = self._agent.events(self._source)
         header: dict[str, JSON] = {
             "schema_version": SCHEMA_VERSION,
             "export_timestamp": self._timestamp,
@@ -105,10 +103,13 @@ class _Writer:
             for piece in iter(lambda: records.read(SPOOL_BYTES), b""):
                 write(piece)
         write(layout + b"]," + layout + b'"graph":')
-        _write_graph(facts.tree, self._out, uuids_shown(self._agent))
+        _write_graph(facts.tree, self._out)
         write(b"," + layout + b'"problems":' + dumps(self._problems))
         if native:
             self._write_native()
+        if self._source.mask is not None:
+            # Last, because only now everything was masked.
+            write(b"," + layout + b'"extensions":' + dumps({OWN: {"redacted": self._source.mask.stamp()}}))
         write(b"}\n")
         return self._written
 
@@ -187,19 +188,19 @@ def _base64(content: bytes) -> bytes:
     return b'"' + base64.b64encode(content) + b'"'
 
 
-def _write_graph(tree: Tree, out: IO[bytes], shown: Shown) -> None:
-    points = [_fork_point(tree, fork, shown) for fork in tree.forks]
+def _write_graph(tree: Tree, out: IO[bytes]) -> None:
+    points = [_fork_point(tree, fork) for fork in tree.forks]
     graph = {"is_linear": tree.is_linear, "fork_points": points}
     out.write(dumps(graph)[:-1] + b',"active_path":[')
     separator = b""
     for part in tree.links.chunks(tree.path):
         if part:
-            out.write(separator + dumps(shown(part))[1:-1])
+            out.write(separator + dumps(part)[1:-1])
             separator = b","
     out.write(b"]}")
 
 
-def _fork_point(tree: Tree, fork: JSON, shown: Shown) -> dict[str, JSON]:
-    point = tree.fork_point(fork, shown)
+def _fork_point(tree: Tree, fork: JSON) -> dict[str, JSON]:
+    point = tree.fork_point(fork)
     branches = [{"uuid": branch.uuid, "index": branch.index} for branch in point.branches]
     return {"uuid": point.uuid, "index": point.index, "branches": branches}

@@ -11,7 +11,7 @@ from typing import IO
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Agent, events_of, main_file
+from clew.agents.base import Agent, Unit, main_file
 from clew.errors import ClewError, InvalidDocument, WouldLose
 from clew.export.reading import DocumentStream, NativeFile
 from clew.io.atomic import replacing
@@ -44,7 +44,7 @@ def write_native(document: DocumentStream, home: Path, force: bool = False, *, f
         files: dict[str, IO[bytes]] = {}
         paths: dict[str, Path] = {}
         composed = from_messages or not document.native_files
-        pieces = agent.write(document.header, document.units()) if composed else _native_pieces(document, inexact)
+        pieces = agent.encode(document.header, _units(document)) if composed else _native_pieces(document, inexact)
         # The main file is written even where the session is empty.
         for name, piece in chain([("", b"")], pieces):
             if name not in files:
@@ -63,9 +63,13 @@ def native_bytes(document: DocumentStream) -> Iterator[bytes]:
         if document.native_files:
             yield from _exact_lines(document, document.native_files[0], [])
             return
-        for name, piece in agent.write(document.header, document.units()):
+        for name, piece in agent.encode(document.header, _units(document)):
             if not name:
                 yield piece
+
+
+def _units(document: DocumentStream) -> Iterator[Unit]:
+    return (Unit(is_message, value, 0, 0, 0, ()) for is_message, value in document.units())
 
 
 def _native_pieces(document: DocumentStream, inexact: list[str]) -> Iterator[tuple[str, bytes]]:
@@ -86,7 +90,7 @@ def _exact_lines(document: DocumentStream, file: NativeFile, inexact: list[str])
 def _agrees(agent: Agent, document: DocumentStream, main: Path) -> bool:
     """True where the messages of a document are those of its native files, which are written by now."""
     try:
-        events = events_of(agent, agent.locate(main))
+        events = agent.events(agent.locate(main))
         found = (msgspec.to_builtins(event) for event in events if type(event) is Message)
         return all(one == other for one, other in zip(found, document.messages(), strict=True))
     except (ClewError, ValueError):

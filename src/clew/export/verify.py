@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, freeze, open_file, skim
+from clew.agents.base import Agent, SourceFile, freeze, open_file
 from clew.export.document import write_document
 from clew.export.reading import DocumentStream
 from clew.io.compress import damage
@@ -67,11 +67,8 @@ def verify(agent: Agent, source: SourceFile) -> Proof:
 
 
 def _unknown_keys(agent: Agent, source: SourceFile) -> dict[str, int]:
-    """Keys that the agent's tables do not know: the first sign of a new version of its format."""
-    reading = agent.read(source, skim(agent, source, tree=False, counts=False))
-    for _ in reading:
-        pass
-    return reading.unknown_keys
+    """Keys that the agent's decoder does not know: the first sign of a new version of its format."""
+    return dict(Counter(key for unit in agent.units(source) for key in agent.unknown_keys(unit.native)))
 
 
 def _compare(source: SourceFile, document: DocumentStream, proof: Proof) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from importlib import import_module
-from importlib.util import find_spec
 
 from clew.agents.base import Agent, SourceFile, Unit, freeze, session_object
-from clew.agents.evidence import Evidence, State, absolute
+from clew.agents.evidence import State, absolute
 from clew.derive.facts import Facts
 from clew.derive.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError
@@ -38,7 +36,7 @@ class FileHistory:
 
     @cached_property
     def _facts(self) -> Facts:
-        return self.agent.scan(self.source)
+        return self.agent.facts(self.source)
 
     @cached_property
     def workspace(self) -> str:
@@ -48,7 +46,7 @@ class FileHistory:
 
     @cached_property
     def _replay(self) -> Replay:
-        return Replay(self.lineage).run(_evidence_of(self.agent)(self.source, self._noted()))
+        return Replay(self.lineage).run(self.agent.file_changes(self.source, self._noted()))
 
     @property
     def timelines(self) -> dict[str, Timeline]:
@@ -90,8 +88,11 @@ class FileHistory:
         wanted = set(wanted)
         if not wanted:
             return {}
-        units = iter(self.agent.read(self.source, self._facts))
-        return Replay(self.lineage, wanted).run(_evidence_of(self.agent)(self.source, units)).contents
+        return (
+            Replay(self.lineage, wanted)
+            .run(self.agent.file_changes(self.source, self.agent.units(self.source)))
+            .contents
+        )
 
     def named(self, name: str) -> str:
         """The path that is meant: absolute, in the project's folder, or the end of just one."""
@@ -127,7 +128,7 @@ class FileHistory:
 
     def _noted(self) -> Iterator[Unit]:
         """The units, with prompts and times noted on the way."""
-        for unit in self.agent.read(self.source, self._facts):
+        for unit in self.agent.units(self.source):
             if unit.is_message:
                 self._note(unit)
             yield unit
@@ -152,19 +153,3 @@ def _key(answer: Answer) -> Wanted | None:
 
 def _nothing(path: str) -> Answer:
     return Answer(path, "unknown", None, reason="no record tells")
-
-
-def tells(agent: Agent) -> bool:
-    """True for an agent whose records can be asked about files."""
-    return hasattr(agent, "evidence") or find_spec(f"{type(agent).__module__}.evidence") is not None
-
-
-def _evidence_of(agent: Agent) -> Evidence:
-    """The function `evidence` of an agent: of the object, or of the module beside its class."""
-    own: Evidence | None = getattr(agent, "evidence", None)
-    if own is not None:
-        return own
-    if not tells(agent):
-        raise UsageError(f"clew cannot tell yet what {agent.title} did to files")
-    found: Evidence = import_module(f"{type(agent).__module__}.evidence").evidence
-    return found

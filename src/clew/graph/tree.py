@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 from itertools import compress
 from typing import NamedTuple
 
 from clew.graph.links import MESSAGE, NONE, RESULT, SIGNIFICANT, Links
 from clew.model import ForkBranch, ForkPoint, Graph
-
-Shown = Callable[[list[str]], list[str]]
 
 
 class Fork(NamedTuple):
@@ -36,18 +33,18 @@ class Tree:
     def is_linear(self) -> bool:
         return not self.forks
 
-    def graph(self, shown: Shown = list) -> Graph:
-        """The graph as the unified document states it, with the uuids that `shown` gives for those of the source."""
+    def graph(self) -> Graph:
+        """The graph as the unified document states it."""
         return Graph(
             is_linear=self.is_linear,
-            fork_points=[self.fork_point(fork, shown) for fork in self.forks],
-            active_path=[uuid for part in self.links.chunks(self.path) for uuid in shown(part)],
+            fork_points=[self.fork_point(fork) for fork in self.forks],
+            active_path=[uuid for part in self.links.chunks(self.path) for uuid in part],
         )
 
-    def fork_point(self, fork: Fork, shown: Shown = list) -> ForkPoint:
+    def fork_point(self, fork: Fork) -> ForkPoint:
         """A fork as the unified document states it."""
         links = self.links
-        own, *others = shown([links.uuid(node) or "" for node in (fork.node, *fork.branches)])
+        own, *others = [links.uuid(node) or "" for node in (fork.node, *fork.branches)]
         branches = [
             ForkBranch(uuid=uuid, index=links.messages[node]) for uuid, node in zip(others, fork.branches, strict=True)
         ]

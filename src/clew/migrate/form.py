@@ -46,7 +46,7 @@ def _derived(source: SourceFile) -> tuple[dict[int, str], dict[int, str]]:
     agent = SageAgent()
     uuids: dict[int, str] = {}
     parents: dict[int, str] = {}
-    for unit in agent.read(source, agent.scan(source)):
+    for unit in agent.units(source):
         if unit.is_message and not unit.part:
             derived = own_extension(unit.value, agent.id).get("derived", ())
             if "uuid" in derived:
@@ -58,7 +58,7 @@ def _derived(source: SourceFile) -> tuple[dict[int, str], dict[int, str]]:
 
 def _envelope(source: SourceFile) -> Record:
     agent = SageAgent()
-    facts = agent.scan(source)
+    facts = agent.facts(source)
     known = locate.metadata(source.path) or {}
     cwd = agent.session(source, facts)["workspace"]
     branch = known.get("gitBranch") or facts.git_branch

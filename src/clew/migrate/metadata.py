@@ -75,7 +75,7 @@ def _content(source: SourceFile) -> bytes:
     known = _known(source) or {}
     if _is_agent(source):
         agent = sage_agent.SageAgent()
-        facts = agent.scan(source)
+        facts = agent.facts(source)
         return spelled(rebuilt(known, agent.session(source, facts), facts, _count(source)))
     emacs = sage_emacs.SageEmacs()
-    return describe(emacs.session(source, emacs.scan(source)), *measure(source), known)
+    return describe(emacs.session(source, emacs.facts(source)), *measure(source), known)

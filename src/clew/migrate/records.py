@@ -40,7 +40,7 @@ def adding_ids(source: SourceFile) -> Change:
 
 def _given_ids(source: SourceFile) -> dict[int, str]:
     agent = SageEmacs()
-    units = agent.read(source, agent.scan(source))
+    units = agent.units(source)
     return {
         unit.start: unit.value["uuid"]
         for unit in units

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.derive.collect import Collector
+from clew.derive.collect_facts import FactsCollector, as_event
 from clew.derive.reminders import strip_reminders
 from clew.graph.links import NONE, SIGNIFICANT, Links
 from clew.model import Graph
@@ -65,12 +65,12 @@ def nodes(messages: Iterable[dict[str, JSON]], graph: Graph) -> list[Node]:
 
 
 def _collect(messages: Iterable[dict[str, JSON]]) -> tuple[Links, dict[int, _Seen]]:
-    collector = Collector()
+    collector = FactsCollector()
     links = collector.facts.links
     seen: dict[int, _Seen] = {}
     reply: int | None = None
     for message in messages:
-        collector.add("role" in message, message)
+        collector.add(as_event("role" in message, message))
         if "role" not in message:
             continue
         node = len(links) - 1

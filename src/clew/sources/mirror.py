@@ -17,7 +17,6 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Consults
 from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
@@ -199,8 +198,7 @@ def places(host: Host) -> Iterator[Path]:
     """Every folder and file that some agent looks at on a host."""
     for agent in registry.load_all():
         yield from agent.roots(host)
-        if isinstance(agent, Consults):
-            yield from agent.companions(host)
+        yield from agent.companions(host)
 
 
 def _write_rest(place: Path, begin: int, pieces: Iterable[bytes]) -> int:

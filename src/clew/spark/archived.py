@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from clew.agents import registry
-from clew.agents.base import LooksBeside
 from clew.archive.sessions import ArchivedFile, ArchivedSession
 from clew.host import Origin
 from clew.tables.ingest import Meta
@@ -59,9 +58,8 @@ class Files:
 
     def _beside(self, session: ArchivedSession, main: ArchivedFile, content: bytes) -> Iterator[ArchivedFile]:
         agent, home = registry.get(session.agent), main.version.place
-        if isinstance(agent, LooksBeside):
-            for name in agent.beside(_posix(main.path), content, self._names[home]):
-                yield self._homes[home][name]
+        for name in agent.beside(_posix(main.path), content, self._names[home]):
+            yield self._homes[home][name]
 
 
 def _relative(session: ArchivedSession, files: list[ArchivedFile], role: str) -> Iterator[str]:

@@ -176,7 +176,7 @@ def _project_metadata(system: System, folder: Path) -> Iterator[Finding]:
     def mend() -> None:
         with locked(system, source.path):
             agent, known = SageEmacs(), read_object(place) or {}
-            session = agent.session(source, agent.scan(source))
+            session = agent.session(source, agent.facts(source))
             replace_file(system, place, describe(session, *measure(source), known))
 
     known = read_object(place)

@@ -57,7 +57,7 @@ def from_log(folder: Path) -> dict[str, JSON]:
     log = folder / MESSAGES
     agent, source = SageAgent(), source_file(log)
     try:
-        facts = agent.scan(source)
+        facts = agent.facts(source)
         session = agent.session(source, facts)
         made = rebuilt({"state": "active", **known(folder)}, session, facts, count_records(log))
         last = last_prompt(log)

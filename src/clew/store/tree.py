@@ -133,7 +133,7 @@ def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[Peek]:
     """The places of records, with the ids and parents that readers give to the older form and to what follows it."""
     agent, source = SageAgent(), source_file(log)
     given: dict[int, dict[str, JSON]] = {}
-    for unit in agent.read(source, agent.scan(source)):
+    for unit in agent.units(source):
         if unit.is_message and not unit.part and unit.start >= start:
             given[unit.start] = unit.value
     for line in lines.split(b"\n"):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from clew.agents import registry
 from clew.agents.base import SourceFile, freeze
-from clew.agents.redacted import masked_source, redacted
+from clew.agents.masking import masked_source
 from clew.catalog.ingest import ingest as rows_of
 from clew.catalog.keys import blake2b
 from clew.catalog.rows import Rows
@@ -104,7 +104,7 @@ def read(source: SourceFile, meta: Meta) -> Batch:
     agent, source = registry.get(meta.agent), freeze(source)
     masking = redactor(policy) if policy.level != "raw" else None
     if policy.level == "redacted" and masking is not None:
-        agent, source = redacted(agent, masking), masked_source(source, masking)
+        source = masked_source(agent, source, masking)
     builder = Builder(Words(policy, masking), prices())
     for step in rows_of(agent, source, 0):
         if isinstance(step, Rows):

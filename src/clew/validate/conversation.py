@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from clew.derive.facts import Facts
-from clew.derive.native import metadata_of, native_rest
+from clew.derive.native import metadata_of
 from clew.graph.links import Links
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.time import parse_time
+from clew.model.unit import Unit
 
 THINKING_LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh")
 _SHOWN = 60
@@ -45,6 +46,7 @@ class Conversation:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
+        self._session = facts.sessions.most_common(1)[0][0] if facts.sessions else None
         self._messages = 0
         self._uuids: dict[str, int] = {}
         self._broken: dict[str | int, str] | None = None
@@ -56,11 +58,12 @@ class Conversation:
         self._unknown_levels: set[str] = set()
         """Thinking levels that were reported already: every message of a session repeats them."""
 
-    def see(self, is_message: bool, value: dict[str, JSON], place: Place) -> Iterator[Problem]:
+    def see(self, unit: Unit, place: Place) -> Iterator[Problem]:
         """Problems of the next message or record by itself and with those before it."""
-        if is_message:
+        value = unit.value
+        if unit.is_message:
             self._messages += 1
-            yield from self._message(value, place)
+            yield from self._message(value, unit.claimed_session, place)
         else:
             uuid = value.get("uuid")
             if isinstance(uuid, str):
@@ -68,13 +71,10 @@ class Conversation:
                 yield from self._link(uuid, 0, place)
             if value.get("kind") == "snapshot":
                 self._snapshot(value, place)
-            elif value.get("kind") == "state" and isinstance(native_rest(value).get("uuid"), str):
-                # Going back is no message, but has a snapshot of what it did to files.
-                self._uuids.setdefault(native_rest(value)["uuid"], 0)
 
-    def _message(self, message: dict[str, JSON], place: Place) -> Iterator[Problem]:
+    def _message(self, message: dict[str, JSON], claimed_session: str | None, place: Place) -> Iterator[Problem]:
         index = message["index"]
-        for code, detail, path in self._findings(message):
+        for code, detail, path in self._findings(message, claimed_session):
             yield place.problem(code, f"message {index} {detail}", index, path)
         uuid = message.get("uuid")
         if isinstance(uuid, str):
@@ -89,17 +89,12 @@ class Conversation:
                 # Whoever was called from another session is answered there.
                 self._answered_elsewhere.add(block.get("tool_id"))
 
-    def _findings(self, message: dict[str, JSON]) -> Iterator[tuple[str, str, str]]:
-        rest = native_rest(message)
-        time = time_problem(message, rest)
+    def _findings(self, message: dict[str, JSON], claimed_session: str | None) -> Iterator[tuple[str, str, str]]:
+        time = time_problem(message)
         if time is not None:
             yield (*time, "$.timestamp")
-        claim = rest.get("sessionId")
-        if isinstance(claim, str):
-            yield "other-session", f"has a different session id: {_shown(claim)}", "$.sessionId"
-        role = _spoken_role(message, rest)
-        if role is not None:
-            yield "wrong-role", f"is of type {message['role']}, but has the role {role}", "$.message.role"
+        if claimed_session not in (None, self._session):
+            yield "other-session", f"has a different session id: {_shown(str(claimed_session))}", "$.sessionId"
         level = (metadata_of(message).get("thinking") or {}).get("level")
         if level is not None and level not in THINKING_LEVELS and _shown(level) not in self._unknown_levels:
             self._unknown_levels.add(_shown(level))
@@ -156,13 +151,11 @@ def _is_inherited(message: dict[str, JSON]) -> bool:
     return any(isinstance(own, dict) and own.get("inherited") is True for own in extensions.values())
 
 
-def time_problem(message: dict[str, JSON], rest: dict[str, JSON]) -> tuple[str, str] | None:
+def time_problem(message: dict[str, JSON]) -> tuple[str, str] | None:
     """What is wrong with the time of a message: code and detail."""
-    time, raw = message.get("timestamp"), rest.get("timestamp")
+    time = message.get("timestamp")
     if time is None:
-        if raw is None or parse_time(raw) is not None:
-            return "no-timestamp", "has no timestamp"
-        return "bad-timestamp", f"has the timestamp {_shown(repr(raw))}, which is no time"
+        return "no-timestamp", "has no timestamp"
     if parse_time(time) is None:
         return "bad-timestamp", f"has the timestamp {_shown(repr(time))}, which is no time"
     return None
@@ -180,17 +173,6 @@ def broken_links(facts: Facts) -> dict[str | int, str]:
 
 def _name(links: Links, node: int) -> str | int:
     return links.messages[node] or links.uuid(node) or 0
-
-
-def _spoken_role(message: dict[str, JSON], rest: dict[str, JSON]) -> str | None:
-    """The role inside a message where it says something else than its type."""
-    inner = rest.get("message")
-    role = inner.get("role") if isinstance(inner, dict) else None
-    if not isinstance(role, str) or role == message["role"]:
-        return None
-    # Some agents give results a role of their own.
-    answers = any(block.get("type") == "tool_result" for block in message["content"])
-    return None if role == "tool" and answers else _shown(role)
 
 
 def _shown(text: str) -> str:

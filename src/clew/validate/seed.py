@@ -10,16 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from clew.agents.base import Unit
-from clew.derive.native import native_rest
-from clew.derive.views import claimed_session
 from clew.model import Problem
-from clew.model.json import JSON
+from clew.model.unit import Unit
 from clew.validate.conversation import Place, time_problem
 
 _TYPES = ("user", "assistant")
-_OWN = ""
-"""Stands for the id of the session itself, which its messages do not repeat."""
 
 
 def check_seed_004(units: Iterable[Unit], place_of: Callable[[Unit], Place]) -> Iterator[Problem]:
@@ -34,9 +29,8 @@ def check_seed_004(units: Iterable[Unit], place_of: Callable[[Unit], Place]) -> 
             others[kind] += 1
             first.setdefault(kind, place_of(unit))
             continue
-        claim = claimed_session(unit.value, _OWN)
-        session = claim if session is None else session
-        for code, detail in _rules(unit.value, claim, session):
+        session = unit.claimed_session if not number else session
+        for code, detail in _rules(unit, session):
             yield place_of(unit).problem(code, f"message {number} {detail}", unit.value["index"])
         number += 1
     if not number:
@@ -46,10 +40,10 @@ def check_seed_004(units: Iterable[Unit], place_of: Callable[[Unit], Place]) -> 
         yield msgspec.structs.replace(found, severity="warning")
 
 
-def _rules(message: dict[str, JSON], claim: str, session: str) -> Iterator[tuple[str, str]]:
-    if claim != session:
+def _rules(unit: Unit, session: str | None) -> Iterator[tuple[str, str]]:
+    if unit.claimed_session != session:
         yield "other-session", "has different sessionId"
-    time = time_problem(message, native_rest(message))
+    time = time_problem(unit.value)
     if time is not None:
         yield time
 
@@ -59,5 +53,5 @@ def native_type(unit: Unit) -> str:
     value = unit.value
     if not unit.is_message:
         return str(value.get("type") or value.get("kind"))
-    named = native_rest(value).get("type")
+    named = unit.native.get("type")
     return named if isinstance(named, str) else str(value["role"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from clew.agents.base import Agent, Reading, SourceFile, Unit, joined_pieces
-from clew.derive.collect import Collector
+from clew.agents.base import Agent, SourceFile, Unit, archive_damage
+from clew.derive.collect_facts import as_event, collect_facts
 from clew.derive.facts import Facts
 from clew.derive.views import in_order
 from clew.errors import SourceUnreadable, UsageError
@@ -20,7 +21,6 @@ from clew.validate.seed import check_seed_004
 SEED_004 = "seed-004"
 """The profile that says what the validator of the session schema says, and nothing more."""
 
-_BLOCK = "content."
 _SAME = {"time-missing": "no-timestamp", "bad-thinking-level": "unknown-thinking-level"}
 """Codes of an agent's own schema for what the general check would report too."""
 
@@ -41,20 +41,17 @@ def validate(
     messages: Iterable[dict[str, JSON]], records: Iterable[dict[str, JSON]] = (), file: str | None = None
 ) -> list[Problem]:
     """Every problem of messages that are already read, as JSON of the unified document."""
-    units = list(in_order(messages, records))
-    collector = Collector()
-    for is_message, value in units:
-        collector.add(is_message, value)
-    conversation = Conversation(collector.facts)
-    seen = (conversation.see(is_message, value, Place(file)) for is_message, value in units)
+    units = [Unit(is_message, value, 0, 0, 0, ()) for is_message, value in in_order(messages, records)]
+    conversation = Conversation(collect_facts(as_event(unit.is_message, unit.value) for unit in units))
+    seen = (conversation.see(unit, Place(file)) for unit in units)
     return [*chain.from_iterable(seen), *conversation.end(file)]
 
 
 def _readable(agent: Agent, source: SourceFile, profile: str | None) -> Iterator[Problem]:
     try:
-        facts = agent.scan(source)
+        facts = agent.facts(source)
         if profile == SEED_004:
-            yield from check_seed_004(agent.read(source, facts), place_of(source))
+            yield from check_seed_004(agent.units(source), place_of(source))
         else:
             yield from _all(agent, source, facts)
     except (OSError, SourceUnreadable) as error:
@@ -73,16 +70,15 @@ def _all(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[Problem]:
 
 def _general(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[Problem]:
     place_at = place_of(source)
-    reading = agent.read(source, facts)
-    conversation, strange = Conversation(facts), _Strange(reading)
-    for unit in joined_pieces(reading):
+    conversation, unknown = Conversation(facts), _Unknown(agent)
+    for unit in agent.units(source):
         place = place_at(unit)
         yield from bytes_problems(unit, place)
-        yield from conversation.see(unit.is_message, unit.value, place)
-        strange.look(place)
+        yield from conversation.see(unit, place)
+        unknown.add(unit, place)
     yield from conversation.end(str(source.path))
-    yield from strange.problems()
-    damage = getattr(reading, "damage", None)
+    yield from unknown.problems()
+    damage = archive_damage(source)
     if damage is not None:
         yield problem("damaged-archive", damage, file=str(source.path))
 
@@ -107,37 +103,40 @@ def place_of(source: SourceFile) -> Callable[[Unit], Place]:
     return lambda unit: Place(files[unit.part], unit.line, unit.start, unit.stop)
 
 
-class _Strange:
-    """Types, keys and blocks nobody knows: each is reported once, where it first stands, with its number."""
+class _Unknown:
+    """Types, keys and blocks that clew does not know: each is reported once, where it first stands, with its number."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._counts: Counter[tuple[str, str]] = Counter()
         self._places: dict[tuple[str, str], Place] = {}
 
-    def look(self, place: Place) -> None:
-        """Note the place of what this record was the first to bring."""
-        reading = self._reading
-        if len(reading.unknown_types) + len(reading.unknown_keys) > len(self._places):
-            for code, counts in self._counts():
-                for name in counts:
-                    self._places.setdefault((code, name), place)
-
-    def _counts(self) -> tuple[tuple[str, dict[str, int]], ...]:
-        return ("unknown-type", self._reading.unknown_types), ("unknown-key", self._reading.unknown_keys)
+    def add(self, unit: Unit, place: Place) -> None:
+        """Count what is unknown in the next unit."""
+        value = unit.value
+        found = [("unknown-key", key) for key in self._agent.unknown_keys(unit.native)]
+        if unit.is_message:
+            blocks = (block["value"] for block in value["content"] if block["type"] == "unknown")
+            found += [("unknown-block", _block_type(block)) for block in blocks]
+        elif value["kind"] == "other":
+            found.append(("unknown-type", str(value.get("type") or "")))
+        for one in found:
+            self._counts[one] += 1
+            self._places.setdefault(one, place)
 
     def problems(self) -> Iterator[Problem]:
         """One problem for each name."""
-        for code, counts in self._counts():
-            for name, count in counts.items():
-                place = self._places.get((code, name), Place())
-                is_block = code == "unknown-type" and name.startswith(_BLOCK)
-                shown = name.removeprefix(_BLOCK) if is_block else name
-                times = f", {count} times" if count > 1 else ""
-                yield place.problem("unknown-block" if is_block else code, f"{_what(code, is_block, shown)}{times}")
+        for (code, name), count in self._counts.items():
+            times = f", {count} times" if count > 1 else ""
+            yield self._places[code, name].problem(code, f"{_what(code, name)}{times}")
 
 
-def _what(code: str, is_block: bool, name: str) -> str:
-    if is_block:
+def _block_type(value: JSON) -> str:
+    return str(value.get("type")) if isinstance(value, dict) else type(value).__name__
+
+
+def _what(code: str, name: str) -> str:
+    if code == "unknown-block":
         return f"unknown content block {name!r}"
     if code == "unknown-key":
         return f"unknown key {name!r}"

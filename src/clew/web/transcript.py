@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from clew.agents.base import Agent, SourceFile, freeze, session_object, shown_messages, skim
+from clew.agents.base import Agent, SourceFile, freeze, messages_of, session_object
 from clew.catalog.opening import Remembered
 from clew.derive.facts import Facts
 from clew.derive.joining import WINDOW as JOINED
@@ -143,7 +143,7 @@ def transcript_of(session: StoredSession) -> Transcript:
         messages = (unit.value for unit in session.units())
         return Transcript(session.session_object, facts.messages, Forks.of_tree(facts.tree), messages, is_all=True)
     source = freeze(session.source)
-    return _made(session.agent, source, skim(session.agent, source, tree=True, counts=False))
+    return _made(session.agent, source, session.agent.facts(source))
 
 
 def beginning_of(session: StoredSession, count: int) -> Transcript | None:
@@ -159,7 +159,7 @@ def beginning_of(session: StoredSession, count: int) -> Transcript | None:
         if source.size < 2 * length:
             return None
         begun = structs.replace(source, size=_end_of_line(source.path, length))
-        facts = skim(session.agent, begun, tree=True, counts=False)
+        facts = session.agent.facts(begun)
         if facts.messages >= WINDOW + _SLACK:
             return _made(session.agent, begun, facts, max(count, facts.messages))
     return None
@@ -172,7 +172,7 @@ def _end_of_line(path: Path, length: int) -> int:
 
 
 def _made(agent: Agent, source: SourceFile, facts: Facts, count: int | None = None) -> Transcript:
-    header, messages = session_object(agent, source, facts), shown_messages(agent, source, facts)
+    header, messages = session_object(agent, source, facts), messages_of(agent.events(source))
     total = facts.messages if count is None else count
     return Transcript(header, total, Forks.of_tree(facts.tree), messages, is_all=count is None)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from clew.agents.backups import read_inside
 from clew.agents.claude_code.locate import stem
 from clew.agents.evidence import ABSENT, State, Touch, Whole, absolute
-from clew.derive.native import native_rest
+from clew.agents.legacy import native_rest
 from clew.model.json import JSON
 
 _FOLDER = "file-history"

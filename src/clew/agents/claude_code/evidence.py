@@ -13,7 +13,8 @@ from clew.agents.claude_code.checkpoints import Checkpoints
 from clew.agents.claude_code.unrest import Watch
 from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, restyled, writing
 from clew.agents.evidence import ABSENT, Edit, Event, State, Touch, absolute, as_bytes, as_text
-from clew.derive.native import metadata_of, native_rest
+from clew.agents.legacy import native_rest
+from clew.derive.native import metadata_of
 from clew.model.json import JSON
 
 _VERBATIM = (2, 1, 325)

@@ -15,7 +15,7 @@ from clew.agents.edits import restyled, writing
 from clew.agents.evidence import ABSENT, Calm, Edit, Event, State, Touch, Unrest, absolute, as_bytes, as_text
 from clew.agents.gemini.checkpoints import Checkpoints
 from clew.agents.harmless import only_reads
-from clew.derive.native import native_rest
+from clew.agents.legacy import native_rest
 from clew.derive.titles import short_command
 from clew.model.json import JSON
 

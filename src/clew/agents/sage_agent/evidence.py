@@ -16,6 +16,7 @@ from pathlib import Path
 from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.base import SourceFile, Unit
 from clew.agents.evidence import ABSENT, Calm, Event, State, Steady, Touch, Unrest, Whole, absolute, as_bytes
+from clew.agents.legacy import native_rest
 from clew.agents.sage_agent.beside import Crowds
 from clew.agents.sage_agent.locate import BACKUPS, session_id
 from clew.agents.sage_agent.overlapping import together
@@ -23,7 +24,7 @@ from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_f
 from clew.agents.sage_agent.tables import BRANCH, ERASED
 from clew.agents.sage_agent.watched import Begin, Watching, runs_of, spared, touch_of
 from clew.agents.simple_tools import Work
-from clew.derive.native import metadata_of, native_rest
+from clew.derive.native import metadata_of
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
 from clew.model.json import JSON

@@ -19,7 +19,7 @@ from clew.catalog.keys import session_key
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.files.blame import Line, Version, blame
 from clew.files.finding import versions
-from clew.files.history import FileHistory, tells
+from clew.files.history import FileHistory
 from clew.files.timeline import LOOKS
 from clew.render.page.escape import line
 from clew.render.page.fragments import Cut, Fragments
@@ -90,7 +90,7 @@ def _history(asked: Asked, entry: Entry) -> FileHistory | None:
     if entry.state == "gone":
         return None
     session = asked.shelf.session(entry, "none")
-    return FileHistory(session.agent, session.source) if tells(session.agent) else None
+    return FileHistory(session.agent, session.source) if session.agent.has_file_changes else None
 
 
 def _spellings(history: FileHistory, path: str) -> list[str]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.agents.base import uuids_shown
 from clew.render.page.escape import attribute, line
 from clew.render.trees import Node, nodes
 from clew.web.asking import Asked, page
@@ -36,7 +35,7 @@ def page_of(asked: Asked) -> Response:
     """The page."""
     entry = asked.shelf.entry(asked.part("agent"), asked.part("identity"))
     session = asked.shelf.session(entry, asked.profile)
-    found = nodes((unit.value for unit in session.units()), session.facts.tree.graph(uuids_shown(session.agent)))
+    found = nodes((unit.value for unit in session.units()), session.facts.tree.graph())
     every, most = runs(found), asked.number("rows", MOST)
     return page(
         asked,

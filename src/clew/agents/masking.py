@@ -1,0 +1,82 @@
+"""Masks the files of a session before they are decoded, so that everything made from them is masked."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from clew.agents.base import Agent, SourceFile, open_file
+from clew.model.json import JSON
+from clew.redact.native import learn_file, masked_parts
+from clew.redact.tree import Redactor
+
+_BUFFER_BYTES = 1 << 18
+
+
+def masked_source(agent: Agent, source: SourceFile, redactor: Redactor) -> SourceFile:
+    """The source with everything masked that the redactor forbids. Its files are read once before, to learn secrets."""
+    mask = SourceMask(agent, source, redactor)
+    if source.origin is None:
+        return msgspec.structs.replace(source, mask=mask)
+    origin = source.origin._replace(**redactor.value(source.origin._asdict()))
+    return msgspec.structs.replace(source, mask=mask, origin=origin)
+
+
+def learn_session(agent: Agent, source: SourceFile, redactor: Redactor) -> None:
+    """Let a redactor see a whole session: its files, and the header with what other files say of it."""
+    for name in ("", *source.parts, *source.sides):
+        learn_file(partial(open_file, source, name), redactor)
+    redactor.learn([agent.session(source, agent.facts(source))])
+
+
+class SourceMask:
+    """Opens the files of one session masked."""
+
+    def __init__(self, agent: Agent, source: SourceFile, redactor: Redactor) -> None:
+        self._agent, self._source, self._redactor = agent, source, redactor
+        self._is_learned = False
+
+    def open(self, opened: Callable[[], BinaryIO]) -> BinaryIO:
+        """A file of the session, masked."""
+        self._learn()
+        pieces = (masked for _, masked in masked_parts(opened, self._redactor))
+        return cast(BinaryIO, io.BufferedReader(_Pieces(pieces), _BUFFER_BYTES))
+
+    def value(self, value: JSON) -> JSON:
+        """A value that comes from elsewhere, such as the path of the session, masked."""
+        self._learn()
+        return self._redactor.once(value)
+
+    def stamp(self) -> dict[str, JSON]:
+        """Says in a document that it was masked, and by which rules."""
+        return self._redactor.stamp()
+
+    def _learn(self) -> None:
+        if not self._is_learned:
+            self._is_learned = True
+            learn_session(self._agent, self._source, self._redactor)
+
+
+class _Pieces(io.RawIOBase):
+    """A stream of bytes that come in pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
