@@ -211,7 +211,7 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     if body is None:
         kind = record.get("type")
         known = _KNOWN_KEYS.get(kind) if type(kind) is str else None
-        yield from _named("unknown" if known is None else kind, _beyond(record, known or ("type", "sessionId")))
+        yield from _named("unknown" if known is None else str(kind), _beyond(record, known or ("type", "sessionId")))
         if kind in SNAPSHOT_TYPES:
             yield from _named("snapshot", _in_struct(record.get("snapshot"), FileSnapshot))
         elif known is _NOTE_KEYS:
@@ -247,9 +247,7 @@ def _unknown_in_content(content: JSON) -> Iterator[str]:
             yield from _named("text", _beyond(block, ("type", "text")))
 
 
-def _unknown_in_each(
-    items: JSON, name: str, record_type: type[Struct], known: tuple[str, ...] = ()
-) -> Iterator[str]:
+def _unknown_in_each(items: JSON, name: str, record_type: type[Struct], known: tuple[str, ...] = ()) -> Iterator[str]:
     for item in items if type(items) is list else ():
         yield from _named(name, _in_struct(item, record_type, known))
 
