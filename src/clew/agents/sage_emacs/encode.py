@@ -171,9 +171,7 @@ class _ComposedRecords:
 
     def _stray_result(self, message: _Object, result: _Object, number: int) -> _Object:
         """A result whose call is not at hand, as a record of the role `tool`."""
-        record: _Object = {"role": TOOL}
-        if result["tool_id"] is not None:
-            record["tool_call_id"] = result["tool_id"]
+        record: _Object = {"role": TOOL, "tool_call_id": result["tool_id"]}
         if result.get("tool_name"):
             record["name"] = result["tool_name"]
         record |= {"content": output_text(result), "success": result.get("is_error") is not True}
