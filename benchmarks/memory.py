@@ -93,17 +93,17 @@ def _export(path: Path) -> int:
 
 def _page(path: Path) -> int:
     from clew import Library
-    from clew.agents.base import session_object, shown_messages, skim
+    from clew.agents.base import messages_of, session_object
     from clew.export.html import write_html
     from clew.render.branching import Forks
 
     gc.disable()
     session = Library().get(str(path))
     agent, source = session.agent, session.source
-    facts = skim(agent, source, tree=True, counts=False)
+    facts = agent.facts(source)
     header, forks = session_object(agent, source, facts), Forks.of_tree(facts.tree)
     with open(os.devnull, "wb") as out:
-        write_html(header, shown_messages(agent, source, facts), out, forks=forks)
+        write_html(header, messages_of(agent.events(source)), out, forks=forks)
     return 0
 
 

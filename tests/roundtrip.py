@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import Agent, Header, Unit
+from clew.export.document import write_document
+from clew.export.reading import DocumentStream
 from clew.io.codec import dumps, loads
-from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
 
 Document = dict[str, JSON]
@@ -15,51 +17,43 @@ Document = dict[str, JSON]
 
 def document_of(agent: Agent, path: Path) -> Document:
     """The unified document of a session, parsed from its own text."""
-    source = agent.locate(path)
-    facts = agent.scan(source)
-    reading = agent.read(source, facts)
-    units: list[Unit] = list(reading)
-    document: Document = {
-        "schema_version": SCHEMA_VERSION,
-        "export_timestamp": "2026-01-01T00:00:00Z",
-        "agent": agent.id,
-        "session": agent.session(source, facts),
-        "messages": [unit.value for unit in units if unit.is_message],
-        "records": [unit.value for unit in units if not unit.is_message],
-        "extensions": reading.extensions(),
-    }
-    parsed: Document = loads(dumps(document))
+    text = io.BytesIO()
+    write_document(agent, agent.locate(path), text, timestamp="2026-01-01T00:00:00Z")
+    parsed: Document = loads(text.getvalue())
     return parsed
 
 
-def units_of(document: Document) -> Iterator[tuple[bool, dict[str, JSON]]]:
-    """Messages and records in the order of the source."""
-    waiting = list(document["records"])
-    for message in [None, *document["messages"]]:
-        if message is not None:
-            yield True, message
-        index = message["index"] if message is not None else 0
-        while waiting and waiting[0]["after"] <= index:
-            yield False, waiting.pop(0)
+def stream_of(document: Document) -> DocumentStream:
+    """A document as it is read."""
+    return DocumentStream(io.BytesIO(dumps(document)))
 
 
 def header_of(document: Document) -> Header:
     """What is neither message nor record."""
-    return Header(
-        document["schema_version"],
-        document["export_timestamp"],
-        document["agent"],
-        document["session"],
-        document["extensions"],
-    )
+    return stream_of(document).header
+
+
+def units_of(document: Document) -> Iterator[Unit]:
+    """Messages and records in the order of the source, without the agent's own records."""
+    return (Unit(is_message, value, 0, 0, 0, ()) for is_message, value in stream_of(document).units())
 
 
 def files_of(agent: Agent, document: Document) -> dict[str, bytes]:
-    """The native files an agent writes for a document; the main one is named ""."""
-    files: dict[str, bytes] = {}
-    for name, content in agent.write(header_of(document), units_of(document)):
+    """The native files of a document, or those that are composed from its messages; the main one is named ""."""
+    stream, files = stream_of(document), {}
+    for number, file in enumerate(stream.native_files):
+        lines, _ = stream.restored_lines(file)
+        files[file.path if number else ""] = b"".join(lines)
+    if files:
+        return {name: content for name, content in files.items() if content or name}
+    for name, content in agent.encode(stream.header, units_of(document)):
         files[name] = files.get(name, b"") + content
     return files
+
+
+def composed_files(agent: Agent, document: Document) -> dict[str, bytes]:
+    """The native files that are composed from the messages of a document."""
+    return files_of(agent, {key: value for key, value in document.items() if key != "native"})
 
 
 def round_trip(agent: Agent, path: Path) -> dict[str, bytes]:

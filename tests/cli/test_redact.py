@@ -16,7 +16,6 @@ import pytest
 import zstandard
 
 from clew.agents import registry
-from clew.agents.base import Receives
 from clew.host import data_dir
 from clew.redact.marks import MARKER
 from clew.redact.rules import standard
@@ -28,7 +27,7 @@ from tests.redact.histories import SESSION
 from tests.redact.planted import Planter, held
 
 PLANTED = histories.values()
-RECEIVERS = [agent.id for agent in registry.load_all() if isinstance(agent, Receives)]
+RECEIVERS = [agent.id for agent in registry.load_all() if agent.receiver() is not None]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clew.agents.base import Receives, Unit
+from clew.agents.base import Unit
 from clew.convert import origin
 from clew.convert.choosing import prepare
 from clew.convert.conversation import Loss, call_id
@@ -142,10 +142,10 @@ def _named(losses: list[Loss], name: str) -> int:
 
 def _beside(session: StoredSession) -> Counter[str]:
     """What records say that may go over as messages."""
-    if not isinstance(session.agent, Receives):
+    receiver = session.agent.receiver()
+    if receiver is None:
         return Counter()
-    records = [unit.value for unit in session.units() if not unit.is_message]
-    told = filter(None, map(session.agent.receiver().aside, records))
+    told = filter(None, (receiver.aside(unit) for unit in session.units() if not unit.is_message))
     return Counter(line for aside in told for line in _lines(aside.text))
 
 

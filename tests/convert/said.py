@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clew.agents.base import Agent, Receives, SourceFile
+from clew.agents.base import Agent, SourceFile
 from clew.convert.path import Chosen
 from clew.sources.local import Found, at_path
 
@@ -21,9 +21,9 @@ def only(path: Path) -> Found:
 
 def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Said]:
     """Texts, calls and results of the active path, or of the branch a message is on."""
-    facts = agent.scan(source)
+    facts = agent.facts(source)
     path = Chosen(facts, branch)
-    messages = [unit.value for unit in agent.read(source, facts) if unit.is_message]
+    messages = [unit.value for unit in agent.units(source) if unit.is_message]
     return [
         word
         for message in messages
@@ -35,7 +35,7 @@ def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Sa
 
 def is_note(message: dict[str, Any], agent: Agent) -> bool:
     """True for what the agent told itself or its model, and for commands to it."""
-    receiver = agent.receiver() if isinstance(agent, Receives) else None
+    receiver = agent.receiver()
     text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
     if message["role"] == "system":
         return not (receiver and receiver.spoken and text.startswith(receiver.spoken))

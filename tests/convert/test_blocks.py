@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.agents.base import Receives
 from clew.agents.tools import Translator
 from clew.convert.choosing import prepare
 from clew.convert.conversation import Loss, is_given
@@ -40,7 +39,7 @@ def read(folder: Path, *result: dict[str, Any]) -> Path:
 
 def messages(path: Path) -> list[dict[str, Any]]:
     found = only(path)
-    return [unit.value for unit in found.agent.read(found.source, found.agent.scan(found.source)) if unit.is_message]
+    return [unit.value for unit in found.agent.units(found.source) if unit.is_message]
 
 
 class TestDocumentsInResults:
@@ -89,9 +88,9 @@ class TestBlocksOfOneAgentAlone:
 
 class TestArguments:
     def translator(self, source: str, target: str) -> Translator:
-        one, other = registry.get(source), registry.get(target)
-        assert isinstance(one, Receives) and isinstance(other, Receives)
-        return Translator(one.receiver().tools, other.receiver().tools)
+        one, other = registry.get(source).receiver(), registry.get(target).receiver()
+        assert one is not None and other is not None
+        return Translator(one.tools, other.tools)
 
     @pytest.mark.parametrize(
         ("source", "target", "name", "given"),

@@ -146,7 +146,7 @@ def test_a_conversion_that_would_lose_writes_nothing(demo: Path, tmp_path: Path)
 def test_another_branch_can_be_chosen(demo: Path, tmp_path: Path) -> None:
     agent = registry.get("claude-code")
     (source,) = [each for each in found(demo, "claude-code") if each.path.stem == FORKED]
-    (fork,) = agent.scan(source).tree.graph().fork_points
+    (fork,) = agent.facts(source).tree.graph().fork_points
     ends = set()
     for branch in fork.branches:
         home = tmp_path / str(branch.index)

@@ -26,7 +26,7 @@ def words(path: Path, target: str, home: Path) -> list[str]:
     found = only(path)
     written = prepare(found.agent, found.source, target).write(home, allow_loss=True)
     copy = only(Path(written.files[0]))
-    units = copy.agent.read(copy.source, copy.agent.scan(copy.source))
+    units = copy.agent.units(copy.source)
     messages = [unit.value for unit in units if unit.is_message and unit.value["role"] != "system"]
     return [block["text"] for message in messages for block in message["content"] if block["type"] == "text"]
 
@@ -114,8 +114,8 @@ def test_calls_at_the_same_time_keep_the_order_of_the_file(tmp_path: Path) -> No
         spoke("user", result("c2"), uuid="u5", parentUuid="u3"),
     )
     found = only(path)
-    facts = found.agent.scan(found.source)
-    units = list(found.agent.read(found.source, facts))
+    facts = found.agent.facts(found.source)
+    units = list(found.agent.units(found.source))
     assert list(Chosen(facts, None).in_order(units)) == units
 
 

@@ -317,7 +317,7 @@ def index_of(path: Path, text: str) -> str:
 def shown(path: Path, text: str) -> dict[str, Any]:
     """The message of a session's own file that says something."""
     found = only(path)
-    units = found.agent.read(found.source, found.agent.scan(found.source))
+    units = found.agent.units(found.source)
     messages = [unit.value for unit in units if unit.is_message]
     return next(each for each in messages if text in str(each["content"]))
 

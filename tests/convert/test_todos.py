@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.agents.base import Receives
 from clew.agents.tools import TODOS, Translator
 from clew.convert.choosing import prepare
 from clew.store import Session, Store, TodoItem
@@ -25,7 +24,7 @@ def converted(path: Path, target: str, home: Path) -> tuple[list[str] | None, li
     found = only(path)
     written = prepare(found.agent, found.source, target).write(home, allow_loss=True)
     there = only(Path(written.files[0]))
-    units = there.agent.read(there.source, there.agent.scan(there.source))
+    units = there.agent.units(there.source)
     lists = [unit.value["metadata"]["todos"] for unit in units if "todos" in (unit.value.get("metadata") or {})]
     last = [todo["content"] for todo in lists[-1]] if lists else None
     return last, [(loss.message, loss.what) for loss in written.losses]
@@ -169,15 +168,15 @@ class TestOfCalls:
         found = only(self.path(tmp_path))
         written = prepare(found.agent, found.source, target).write(tmp_path / "home")
         there = only(Path(written.files[0]))
-        messages = [unit.value for unit in there.agent.read(there.source, there.agent.scan(there.source))]
+        messages = [unit.value for unit in there.agent.units(there.source)]
         (given,) = [block["input"] for each in messages for block in each.get("content", ()) if "input" in block]
         assert [entry] in given.values()
 
     @pytest.mark.parametrize("own", ["codex", "gemini"])
     def test_a_form_that_one_agent_demands_does_not_come_back(self, own: str) -> None:
-        there, own_tools = registry.get("claude-code"), registry.get(own)
-        assert isinstance(there, Receives) and isinstance(own_tools, Receives)
-        tools, others = own_tools.receiver().tools, there.receiver().tools
+        there, own_receiver = registry.get("claude-code").receiver(), registry.get(own).receiver()
+        assert there is not None and own_receiver is not None
+        tools, others = own_receiver.tools, there.tools
         name = next(tool.name for tool in tools if tool.kind == TODOS)
         entry = {"step" if own == "codex" else "description": "ring", "status": "pending"}
         given = {"plan" if own == "codex" else "todos": [entry]}

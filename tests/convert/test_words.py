@@ -29,7 +29,7 @@ def convert(path: Path, target: str, home: Path) -> tuple[list[dict[str, Any]], 
     found = only(path)
     written = prepare(found.agent, found.source, target).write(home, allow_loss=True)
     copy = only(Path(written.files[0]))
-    units = copy.agent.read(copy.source, copy.agent.scan(copy.source))
+    units = copy.agent.units(copy.source)
     return [unit.value for unit in units if unit.is_message and unit.value["role"] != "system"], written.losses
 
 
@@ -311,7 +311,7 @@ class TestTakenBack:
         rolled = event("thread_rolled_back", num_turns=1)
         path = rollout(tmp_path, meta(), said("user", "Ring."), said("assistant", "Ding."), rolled)
         found = only(path)
-        assert found.agent.scan(found.source).tree.graph().active_path == []
+        assert found.agent.facts(found.source).tree.graph().active_path == []
         with pytest.raises(NothingSaid):
             prepare(found.agent, found.source, "claude-code")
 
@@ -449,7 +449,7 @@ class TestInstructions:
         found = only(self.conversation(tmp_path))
         written = prepare(found.agent, found.source, target).write(tmp_path / "home")
         copy = only(Path(written.files[0]))
-        messages = [unit.value for unit in copy.agent.read(copy.source, copy.agent.scan(copy.source))]
+        messages = [unit.value for unit in copy.agent.units(copy.source)]
         assert spoken(messages)[0] == ("system", "Answer in rhymes.")
         assert written.losses == []
 

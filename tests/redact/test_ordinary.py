@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clew.agents.base import Agent, SourceFile, freeze, skim
+from clew.agents.base import Agent, SourceFile, freeze
 from clew.model.json import JSON
 from clew.redact import Marker
 from clew.redact.jsontext import splice
@@ -101,7 +101,7 @@ def test_RD09_nothing_of_a_long_ordinary_session_is_hidden(profile: str, also: d
 
 def _messages(agent: Agent, source: SourceFile) -> list[Any]:
     frozen = freeze(source)
-    return [unit.value for unit in agent.read(frozen, skim(agent, frozen, tree=True, counts=True))]
+    return [unit.value for unit in agent.units(frozen)]
 
 
 @pytest.mark.parametrize("profile", ["secrets", "all"])

@@ -96,7 +96,7 @@ def test_the_readers_take_it_for_what_it_is(session: Session, work: Path, tmp_pa
     session.close()
     assert_whole(tmp_path)
     [found] = Library(Host.at(tmp_path)).sources()
-    merged = snapshots_by_message(unit.value for unit in found.agent.read(found.source, found.facts))[message]
+    merged = snapshots_by_message(unit.value for unit in found.agent.units(found.source))[message]
     files = merged.files or {}
     assert {path: file.state for path, file in files.items()} == dict(
         zip(NAMES, ["modified", "deleted", "modified", "unchanged", "created"], strict=True)

@@ -85,8 +85,8 @@ def write_lines(folder: Path, *lines: Record | bytes | str, name: str = SESSION)
 
 def read_source(source: SourceFile) -> Transcript:
     agent = ClaudeCode()
-    facts = agent.scan(source)
-    units = list(agent.read(source, facts))
+    facts = agent.facts(source)
+    units = list(agent.units(source))
     messages = [unit.value for unit in units if unit.is_message]
     records = [unit.value for unit in units if not unit.is_message]
     return Transcript(source, agent.session(source, facts), facts, messages, records, units)

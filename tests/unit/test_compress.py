@@ -121,7 +121,7 @@ def test_P10_a_bomb_is_a_problem_and_stops_no_other(tmp_path: Path, monkeypatch:
     assert "unpacks to more than" in problem.message
     library = Library(Host.at(tmp_path))
     assert [session.path.suffix for session in library.sessions()] == [".gz", ".jsonl"]
-    assert library.get("1b1e2d8c").outline.messages == len(LINES)
+    assert library.get("1b1e2d8c").facts.messages == len(LINES)
 
 
 def test_P10_what_packs_well_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

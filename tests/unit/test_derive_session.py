@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.derive.collect import Collector
+from clew.derive.collect_facts import as_event, collect_facts
 from clew.derive.facts import Facts
 from clew.derive.session import Context, context_at, context_changes, derived, project_of
 from tests.unit.samples import Record, call, chain, claude_line, demo_transcripts, read_lines, result, say, seed
@@ -13,10 +13,7 @@ USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 30, 
 
 
 def facts_of(*messages: Record) -> Facts:
-    collector = Collector()
-    for message in messages:
-        collector.add(True, message)
-    return collector.facts
+    return collect_facts(as_event(True, message) for message in messages)
 
 
 def reply(uuid: str, parent: str, call_id: str, model: str = "opus", **usage: int) -> Record:

@@ -62,7 +62,7 @@ def test_usage_in_two_places_comes_back_in_either_order(tmp_path: Path) -> None:
     source = transcript(tmp_path, first, last)
     assert verify(CLAUDE, source).holds
     counts = [
-        unit.value["metadata"]["token_usage"]["input_tokens"] for unit in CLAUDE.read(source, CLAUDE.scan(source))
+        unit.value["metadata"]["token_usage"]["input_tokens"] for unit in CLAUDE.units(source)
     ]
     assert counts == [5, 5]
 
@@ -165,7 +165,7 @@ def test_S13_times_without_a_zone_do_not_follow_the_machine(tmp_path: Path) -> N
     source = transcript(tmp_path, *lines)
     code = (
         "import sys; from pathlib import Path; from clew.agents.claude_code import ClaudeCode as C; a = C();"
-        "print([b.uuid for b in a.scan(a.locate(Path(sys.argv[1]))).tree.graph().fork_points[0].branches])"
+        "print([b.uuid for b in a.facts(a.locate(Path(sys.argv[1]))).tree.graph().fork_points[0].branches])"
     )
     for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
         command = [sys.executable, "-c", code, str(source.path)]

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.claude_code import ClaudeCode
-from clew.derive.collect import Collector
+from clew.derive.collect_facts import as_event, collect_facts
 from clew.graph.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, WINDOW, Links
 from clew.graph.tree import Tree
 from clew.model import ForkBranch, ForkPoint
@@ -14,9 +13,7 @@ from tests.unit.samples import (
     call,
     chain,
     claude_line,
-    demo_transcripts,
     read_lines,
-    read_source,
     result,
     say,
     seed,
@@ -28,10 +25,7 @@ ANSWER = MESSAGE | SAID | RESULT
 
 
 def tree_of(*messages: Record, leaf: str | None = None) -> Tree:
-    collector = Collector()
-    for message in messages:
-        collector.add(True, message)
-    return Tree(collector.facts.links, leaf)
+    return Tree(collect_facts(as_event(True, message) for message in messages).links, leaf)
 
 
 def linked(*nodes: tuple[str | None, str | None], flags: int = PROMPT) -> Links:
@@ -283,28 +277,6 @@ def test_odd_uuids_come_back_as_they_were() -> None:
 
 
 @pytest.mark.seed("S3-29")
-def test_a_transcript_gives_the_same_tree_by_either_way(tmp_path: Path) -> None:
-    for read in demo_transcripts(tmp_path / "demo"):
-        collector = Collector()
-        for unit in read.units:
-            collector.add(unit.is_message, unit.value)
-        tree = Tree(collector.facts.links, read.facts.leaf_uuid, read.facts.leaf_seen)
-        assert tree.graph() == read.facts.tree.graph()
-
-
-def test_a_transcript_gives_the_same_tree_by_either_way_on_real_files(shared: Path) -> None:
-    for path in sorted((shared / "corpus" / "claude-code").rglob("*.jsonl")):
-        if path.stat().st_size > 2 << 20:
-            continue
-        read = read_source(ClaudeCode().locate(path))
-        collector = Collector()
-        for unit in read.units:
-            collector.add(unit.is_message, unit.value)
-        tree = Tree(collector.facts.links, read.facts.leaf_uuid, read.facts.leaf_seen)
-        assert tree.graph() == read.facts.tree.graph(), path
-        assert collector.facts.prompts == read.facts.prompts, path
-
-
 def test_a_rewind_in_a_transcript_is_a_fork(tmp_path: Path) -> None:
     read = read_lines(
         tmp_path,

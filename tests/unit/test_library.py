@@ -203,14 +203,14 @@ def test_only_the_named_agents_are_asked(demo: Path) -> None:
 def test_usage_of_a_library_by_model(demo: Path) -> None:
     library = claude(demo)
     total = library.usage()
-    single = [session.outline.ledger.by_model() for session in library.sessions()]
+    single = [session.facts.ledger.by_model() for session in library.sessions()]
     for model, usage in total.items():
         sums = [each[model].output_tokens or 0 for each in single if model in each]
         assert (usage.output_tokens or 0) <= sum(sums)
     # The demo holds a session and its resumed copy, so that something is counted once only.
     assert sum(usage.calls for usage in total.values()) < sum(u.calls for each in single for u in each.values())
     filtered = library.usage(clew.Filters.of(project="moon"))
-    assert filtered == library.get(FORKED).outline.ledger.by_model()
+    assert filtered == library.get(FORKED).facts.ledger.by_model()
 
 
 def test_an_object_says_what_it_is(demo: Path) -> None:
@@ -229,7 +229,7 @@ def test_threads_that_read_leave_the_limit_of_recursion_as_it_was(demo: Path) ->
 def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"{SESSION}.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(claude_line("user", "u1", None)).encode() + b"\n"))
-    monkeypatch.setattr("clew.agents.base.AT_ONCE", 1 << 30)
+    monkeypatch.setattr("clew.agents.base.SINGLE_PASS_BYTES", 1 << 30)
     assert len(list(show(ClaudeCode(), ClaudeCode().locate(path)).messages)) == 1
 
 

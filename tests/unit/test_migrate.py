@@ -58,7 +58,7 @@ def kinds(steps: list[Step]) -> list[str]:
 
 def problems(agent: Agent, path: Path) -> list[str]:
     source = agent.locate(path)
-    return [problem.code for problem in agent.check(source, agent.scan(source))]
+    return [problem.code for problem in agent.check(source, agent.facts(source))]
 
 
 # Names

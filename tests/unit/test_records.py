@@ -217,7 +217,7 @@ from clew.agents.claude_code import ClaudeCode
 agent = ClaudeCode()
 source = agent.locate(Path(sys.argv[1]))
 size = 0
-for unit in agent.read(source, agent.scan(source)):
+for unit in agent.units(source):
     size += len(unit.value["content"][0]["text"])
 print(size, peak_here())
 """

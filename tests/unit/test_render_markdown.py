@@ -67,9 +67,9 @@ def test_markdown_from_the_document_equals_markdown_from_the_source(tmp_path: Pa
     agent, seen = ClaudeCode(), 0
     for path in sorted(tmp_path.rglob("projects/**/*.jsonl")):
         source = agent.locate(path)
-        facts = agent.scan(source)
+        facts = agent.facts(source)
         session = agent.session(source, facts)
-        read = [unit.value for unit in agent.read(source, facts) if unit.is_message]
+        read = [unit.value for unit in agent.units(source) if unit.is_message]
         stored = json.loads(json.dumps({"session": session, "messages": read}))
         for detail in DETAILS:
             again = markdown(typed(stored["session"], Session), retyped(stored["messages"]), detail=detail)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from clew.derive.collect import collect
+from clew.derive.collect_facts import as_event, collect_facts
 from clew.model import Graph
 from clew.render.trees import LABEL, Node, dot, mermaid, nodes, text
 
@@ -35,7 +35,7 @@ def said(
 
 def grow(units: Iterable[dict[str, Any]]) -> list[Node]:
     units = list(units)
-    return nodes(units, collect(("role" in unit, unit) for unit in units).tree.graph())
+    return nodes(units, collect_facts(as_event("role" in unit, unit) for unit in units).tree.graph())
 
 
 @pytest.mark.seed("S1-35")
