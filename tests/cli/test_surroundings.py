@@ -185,7 +185,7 @@ def on_a_terminal(*words: str | Path, settings: Mapping[str, str] = PLAIN) -> st
     seen = b""
     while True:
         try:
-            piece = os.units(ours)
+            piece = os.read(ours, 65536)
         except OSError:
             break
         if not piece:

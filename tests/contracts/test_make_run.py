@@ -54,7 +54,7 @@ def at_a_terminal(command: list[str], env: dict[str, str]) -> str:
 
 def _read(terminal: int) -> bytes:
     try:
-        return os.units(terminal)
+        return os.read(terminal, 4096)
     except OSError:
         # The other side is gone.
         return b""

@@ -21,9 +21,9 @@ from .test_bytes import files
 AGENT = ClaudeCode()
 KEYS = words(
     "type uuid parentUuid logicalParentUuid sessionId timestamp message role content id model usage input_tokens "
-    "output_tokens cache_creation isSidechain isMeta cwd gitBranch version toolUseResult agentId text thinking signature "
-    "tool_use_id name input source media_type data url attachment prompt operation snapshot trackedFileBackups subtype "
-    "leafUuid summary customTitle aiTitle todos status isCompactSummary"
+    "output_tokens cache_creation isSidechain isMeta cwd gitBranch version toolUseResult agentId text thinking "
+    "signature tool_use_id name input source media_type data url attachment prompt operation snapshot "
+    "trackedFileBackups subtype leafUuid summary customTitle aiTitle todos status isCompactSummary"
 )
 TEXTS = words(
     "user assistant system attachment summary queue-operation file-history-snapshot progress last-prompt custom-title "

@@ -1,7 +1,6 @@
 """The task list over the messages of a session, in every era."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,10 +9,6 @@ from clew.model import Todo
 from tests.unit.samples import Record, call, claude_line, demo_transcripts, read_lines, read_source, result, say, seed
 
 A, B = Todo(content="a", status="pending"), Todo(content="b", status="pending")
-
-
-def native(**rest: Any) -> Record:
-    return {"claude-code": {"rest": rest}}
 
 
 def statuses(messages: list[Record]) -> list[tuple[int, dict[object, object]]]:
@@ -83,7 +78,7 @@ def test_a_call_counts_once_it_succeeded() -> None:
 def test_tasks_are_replayed() -> None:
     messages = [
         say(1, "assistant", call("t1", "TaskCreate", subject="a", activeForm="Doing a")),
-        say(2, "user", result("t1"), extensions=native(toolUseResult={"task": {"id": "7", "subject": "a"}})),
+        say(2, "user", result("t1", "Task #7 created successfully: a")),
         say(
             3,
             "assistant",
@@ -92,7 +87,7 @@ def test_tasks_are_replayed() -> None:
         ),
         say(4, "user", result("t2", "Task #8 created successfully: b"), result("t3")),
         say(5, "assistant", call("t4", "TaskUpdate", taskId="7", status="completed")),
-        say(6, "user", result("t4"), extensions=native(toolUseResult={"success": False})),
+        say(6, "user", result("t4", "Task not found", is_error=True)),
         say(7, "assistant", call("t5", "TaskUpdate", taskId="8", status="deleted")),
         say(8, "user", result("t5")),
     ]
@@ -101,13 +96,13 @@ def test_tasks_are_replayed() -> None:
     assert states[-1].todos == [Todo(content="a", status="in_progress", active_form="Doing a", id="7")]
 
 
-def test_a_reminder_states_the_whole_list() -> None:
+def test_a_reminder_states_the_whole_list(tmp_path: Path) -> None:
     content = [{"id": "1", "subject": "a", "status": "completed", "description": "long", "blocks": []}]
-    reminder = native(attachment={"type": "task_reminder", "content": content, "itemCount": 1})
-    other = native(attachment={"type": "diagnostics", "content": [1]})
-    messages = [say(1, "system", extensions=reminder), say(2, "system", extensions=other)]
-    assert progression(messages)[0].todos == [Todo(content="a", status="completed", id="1")]
-    assert len(progression(messages)) == 1
+    reminder = {"type": "task_reminder", "content": content, "itemCount": 1}
+    other = {"type": "diagnostics", "content": [1]}
+    lines = [claude_line("attachment", f"a{n}", None, attachment=each) for n, each in enumerate((reminder, other))]
+    states = progression(read_lines(tmp_path, *lines).messages)
+    assert [state.todos for state in states] == [[Todo(content="a", status="completed", id="1")]]
 
 
 def test_a_subagent_keeps_its_own_list() -> None:
@@ -125,9 +120,8 @@ def test_odd_values_change_nothing() -> None:
             {"type": "tool_use", "tool_id": "t2", "tool_name": "TaskCreate", "input": 3},
         ),
         say(2, "user", result("t1"), result("t2")),
-        say(3, "user", result("t9"), extensions=native(toolUseResult="Error: no")),
+        say(3, "user", result("t9")),
         say(4, "user", extensions={"claude-code": 3}),
-        say(5, "user", extensions=native(attachment=[1], toolUseResult=[{"newTodos": 1}])),
     ]
     assert progression(messages) == []
 

@@ -43,7 +43,7 @@ def test_order_by_time_is_a_stable_permutation(times: list[str | None]) -> None:
 def test_messages_group_by_the_session_they_claim(tmp_path: Path) -> None:
     other = claude_line("user", "u2", "u1", sessionId="another")
     read = read_lines(tmp_path, claude_line("user", "u1", None), other, claude_line("assistant", "a1", "u2"))
-    groups = by_session(read.messages, read.session["id"])
+    groups = by_session(read.units, read.session["id"])
     assert {name: indexes(group) for name, group in groups.items()} == {read.session["id"]: [1, 3], "another": [2]}
 
 

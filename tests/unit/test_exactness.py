@@ -61,9 +61,7 @@ def test_usage_in_two_places_comes_back_in_either_order(tmp_path: Path) -> None:
     last = {"type": "assistant", "message": {"usage": {"input_tokens": 5}}, "usage": outer}
     source = transcript(tmp_path, first, last)
     assert verify(CLAUDE, source).holds
-    counts = [
-        unit.value["metadata"]["token_usage"]["input_tokens"] for unit in CLAUDE.units(source)
-    ]
+    counts = [unit.value["metadata"]["token_usage"]["input_tokens"] for unit in CLAUDE.units(source)]
     assert counts == [5, 5]
 
 

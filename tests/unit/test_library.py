@@ -236,13 +236,13 @@ def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypa
 def test_usage_is_counted_again_only_where_the_source_changed(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [path] = [one.path for one in Library(Host.at(demo)).sources() if one.id == FORKED]
     counted: list[SourceFile] = []
-    real = ClaudeCode.tally
+    real = ClaudeCode.usage_calls
 
     def noted(self: ClaudeCode, source: SourceFile) -> object:
         counted.append(source)
         return real(self, source)
 
-    monkeypatch.setattr(ClaudeCode, "tally", noted)
+    monkeypatch.setattr(ClaudeCode, "usage_calls", noted)
     [found] = [one for one in Library(Host.at(demo)).sources() if one.id == FORKED]
     first = found.usage
     assert found.usage is first and len(counted) == 1

@@ -217,8 +217,9 @@ from clew.agents.claude_code import ClaudeCode
 agent = ClaudeCode()
 source = agent.locate(Path(sys.argv[1]))
 size = 0
-for unit in agent.units(source):
-    size += len(unit.value["content"][0]["text"])
+for event in agent.events(source):
+    if type(event).__name__ == "Message":
+        size += len(event.content[0].text)
 print(size, peak_here())
 """
 

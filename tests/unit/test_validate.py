@@ -15,6 +15,7 @@ from clew.derive.facts import Facts
 from clew.errors import UsageError
 from clew.model import Problem
 from clew.model.codes import problem
+from clew.model.unit import Unit
 from clew.validate.conversation import Conversation, Place
 from clew.validate.document import check_document
 from clew.validate.session import SEED_004, check_source, validate
@@ -43,7 +44,7 @@ def found_in(*messages: Record) -> list[Problem]:
     """The problems of messages as they stand in a document."""
     conversation, place = Conversation(Facts()), Place("session.jsonl")
     for message in messages:
-        list(conversation.see(True, message, place))
+        list(conversation.see(Unit(True, message, 0, 0, 0, ()), place))
     return [found for found in conversation.end() if found.code != "empty-session"]
 
 

@@ -63,7 +63,7 @@ class Conversation:
         value = unit.value
         if unit.is_message:
             self._messages += 1
-            yield from self._message(value, unit.claimed_session, place)
+            yield from self._message(unit, place)
         else:
             uuid = value.get("uuid")
             if isinstance(uuid, str):
@@ -72,9 +72,9 @@ class Conversation:
             if value.get("kind") == "snapshot":
                 self._snapshot(value, place)
 
-    def _message(self, message: dict[str, JSON], claimed_session: str | None, place: Place) -> Iterator[Problem]:
-        index = message["index"]
-        for code, detail, path in self._findings(message, claimed_session):
+    def _message(self, unit: Unit, place: Place) -> Iterator[Problem]:
+        message, index = unit.value, unit.value["index"]
+        for code, detail, path in self._findings(unit):
             yield place.problem(code, f"message {index} {detail}", index, path)
         uuid = message.get("uuid")
         if isinstance(uuid, str):
@@ -89,12 +89,16 @@ class Conversation:
                 # Whoever was called from another session is answered there.
                 self._answered_elsewhere.add(block.get("tool_id"))
 
-    def _findings(self, message: dict[str, JSON], claimed_session: str | None) -> Iterator[tuple[str, str, str]]:
-        time = time_problem(message)
+    def _findings(self, unit: Unit) -> Iterator[tuple[str, str, str]]:
+        message = unit.value
+        time = time_problem(unit)
         if time is not None:
             yield (*time, "$.timestamp")
-        if claimed_session not in (None, self._session):
-            yield "other-session", f"has a different session id: {_shown(str(claimed_session))}", "$.sessionId"
+        if unit.claimed_session not in (None, self._session):
+            yield "other-session", f"has a different session id: {_shown(str(unit.claimed_session))}", "$.sessionId"
+        role = _other_role(unit)
+        if role is not None:
+            yield "wrong-role", f"is of type {message['role']}, but has the role {role}", "$.message.role"
         level = (metadata_of(message).get("thinking") or {}).get("level")
         if level is not None and level not in THINKING_LEVELS and _shown(level) not in self._unknown_levels:
             self._unknown_levels.add(_shown(level))
@@ -151,11 +155,13 @@ def _is_inherited(message: dict[str, JSON]) -> bool:
     return any(isinstance(own, dict) and own.get("inherited") is True for own in extensions.values())
 
 
-def time_problem(message: dict[str, JSON]) -> tuple[str, str] | None:
-    """What is wrong with the time of a message: code and detail."""
-    time = message.get("timestamp")
+def time_problem(unit: Unit) -> tuple[str, str] | None:
+    """What is wrong with the time of a message: code and detail. Every agent calls it `timestamp`."""
+    time, native = unit.value.get("timestamp"), unit.native.get("timestamp")
     if time is None:
-        return "no-timestamp", "has no timestamp"
+        if native is None or parse_time(native) is not None:
+            return "no-timestamp", "has no timestamp"
+        return "bad-timestamp", f"has the timestamp {_shown(repr(native))}, which is no time"
     if parse_time(time) is None:
         return "bad-timestamp", f"has the timestamp {_shown(repr(time))}, which is no time"
     return None
@@ -173,6 +179,17 @@ def broken_links(facts: Facts) -> dict[str | int, str]:
 
 def _name(links: Links, node: int) -> str | int:
     return links.messages[node] or links.uuid(node) or 0
+
+
+def _other_role(unit: Unit) -> str | None:
+    """The role inside a native message where it says something else than the record's type."""
+    message = unit.native.get("message")
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(role, str) or role == unit.value["role"]:
+        return None
+    # Some agents give results a role of their own.
+    answers = any(block.get("type") == "tool_result" for block in unit.value["content"])
+    return None if role == "tool" and answers else _shown(role)
 
 
 def _shown(text: str) -> str:

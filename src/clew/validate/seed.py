@@ -43,7 +43,7 @@ def check_seed_004(units: Iterable[Unit], place_of: Callable[[Unit], Place]) -> 
 def _rules(unit: Unit, session: str | None) -> Iterator[tuple[str, str]]:
     if unit.claimed_session != session:
         yield "other-session", "has different sessionId"
-    time = time_problem(unit.value)
+    time = time_problem(unit)
     if time is not None:
         yield time
 
