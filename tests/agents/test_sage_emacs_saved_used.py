@@ -109,7 +109,7 @@ def test_a_reading_of_it_goes_when_nobody_holds_it(path: Path) -> None:
     gc.collect()
     gc.disable()
     try:
-        reading = AGENT.read(source, AGENT.scan(source))
+        reading = AGENT.units(source)
         assert len(list(reading)) == 5
         kind = type(reading)
         del reading
@@ -220,7 +220,7 @@ def test_what_lies_beside_it_tells_nothing_of_it(home: Path, path: Path) -> None
     write(home, b'{"project_dir": "/elsewhere", "workspace": "/elsewhere"}', "metadata.json")
     source = AGENT.locate(path)
     assert source.sides == ()
-    assert AGENT.session(source, AGENT.scan(source))["workspace"] == "/home/ada/bell"
+    assert AGENT.session(source, AGENT.facts(source))["workspace"] == "/home/ada/bell"
 
 
 def test_a_session_without_calls_proves_nothing_about_files(home: Path, path: Path) -> None:
@@ -242,5 +242,5 @@ def test_a_secret_in_it_is_masked_in_place(home: Path) -> None:
     content = path.read_bytes()
     assert secret.encode() not in content and b"ANTHROPIC_API_KEY=[REDACTED" in content
     source = AGENT.locate(path)
-    assert AGENT.scan(source).messages == 5
-    assert list(AGENT.check(source, AGENT.scan(source))) == []
+    assert AGENT.facts(source).messages == 5
+    assert list(AGENT.check(source, AGENT.facts(source))) == []
