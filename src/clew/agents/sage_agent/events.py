@@ -181,7 +181,9 @@ class EventDecoder:
         elif kind in (ERASED, "summary", "custom_title"):
             found.uuid, found.parent_uuid = record.uuid, record.parentUuid
             found.timestamp = canonical_time(record.timestamp)
-            if kind != ERASED:
+            if kind == ERASED:
+                found.kind = "state"
+            else:
                 self._add_text(found, record)
         return found
 
