@@ -113,8 +113,8 @@ def read(path: Path) -> Rollout:
     """A rollout read, after the proof that all its bytes come back."""
     source = AGENT.locate(path)
     assert verify(AGENT, source).different == []
-    facts = AGENT.scan(source)
-    units = list(AGENT.read(source, facts))
+    facts = AGENT.facts(source)
+    units = list(AGENT.units(source))
     messages = [unit.value for unit in units if unit.is_message]
     records = [unit.value for unit in units if not unit.is_message]
     return Rollout(source, facts, AGENT.session(source, facts), messages, records)

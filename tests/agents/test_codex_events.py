@@ -90,7 +90,7 @@ def test_the_session_is_known_from_its_head_and_its_end(tmp_path: Path) -> None:
     assert (first.session_id, first.parent_session_id) == (THREAD, OTHER)
     assert (first.agent_id, first.is_subagent) == ("Ada", True)
     assert (last.leaf_uuid, last.has_derived_parents, last.cwd) == (f"{THREAD}:5", True, CWD)
-    assert last.extensions == {"codex": {"source": spawn}}
+    assert last.extra == {"extensions": {"codex": {"source": spawn}}}
 
 
 def test_after_a_rollback_the_conversation_stands_before_it(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_what_an_aborted_turn_used_is_in_the_growth_of_the_total(tmp_path: Path)
     ]
     total = collect_facts(found).ledger.total()
     assert (total.calls, total.input_tokens, total.cache_read_tokens, total.output_tokens) == (2, 2500, 500, 30)
-    counted = AGENT.tally(AGENT.locate(write(tmp_path, *lines)))
+    counted = AGENT.usage_calls(AGENT.locate(write(tmp_path, *lines)))
     assert [counts[:4] for *_, counts in counted.by_key.values()] == [[1000, 10, -1, 0], [1500, 20, -1, 500]]
 
 

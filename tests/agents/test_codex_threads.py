@@ -14,7 +14,8 @@ import pytest
 import zstandard
 
 import clew
-from clew.agents.codex import names
+from clew.agents.codex.header import DATABASE
+from clew.agents.codex.locate import THREAD_INDEX
 from clew.derive.usage import Usage
 from clew.export.verify import verify
 from clew.host import Host
@@ -337,7 +338,7 @@ def test_tokens_of_a_made_home_are_exact(shared: Path, tmp_path: Path) -> None:
 
 
 def database(home: Path, **columns: str) -> sqlite3.Connection:
-    made = sqlite3.connect(home / ".codex" / names.DATABASE)
+    made = sqlite3.connect(home / ".codex" / DATABASE)
     made.execute(f"CREATE TABLE threads (id TEXT, {', '.join(columns)})")
     made.execute(f"INSERT INTO threads VALUES ({', '.join('?' * (len(columns) + 1))})", [THREAD, *columns.values()])
     made.commit()
@@ -349,11 +350,11 @@ def test_titles_in_their_order(tmp_path: Path) -> None:
     assert read(path).session["title"] == "The prompt"
     database(tmp_path, title="Made by Codex").close()
     assert read(path).session["title"] == "Made by Codex"
-    index = tmp_path / ".codex" / names.INDEX
+    index = tmp_path / ".codex" / THREAD_INDEX
     listed = [{"id": THREAD, "thread_name": name} for name in ("First", "Listed")]
     index.write_text("no json\n".join(json.dumps(each) + "\n" for each in listed))
     assert read(path).session["title"] == "Listed"
-    (tmp_path / ".codex" / names.DATABASE).unlink()
+    (tmp_path / ".codex" / DATABASE).unlink()
     database(tmp_path, title="Made by Codex", name="By hand").close()
     assert read(path).session["title"] == "By hand"
 
@@ -371,7 +372,7 @@ def test_names_in_a_database_that_is_being_written_to(tmp_path: Path) -> None:
 
 def test_a_broken_database_names_nobody(tmp_path: Path) -> None:
     path = write(tmp_path, meta(), *asked("The prompt"))
-    (tmp_path / ".codex" / names.DATABASE).write_bytes(b"no database at all" * 99)
+    (tmp_path / ".codex" / DATABASE).write_bytes(b"no database at all" * 99)
     assert read(path).session["title"] == "The prompt"
 
 
@@ -505,7 +506,7 @@ def test_a_torn_line_before_a_good_one(tmp_path: Path) -> None:
 def test_a_database_that_is_not_plain_names_nobody(schema: str, tmp_path: Path) -> None:
     """A view can run for ever, and a computed column can fill the memory."""
     path = write(tmp_path, meta(), *asked("The prompt"))
-    with closing(sqlite3.connect(tmp_path / ".codex" / names.DATABASE)) as made:
+    with closing(sqlite3.connect(tmp_path / ".codex" / DATABASE)) as made:
         made.execute(schema)
         if "VIRTUAL" in schema:
             made.execute("INSERT INTO threads VALUES (?, 'Made up')", [THREAD])
@@ -519,7 +520,7 @@ def test_names_are_not_read_through_links(tmp_path: Path) -> None:
     path = write(tmp_path, meta(), *asked("The prompt"))
     database(tmp_path, title="Elsewhere").close()
     (tmp_path / "index").write_text(json.dumps({"id": THREAD, "thread_name": "Elsewhere"}) + "\n")
-    (tmp_path / ".codex" / names.DATABASE).rename(tmp_path / "database")
-    (tmp_path / ".codex" / names.DATABASE).symlink_to(tmp_path / "database")
-    (tmp_path / ".codex" / names.INDEX).symlink_to(tmp_path / "index")
+    (tmp_path / ".codex" / DATABASE).rename(tmp_path / "database")
+    (tmp_path / ".codex" / DATABASE).symlink_to(tmp_path / "database")
+    (tmp_path / ".codex" / THREAD_INDEX).symlink_to(tmp_path / "index")
     assert read(path).session["title"] == "The prompt"

@@ -143,13 +143,13 @@ def test_a_type_that_is_no_word_loses_no_session(home: Path, folder: Path, odd: 
     assert hits(folder) == 1
 
 
-def test_a_torn_tail_of_any_depth_is_a_problem(home: Path, folder: Path) -> None:
+def test_a_torn_tail_of_any_depth_is_one_problem(home: Path, folder: Path) -> None:
     path = write_claude(home, SESSION, 5)
     run(home, folder)
     append(path, b'{"a":' + b"[" * 200_000)
     run(home, folder)
     ((noted,),) = ask(folder, "SELECT problems FROM source")
-    assert [problem["code"] for problem in json.loads(noted)] == ["torn-tail"]
+    assert [problem["code"] for problem in json.loads(noted)] == ["too-deep"]
 
 
 def test_a_damaged_index_is_left_to_the_whole_sync_by_the_quick_one(

@@ -43,10 +43,10 @@ def test_sync_tells_what_it_did(home: Path) -> None:
         assert (again["files"], again["lines"], again["rows"]) == (0, 0, 0)
 
 
-def test_a_quick_sync_takes_in_what_was_appended(home: Path) -> None:
+def test_a_sync_takes_in_what_was_appended(home: Path) -> None:
     clew("sync", "--home", str(home))
     append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 2)))
-    assert json.loads(clew("sync", "--home", str(home), "--json").stdout)["lines"] == 2
+    assert json.loads(clew("sync", "--home", str(home), "--json").stdout)["files"] == 1
     rows = clew("sql", "--home", str(home), "--json", "SELECT count(*) AS n FROM messages").stdout
     assert json.loads(rows) == {"n": 54}
 

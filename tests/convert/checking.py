@@ -208,7 +208,7 @@ def _take(wanted: Held, after: Held) -> bool:
 
 def spoken(session: StoredSession) -> list[dict[str, Any]]:
     """What was said in a session itself: no notes of its agent, nothing of a sub-agent that lies in the same file."""
-    said = [unit.value for unit in session.units() if unit.is_message]
+    said = [{**unit.value, "native": unit.native} for unit in session.units() if unit.is_message]
     messages = [each for each in said if not is_note(each, session.agent)]
     wanted = session.is_subagent or {_is_sidechain(message) for message in messages} == {True}
     return [each for each in messages if _is_sidechain(each) in (wanted, False)]
@@ -231,8 +231,7 @@ def _damaged(session: StoredSession) -> int:
 
 def _is_thought(unit: Unit) -> bool:
     """True for an event in which Codex shows what another model thought."""
-    own = (unit.value.get("extensions") or {}).get("codex") or {}
-    payload = (own.get("rest") or {}).get("payload")
+    payload = unit.native.get("payload")
     return not unit.is_message and isinstance(payload, dict) and payload.get("type") == "agent_reasoning"
 
 
@@ -244,7 +243,7 @@ def held(*messages: dict[str, Any]) -> Held:
         if kind == "text":
             found.lines.update(_lines(block["text"]))
         elif kind == "tool_result":
-            output = block.get("output") or unread(block, "output", "content") or unread(message, "output")
+            output = block.get("output") or unread(message["native"], "output")
             found.lines.update(line for text in _texts(output) for line in _lines(text))
             found.attached.update(_pictures(block.get("output")))
             found.attached["failure"] += block.get("is_error") is True and block.get("output") != _UNANSWERED

@@ -5,17 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clew.agents.base import Reading, SourceFile
+from clew.agents.base import SourceFile, Unit
 from clew.agents.codex import Codex
 from clew.convert.choosing import prepare
 from clew.convert.conversation import Loss
 from clew.convert.writing import REFERRED
-from clew.derive.facts import Facts
 from clew.errors import UsageError
 from tests.agents.rollouts import OTHER, THIRD, THREAD, answered, asked, event, item, line, meta, spelled, words, write
 from tests.cli.running import clew
@@ -268,13 +268,13 @@ class TestPlaces:
         drawn = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
         picture = item("message", 3, role="user", content=[drawn])
         passes: list[Path] = []
-        genuine = Codex.read
+        genuine = Codex.units
 
-        def read(agent: Codex, source: SourceFile, facts: Facts) -> Reading:
+        def units(agent: Codex, source: SourceFile) -> Iterator[Unit]:
             passes.append(source.path)
-            return genuine(agent, source, facts)
+            return genuine(agent, source)
 
-        monkeypatch.setattr(Codex, "read", read)
+        monkeypatch.setattr(Codex, "units", units)
         for place in ("nowhere", "history", "own"):
             home = tmp_path / place
             before = [picture] if place == "history" else []

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from clew.agents.told import Message
 
 import clew.catalog.ingest as catalog_ingest
+from clew.catalog.index_entries import MessageEntry
 from clew.catalog.rows import RowMaker, Rows
 from clew.demo import write_demo
 from clew.errors import PathRefused, SourceUnreadable, UsageError
@@ -111,7 +111,7 @@ def test_the_name_does_not_depend_on_how_rows_came(tmp_path: Path, monkeypatch: 
     machine = Machine(tmp_path, "one")
     write_claude(machine.home, SESSION, 400)
     (whole,) = machine.batches()
-    monkeypatch.setattr(catalog_ingest, "FLUSH", 100)
+    monkeypatch.setattr(catalog_ingest, "FLUSH_CHARS", 100)
     monkeypatch.setattr("clew.agents.claude_code.telling.BATCH", 300, raising=False)
     (parts,) = machine.batches()
     assert parts == whole
@@ -128,7 +128,7 @@ def test_a_late_result_finds_its_call(tmp_path: Path, monkeypatch: pytest.Monkey
     late: list[int] = []
     took, add = RowMaker.add, Builder.add
 
-    def one_by_one(maker: RowMaker, messages: Iterable[Message]) -> None:
+    def one_by_one(maker: RowMaker, messages: Iterable[MessageEntry]) -> None:
         for message in messages:
             took(maker, [message])
             handed.append(maker.take_rows())

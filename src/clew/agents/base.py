@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
-from clew.agents.native_records import units_of_events
+from clew.agents.native_records import HEAD_BYTES, units_of_events
 from clew.agents.receiving import Header as Header
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
@@ -21,6 +22,7 @@ from clew.errors import UsageError
 from clew.graph.tree import Tree
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, damage, open_source
+from clew.io.records import MAX_RECORD_BYTES, read_lines
 from clew.model import Message, Problem
 from clew.model.events import Event
 from clew.model.json import JSON
@@ -110,6 +112,34 @@ def archive_damage(source: SourceFile) -> str | None:
         return damage(stream)
 
 
+def long_records(agent: Agent, source: SourceFile) -> dict[tuple[int, int], int]:
+    """The sizes of records that are too long to be read, by the number of the file and the line."""
+    source = msgspec.structs.replace(source, mask=None)
+    sizes: dict[tuple[int, int], int] = {}
+    for number, name in enumerate(("", *source.parts)):
+        path = source.path.parent / name if name else source.path
+        if path.suffix in SUFFIXES or path.stat().st_size > MAX_RECORD_BYTES:
+            with open_file(source, name) as stream:
+                is_document = agent.document_keys(stream.read(HEAD_BYTES), path.name) is not None
+            with open_file(source, name) as stream:
+                found = _long_document(stream) if is_document else _long_lines(stream)
+                sizes |= {(number, line): size for line, size in found.items()}
+    return sizes
+
+
+def _long_document(stream: BinaryIO) -> dict[int, int]:
+    size = sum(len(piece) for piece in iter(partial(stream.read, _PIECE_BYTES), b""))
+    return {1: size} if size > MAX_RECORD_BYTES else {}
+
+
+def _long_lines(stream: BinaryIO) -> dict[int, int]:
+    sizes: Counter[int] = Counter()
+    for text, line, _, is_whole in read_lines(stream):
+        if not is_whole:
+            sizes[line] += len(text)
+    return dict(sizes)
+
+
 class Agent(ABC):
     """One coding agent: where its sessions lie, how they are decoded, and how a session is written for it.
 
@@ -119,6 +149,8 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
+    opaque_blocks: ClassVar[frozenset[str]] = frozenset()
+    """Types of content blocks that are known, and that nobody but the provider can read."""
 
     # Finding sessions
 

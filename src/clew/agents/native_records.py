@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from tempfile import SpooledTemporaryFile
 from typing import IO, BinaryIO
 
 import msgspec
 
+from clew.io.compress import seekable
 from clew.io.json_document import read_document_stream
 from clew.io.records import MAX_RECORD_BYTES, PIECE, TOO_LONG, RawRecord, read_line
 from clew.model import Message, Record, SourceRef
@@ -17,8 +16,6 @@ from clew.model.events import Event, SessionInfo
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
-SPOOL_BYTES = 8 << 20
-"""A stream that cannot be rewound is copied: to memory up to this size, then to disk."""
 HEAD_BYTES = 1 << 16
 
 DocumentKeys = Callable[[bytes, str], tuple[str, ...] | None]
@@ -79,13 +76,7 @@ class _NativeFiles:
         return self._files[ref.file].records(ref.record)
 
     def _opened(self, number: int) -> _Lines | _Document:
-        stream: IO[bytes] = self._open(number)
-        if not stream.seekable():
-            copy = SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115 - closed with the others
-            with stream:
-                shutil.copyfileobj(stream, copy)
-            stream = copy
-        stream.seek(0)
+        stream = seekable(self._open(number))
         keys = self._document_keys(stream.read(HEAD_BYTES), self._names[number])
         stream.seek(0)
         return _Lines(stream) if keys is None else _Document(stream, keys)
@@ -105,7 +96,9 @@ class _Lines:
                 return []
         start, stop = self._starts[number], self._starts[number + 1]
         if stop - start > MAX_RECORD_BYTES:
-            return [_TooLong(number + 1, start, b"", b"", None, None, (TOO_LONG,), width=stop - start)]
+            self.stream.seek(stop - 1)
+            width = stop - start - (self.stream.read(1) == b"\n")
+            return [_TooLong(number + 1, start, b"", b"", None, None, (TOO_LONG,), width=width)]
         self.stream.seek(start)
         return list(read_line(self.stream.read(stop - start), number + 1, start))
 

@@ -136,6 +136,17 @@ def _add_texts(db: sqlite3.Connection, writer: TextWriter, docs: list[int]) -> N
             writer.add(doc, doc // SPAN, row[0], row[1], text)
 
 
+def check_shards(folder: Path | str) -> None:
+    """Raise Unusable where the index cannot be opened: then it is rebuilt before anything is written to it."""
+    from clew.catalog.text import open_index, shards
+
+    for shard in shards(f"{folder}/{place.TEXT}"):
+        try:
+            open_index(shard)
+        except (ValueError, OSError) as error:
+            raise Unusable(str(error)) from error
+
+
 def _writer(folder: Path | str, shard: int) -> TextWriter:
     from clew.catalog.text import TextWriter
 

@@ -53,7 +53,7 @@ def ingest(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
         call = ApiCall(scoped(key, session), model, counts, message or message_of_call.get(key))
         maker.use(call, facts.git_branch or "")
     header = header_of(agent, source, facts)
-    maker.set_title(names(header), microseconds(header["ended_at"]))
+    maker.finish(names(header), microseconds(header["ended_at"]))
     yield maker.take_rows()
     yield Ingested(session_row(agent.id, header, maker), facts.records, problems)
 

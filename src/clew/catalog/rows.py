@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from clew.catalog import changes
 from clew.catalog.index_entries import FILE, TITLE
-from clew.catalog.keys import blake2b, event_key, key_of, packed_uuid
+from clew.catalog.keys import event_key, key_of, packed_uuid
 from clew.catalog.schema import SPAN
 
 TYPE_CHECKING = False
@@ -42,7 +42,6 @@ class Rows:
         self.uses: list[Row] = []
         self.changes: list[Row] = []
         self.todos: list[Row] = []
-        self.stale: list[int] = []
         """Blocks that are no longer true."""
         self.chars = 0
 
@@ -72,15 +71,13 @@ class RowMaker:
     def __init__(self, agent: str, session: str, source: int) -> None:
         self._agent, self._session, self._base = agent, session, source * SPAN
         self.seq = self.blocks = self.calls = self.changes = self.todos = 0
-        self.used = self.last_us = self.active_us = self.errors = self.title = 0
+        self.used = self.last_us = self.active_us = self.errors = 0
         self._times: dict[int, tuple[int, str]] = {}
         """Time and branch of replies, which tell when a request was made."""
         self._open: dict[str, list[Any]] = {}
         """Calls that wait for their result: number, time, whether it writes a file, and what it changes."""
-        self._files: set[str] = set()
-        """Marks of the files that were named."""
-        self._paths: set[str] = set()
-        """Those of them that this maker has met."""
+        self._paths: dict[str, None] = {}
+        """The files that calls named, in their order."""
         self._last: tuple[str | None, bytes] = None, b""
         self._kept: dict[int, list[Any]] = {}
         self.rows = Rows()
@@ -160,23 +157,13 @@ class RowMaker:
         for idx, (content, status) in enumerate(changes.todos_of(name, given)):
             self.todos += 1
             self.rows.todos.append((self._base + self.todos, message, idx, content, status))
-        for path in changes.files_of(given):
-            self._file(path, time)
+        self._paths.update(dict.fromkeys(changes.files_of(given)))
         if call_id:
             self._kept[row[0]] = row
             meant = [list(change) for change in changes.changes_of(name, given)]
             self._open[call_id] = [row[0], message, time, changes.is_write(name), meant]
             if len(self._open) > MAX_CALLS:
                 del self._open[next(iter(self._open))]
-
-    def _file(self, path: str, time: int) -> None:
-        if path in self._paths:
-            return
-        self._paths.add(path)
-        mark = blake2b(path.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-        if mark not in self._files:
-            self._files.add(mark)
-            self._block(0, time, 0, FILE, FILE, path, "")
 
     def _result(self, message: int, time: int, call_id: str, is_error: bool, text: str) -> None:
         self.errors += is_error
@@ -197,11 +184,12 @@ class RowMaker:
                 op = "create" if is_new else op
                 self.rows.changes.append((self._base + self.changes, asked, path, op, added, removed))
 
-    def set_title(self, title: str, time: int) -> None:
-        """Give the session a title; the one before is no longer true."""
-        if self.title:
-            self.rows.stale.append(self._base + self.title)
-        self.title = self._block(0, time, 0, TITLE, TITLE, title, "") - self._base if title else 0
+    def finish(self, title: str, time: int) -> None:
+        """Add what is known at the end of the session, with its time: the files it touched, and its title."""
+        for path in self._paths:
+            self._block(0, time, 0, FILE, FILE, path, "")
+        if title:
+            self._block(0, time, 0, TITLE, TITLE, title, "")
 
     def use(self, call: ApiCall, branch: str) -> None:
         """What a request used, once its message was taken in; `branch` is the session's, where that names none."""

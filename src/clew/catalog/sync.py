@@ -169,6 +169,8 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, 
             with transaction(db):
                 discover.consult_again(db, places)
         plan.compare(found, full)
+        if plan.tasks:
+            indexing.check_shards(folder)
         plan.begin()
         # No connection goes through a fork: each worker opens its own, and we another when they are done.
         db.close()

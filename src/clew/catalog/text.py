@@ -39,7 +39,7 @@ class TextWriter:
         private_folder(str(folder))
         self._folder = folder
         self._document = tantivy.Document
-        self._index = _open(folder)
+        self._index = open_index(folder)
         self._writer = self._index.writer(max(heap_bytes, MIN_HEAP), 1)
 
     def add(self, doc: int, source: int, kind: str, when: int, text: str) -> None:
@@ -91,7 +91,7 @@ class TextWriter:
                     path.chmod(0o600)
 
 
-def _open(folder: Path) -> tantivy.Index:
+def open_index(folder: Path | str) -> tantivy.Index:
     import tantivy
 
     builder = tantivy.SchemaBuilder()

@@ -107,11 +107,8 @@ class RowWriter:
         self._many("change", 6, [(*row[:3], words[row[3]], *row[4:]) for row in rows.changes])
         self._many("todo", 5, rows.todos)
         self._many("use", 16, [self._use(row) for row in rows.uses])
-        self._many("stale", 1, [(doc,) for doc in rows.stale])
         self._db.executemany("UPDATE call SET result = ?, is_error = ?, duration_us = ? WHERE id = ?", rows.results)
         self.written += len(rows.results)
-        if rows.stale:
-            self._db.executemany("DELETE FROM block WHERE id = ?", [(doc,) for doc in rows.stale])
         add_days(self._db, {row[5] for row in rows.messages} | {row[6] for row in rows.uses})
 
     def _many(self, table: str, width: int, rows: Iterable[Row]) -> None:

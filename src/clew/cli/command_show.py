@@ -7,17 +7,17 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from clew.agents.base import Unit
+from clew.agents.base import Unit, long_records, open_file
 from clew.cli.cataloguing import find
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_line, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UnknownReference
-from clew.io.compress import open_source
+from clew.io.compress import seekable
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.library import StoredSession
 from clew.model.json import JSON
@@ -109,9 +109,11 @@ class Wanted(NamedTuple):
 def _messages(session: StoredSession, wanted: Wanted) -> Iterator[dict[str, JSON]]:
     """The messages that are asked for; where all are, also a remark in the place of each record that is too long."""
     found = False
+    # Masked files have a marker in the place of such a record, and no longer its size.
+    too_long = long_records(session.agent, session.source) if wanted == (None, None) else {}
     for unit in session.units():
-        if TOO_LONG in unit.findings and wanted == (None, None):
-            yield _unread(unit)
+        if (unit.part, unit.line) in too_long and not unit.is_message:
+            yield _unread(unit.line, too_long[unit.part, unit.line])
         if wanted.admits(unit):
             found = True
             yield unit.value
@@ -120,10 +122,10 @@ def _messages(session: StoredSession, wanted: Wanted) -> Iterator[dict[str, JSON
     _require(session, wanted, found)
 
 
-def _unread(unit: Unit) -> dict[str, JSON]:
+def _unread(line: int, size_bytes: int) -> dict[str, JSON]:
     from clew.render.tables import size
 
-    what = f"line {unit.line}: a record of {size(unit.stop - unit.start)} is not shown"
+    what = f"line {line}: a record of {size(size_bytes)} is not shown"
     text = f"{what}: none of more than {size(MAX_RECORD_BYTES)} is read (CLEW_MAX_LINE)"
     return {"index": 0, "role": "system", "content": [{"type": "text", "text": text}]}
 
@@ -135,45 +137,29 @@ def _require(session: StoredSession, wanted: Wanted, found: bool) -> None:
 
 
 def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> None:
-    mask = masking.records(session)
-    folder, printed = session.path.parent, False
-    files = [session.path, *(folder / name for name in session.source.parts)]
+    mask, out, printed = masking.records(session), sys.stdout.buffer, False
+    files = ("", *session.source.parts)
+    start = stop = 0
     with ExitStack() as stack:
-        streams = [stack.enter_context(open_source(path)) for path in files]
-        ends = [0] * len(files)
-        start = stop = 0
-        unread: tuple[int, int] | None = None
+        streams = [stack.enter_context(seekable(open_file(session.source, name))) for name in files]
         for unit in session.units():
             # A message without bytes of its own stands in the record before, which is printed once.
             shares = unit.is_message and unit.start == unit.stop
             start, stop = (start, stop) if shares else (unit.start, unit.stop)
             if shares if wanted == (None, None) else not wanted.admits(unit):
                 continue
-            if start < ends[unit.part]:
-                # Messages need not come in the order of their lines.
-                streams[unit.part].seek(0)
-                ends[unit.part] = 0
-            _skip(streams[unit.part], start - ends[unit.part])
-            raw, place = streams[unit.part].read(stop - start), (unit.part, unit.line)
-            is_piece = TOO_LONG in unit.findings
-            if unread is not None and not (is_piece and place == unread):
-                sys.stdout.buffer.write(b"\n")
-            if not is_piece:
-                sys.stdout.buffer.write(mask(raw) + b"\n")
-            elif not masking.is_on:
-                sys.stdout.buffer.write(raw)
-            elif place != unread:
-                sys.stdout.buffer.write(f'"{masking.redactor().unread()}"'.encode())
-            unread = place if is_piece else None
-            ends[unit.part], printed = stop, True
-        if unread is not None:
-            sys.stdout.buffer.write(b"\n")
+            stream = streams[unit.part]
+            stream.seek(start)
+            if TOO_LONG not in unit.findings:
+                out.write(mask(stream.read(stop - start)))
+            elif masking.is_on:
+                out.write(f'"{masking.redactor().unread()}"'.encode())
+            else:
+                for at in range(start, stop, _PIECE):
+                    out.write(stream.read(min(_PIECE, stop - at)))
+            out.write(b"\n")
+            printed = True
     _require(session, wanted, printed)
-
-
-def _skip(stream: IO[bytes], size: int) -> None:
-    while size > 0 and (piece := stream.read(min(size, _PIECE))):
-        size -= len(piece)
 
 
 def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:

@@ -122,8 +122,11 @@ class _Writer:
                     self._out.write((self._separator if written.messages else b"") + dumps(event))
                     written.messages += 1
                     for block in event.content:
-                        if type(block) is Unknown:
-                            written.unknown_types[_block_type(block.value)] += 1
+                        if (
+                            type(block) is Unknown
+                            and (name := _block_type(block.value)) not in self._agent.opaque_blocks
+                        ):
+                            written.unknown_types[f"content.{name}"] += 1
                 case Record():
                     if event.kind == "fragment":
                         continue
@@ -180,7 +183,7 @@ class _Writer:
 
 def _block_type(value: JSON) -> str:
     """The name under which an unknown content block is counted."""
-    return f"content.{value.get('type') if isinstance(value, dict) else type(value).__name__}"
+    return str(value.get("type")) if isinstance(value, dict) else type(value).__name__
 
 
 def _base64(content: bytes) -> bytes:

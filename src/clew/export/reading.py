@@ -140,12 +140,12 @@ class DocumentStream:
 
     def _lines(self, file: NativeFile, spell: Callable[[bytes], bytes]) -> Iterator[bytes]:
         waiting: bytes | None = None
-        for text in Scanner(self._stream, file.records_at).elements(_raw_object):
+        for text, is_end in _record_texts(Scanner(self._stream, file.records_at)):
             if waiting is not None:
-                yield waiting + b"\n"
-            waiting = spell(text if isinstance(text, bytes) else dumps(text))
+                yield waiting
+            waiting = spell(text) + (b"\n" if is_end else b"")
         if waiting is not None:
-            yield waiting + (b"\n" if file.final_newline else b"")
+            yield waiting if file.final_newline else waiting.removesuffix(b"\n")
 
     def restored_lines(self, file: NativeFile) -> tuple[Iterator[bytes], bool]:
         """The lines of a native file, and whether they are exactly those that its SHA-256 was made of.
@@ -167,7 +167,7 @@ def _native_file(scanner: Scanner) -> NativeFile:
         scanner.key_done()
         if name == "records" and scanner.peek() == b"[":
             records_at = scanner.offset
-            for _ in scanner.elements(_raw_object):
+            for _ in _record_texts(scanner):
                 pass
             continue
         value = scanner.value()
@@ -180,6 +180,26 @@ def _native_file(scanner: Scanner) -> NativeFile:
     if not isinstance(path, str) or records_at is None:
         raise InvalidDocument("a native file has no path or no records")
     return NativeFile(path, sha256 if isinstance(sha256, str) else None, records_at, final_newline)
+
+
+def _record_texts(scanner: Scanner) -> Iterator[tuple[bytes, bool]]:
+    """The records of a native file as JSON text; of a line in pieces each piece, and whether it is the last."""
+    scanner.expect(b"[")
+    if scanner.peek() == b"]":
+        scanner.expect(b"]")
+        return
+    while True:
+        if scanner.peek() == b"[":
+            waiting = b'""'
+            for piece in scanner.elements(_raw_object):
+                yield waiting, False
+                waiting = dumps([piece]) if isinstance(piece, str) else b"[%b]" % piece
+            yield waiting, True
+        else:
+            text = scanner.value(_raw_object)
+            yield (text if isinstance(text, bytes) else dumps(text)), True
+        if scanner.expect(b",", b"]") == b"]":
+            return
 
 
 def _raw_object(text: bytes) -> bytes:

@@ -77,9 +77,10 @@ def _compare(source: SourceFile, document: DocumentStream, proof: Proof) -> None
         path = source.path.parent / name if name else source.path
         with open_file(source, name) as stream:
             original = Original(path, stream)
-            for line in document.native_lines(file):
-                proof.records += 1
-                original.compare(line)
+            for piece in document.native_lines(file):
+                proof.records += piece.endswith(b"\n")
+                original.compare(piece)
+            proof.records += not file.final_newline
             original.finish()
         _count(original, proof)
 

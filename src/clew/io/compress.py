@@ -25,6 +25,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 _BUFFER = 1 << 18
+_SPOOL_BYTES = 8 << 20
 _SMALL = 4 << 20
 """A file up to this size can be read at once."""
 _STEP = 16 << 10
@@ -215,3 +216,17 @@ def packer(compression: str | None) -> Callable[[IO[bytes]], IO[bytes]]:
 
         return lambda raw: cast(IO[bytes], zstandard.ZstdCompressor(level=6).stream_writer(raw, closefd=False))
     return lambda raw: raw
+
+
+def seekable(stream: IO[bytes]) -> IO[bytes]:
+    """The stream, or where it cannot go back a copy of it: in memory while it is small, then in a temporary file."""
+    if stream.seekable():
+        return stream
+    import shutil
+    from tempfile import SpooledTemporaryFile
+
+    copy = SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - the caller closes it
+    with stream:
+        shutil.copyfileobj(stream, copy)
+    copy.seek(0)
+    return copy

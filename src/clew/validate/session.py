@@ -120,8 +120,8 @@ class _Unknown:
         value = unit.value
         found = [("unknown-key", key) for key in self._agent.unknown_keys(unit.native)]
         if unit.is_message:
-            blocks = (block["value"] for block in value["content"] if block["type"] == "unknown")
-            found += [("unknown-block", _block_type(block)) for block in blocks]
+            types = [_block_type(block["value"]) for block in value["content"] if block["type"] == "unknown"]
+            found += [("unknown-block", name) for name in types if name not in self._agent.opaque_blocks]
         elif value["kind"] == "other":
             found.append(("unknown-type", str(value.get("type") or "")))
         for one in found:

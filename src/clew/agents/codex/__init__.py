@@ -1,9 +1,10 @@
-"""Codex CLI: every rollout below ~/.codex, of all generations, read and written byte for byte."""
+"""Codex CLI: every rollout below ~/.codex, of all generations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.codex import locate
@@ -15,6 +16,9 @@ from clew.model import Problem
 from clew.model.events import Event
 from clew.model.json import JSON
 
+if TYPE_CHECKING:
+    from clew.agents.evidence import Event as FileEvidence
+
 
 class Codex(Agent):
     """The agent `codex`."""
@@ -22,6 +26,7 @@ class Codex(Agent):
     id = locate.AGENT
     title = "Codex CLI"
     homepage = "https://github.com/openai/codex"
+    opaque_blocks = frozenset({"encrypted_content"})
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)
@@ -30,17 +35,13 @@ class Codex(Agent):
         return locate.discover(root)
 
     def companions(self, host: Host) -> Iterator[Path]:
-        from clew.agents.codex.names import INDEX
-
-        yield from {root.parent / INDEX for root in locate.roots(host)}
+        yield from {root.parent / locate.THREAD_INDEX for root in locate.roots(host)}
 
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
         return locate.beside(path, content, known)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        from clew.agents.codex.sniff import claims
-
-        return claims(path, head)
+        return locate.claims(path, head)
 
     def locate(self, path: Path) -> SourceFile:
         return locate.source_file(path)
@@ -71,19 +72,9 @@ class Codex(Agent):
         return session_object(source, facts)
 
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.codex import tables
-        from clew.agents.codex.compose import composed
-        from clew.agents.codex.shape import unshaped
-        from clew.agents.jsondoc import DocumentsWriter
+        from clew.agents.codex.encode import encode
 
-        steps = ((unit.is_message, unit.value) for unit in units)
-        own = header.extensions.get(self.id) or {}
-        if "orders" not in own:
-            yield from composed(header, steps)
-            return
-        thread = own.get("thread")
-        lines = unshaped(steps, thread if isinstance(thread, str) else str(header.session["id"]))
-        yield from DocumentsWriter(self.id, header, tables.chosen, {}).files(lines)
+        return encode(header, units)
 
     def receiver(self) -> Receiver:
         from clew.agents.codex.receive import RECEIVER
@@ -91,7 +82,7 @@ class Codex(Agent):
         return RECEIVER
 
     def target(self, header: Header) -> str:
-        from clew.agents.codex.compose import target
+        from clew.agents.codex.encode import target
 
         return target(header)
 
@@ -99,3 +90,13 @@ class Codex(Agent):
         from clew.agents.codex.check import check
 
         return check(source)
+
+    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
+        from clew.agents.codex.records import unknown_record_keys
+
+        return unknown_record_keys(native)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.codex.file_changes import file_changes
+
+        return file_changes(source, units)

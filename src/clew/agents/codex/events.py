@@ -434,7 +434,7 @@ class EventDecoder:
             self._meta = meta
             self._root = meta.id or self._root
             self._copied.on_own_header(meta.subagent_history_start_ordinal)
-            self._emit(_session_info(meta))
+            self._emit(session_info(meta))
         elif meta.id and meta.id != self._meta.id:
             self._parents.append(meta.id)
             if not self._index:
@@ -482,11 +482,13 @@ def _metadata_of(message: Message) -> Metadata:
 def _record(record: RolloutRecord, entry: Entry, after: int) -> Record:
     payload = entry.payload
     is_envelope = record.payload is not UNSET
-    kind = "other"
+    kind, line_type = "other", record.type
     text: str | UnsetType = UNSET
     if is_envelope and payload is not None:
         name = payload.type if record.type == EVENT_LINE or record.type in ITEM_LINES else record.type
         kind = RECORD_KINDS.get(name or "", "other")
+        if kind == "other" and name != line_type and name is not None:
+            line_type = f"{line_type}.{name}"
         if kind == "summary":
             text = payload.message if type(payload.message) is str else UNSET
         elif kind == "title" and isinstance(payload, Payload):
@@ -496,14 +498,14 @@ def _record(record: RolloutRecord, entry: Entry, after: int) -> Record:
     return Record(
         after=after,
         kind=kind,
-        type=record.type if record.type is not None else UNSET,
+        type=line_type if line_type is not None else UNSET,
         timestamp=canonical_time(record.timestamp),
         text=text,
         source=SourceRef(0, entry.index),
     )
 
 
-def _session_info(meta: UsagePayload) -> SessionInfo:
+def session_info(meta: UsagePayload) -> SessionInfo:
     """The identity of a session, from its head."""
     spawn = _spawn(meta)
     parent = meta.parent_thread_id or (spawn or {}).get("parent_thread_id")
@@ -542,7 +544,7 @@ def _agent_name(meta: UsagePayload, spawn: dict[str, JSON]) -> str | None:
 
 
 def read_raw_records(source: SourceFile) -> Iterator[RawRecord]:
-    """The records of a rollout as JSON with their bytes, for the two-way tables and the checks."""
+    """The records of a rollout as JSON with their bytes, for the checks."""
     from clew.io.json_document import read_document_stream
 
     with open_main(source) as stream:

@@ -11,7 +11,6 @@ from clew.model.json import JSON
 HEAD_CHARS, TAIL_CHARS = 200, 160
 """The status stands within so many characters at the beginning or the end of a result."""
 
-_AGENT = "codex"
 _EXIT = re.compile(r"Exit code: (-?\d{1,9})\nWall time: ([\d.]{1,20}) seconds?\n")
 _PROCESS = re.compile(
     r"(?:Chunk ID: \S+\n)?Wall time: ([\d.]{1,20}) seconds?\n"
@@ -84,14 +83,3 @@ def _seconds(text: str) -> float | None:
         return None
     # Adding zero makes 0.0 of -0.0.
     return seconds + 0.0 if isfinite(seconds) else None
-
-
-def note_exit_status(block: dict[str, JSON], found: ExitStatus) -> None:
-    """Add to a block of a document what is known of how the call went."""
-    if found.is_error is not None:
-        block["is_error"] = found.is_error
-    facts: dict[str, JSON] = {} if found.exit_code is None else {"exit_code": found.exit_code}
-    if found.duration is not None:
-        facts["duration"] = found.duration
-    if facts:
-        block["extensions"] = {_AGENT: facts}

@@ -1,16 +1,41 @@
-"""The session object of a rollout: identity, place, title, lineage, and links to sub-agents."""
+"""The session object of a rollout: identity, folder, title, lineage, and links to sub-agents.
+
+People name threads; Codex keeps the names beside the rollouts, in a database and in a list.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
-from clew.agents.codex import locate, names
+from clew.agents.codex import locate
 from clew.agents.codex.events import session_id
 from clew.agents.codex.injected_context import request_of
 from clew.agents.codex.records import EVENT_LINE
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
+from clew.errors import SourceUnreadable
+from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import open_source
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
+
+DATABASE = "state_5.sqlite"
+_LIMIT = 64 << 20
+_COPY_LIMIT = 1 << 30
+"""Bytes of a database that is being written to; a larger one is not copied."""
+_VALUE_LIMIT = 1 << 20
+"""Bytes of a value in a table."""
+_STEPS, _STEPS_LIMIT = 10_000, 2_000
+"""So many steps of the database engine are one count, and so many counts are enough for any table of names."""
 
 
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
@@ -28,7 +53,7 @@ def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
         "parent_session_id": extra.get("parent_session_id"),
         "agent_id": extra.get("agent_id"),
     }
-    named = names.title_of(source.path, thread or session_id(source, None), facts.titles.get(EVENT_LINE))
+    named = _thread_title(source.path, thread or session_id(source, None), facts.titles.get(EVENT_LINE))
     title = named or short_title(request_of(facts.first_prompt))
     if title is not None:
         session["title"] = title
@@ -46,3 +71,96 @@ def _shortest(time: JSON) -> str | None:
     """A time without zeros behind its seconds."""
     stamp = parse_time(time)
     return spell_time(stamp) if stamp is not None else None
+
+
+class _Names(NamedTuple):
+    named: dict[str, str]
+    """By the person, in the table."""
+    listed: dict[str, str]
+    """In the list; the last line of a thread counts."""
+    titled: dict[str, str]
+    """By Codex, in the table."""
+
+
+def _thread_title(path: Path, thread: str, told: str | None) -> str | None:
+    """The name of a thread: from the table, the list, the rollout itself, else Codex's own title."""
+    home = locate.home_of(path)
+    names = _read(home, *_state(home)) if home is not None else _Names({}, {}, {})
+    ranks = (names.named.get(thread), names.listed.get(thread), told, names.titled.get(thread))
+    return short_title(next((name for name in ranks if name and name.strip()), None))
+
+
+def _state(home: Path) -> tuple[float, ...]:
+    """Changes when one of the files does, so that they are read once."""
+    return tuple([_changed(f"{home}/{name}") for name in (locate.THREAD_INDEX, DATABASE, f"{DATABASE}-wal")])
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime  # noqa: PTH116 - asked three times for each session
+    except OSError:
+        return 0.0
+
+
+@lru_cache(16)
+def _read(home: Path, *_state: float) -> _Names:
+    named, titled = _from_table(home / DATABASE)
+    return _Names(named, _from_list(home / locate.THREAD_INDEX), titled)
+
+
+def _from_list(path: Path) -> dict[str, str]:
+    names: dict[str, str] = {}
+    if not is_plain_file(path):
+        return names
+    try:
+        with open_source(path) as stream:
+            for line in stream.read(_LIMIT).splitlines():
+                try:
+                    entry = loads(line)
+                except NOT_JSON:
+                    continue
+                if isinstance(entry, dict) and isinstance(entry.get("id"), str):
+                    name = entry.get("thread_name")
+                    names[entry["id"]] = name if isinstance(name, str) else ""
+    except (OSError, SourceUnreadable):
+        return names
+    return names
+
+
+def _from_table(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Names and titles; the database is only looked at, in a copy where it is being written to."""
+    if not is_plain_file(path):
+        return {}, {}
+    try:
+        log = path.with_name(f"{path.name}-wal")
+        if is_plain_file(log) and log.stat().st_size:
+            if path.stat().st_size + log.stat().st_size > _COPY_LIMIT:
+                return {}, {}
+            with tempfile.TemporaryDirectory() as folder:
+                for file in (path, log):
+                    shutil.copy(file, Path(folder) / file.name)
+                return _query(f"{(Path(folder) / path.name).as_uri()}")
+        return _query(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+    except (OSError, sqlite3.Error):
+        return {}, {}
+
+
+def _query(address: str) -> tuple[dict[str, str], dict[str, str]]:
+    with closing(sqlite3.connect(address, uri=True)) as database:
+        # The file may come from anywhere: what its schema says is not to be run, nor to fill the memory.
+        database.execute("PRAGMA trusted_schema = OFF")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_LIMIT)
+        counts = iter(range(_STEPS_LIMIT))
+        database.set_progress_handler(lambda: next(counts, None) is None, _STEPS)
+        made = database.execute("SELECT type, sql FROM sqlite_master WHERE lower(name) = 'threads'").fetchone()
+        if made is None or made[0] != "table" or str(made[1]).upper().split()[1:2] != ["TABLE"]:
+            return {}, {}
+        known = {row[1] for row in database.execute("PRAGMA table_info(threads)")}
+        return _column(database, "name", known), _column(database, "title", known)
+
+
+def _column(database: sqlite3.Connection, column: str, known: set[str]) -> dict[str, str]:
+    if column not in known:
+        return {}
+    rows = database.execute(f"SELECT id, {column} FROM threads WHERE {column} IS NOT NULL")
+    return {str(thread): name for thread, name in rows if isinstance(name, str) and name}

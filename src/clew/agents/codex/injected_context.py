@@ -31,7 +31,7 @@ SPOKEN = ("<user_shell_command>", "<subagent_notification>")
 """Of these what is part of the conversation: what a person ran, and what a sub-agent answered."""
 _TURN = "<user_action>"
 """Injected, and still the beginning of a turn."""
-_TEXT_TYPES = ("input_text", "output_text", "text")
+TEXT_TYPES = ("input_text", "output_text", "text")
 _OWN_KIND = "user."
 _REQUEST = re.compile(r"^#+ My request for Codex:\s*$", re.MULTILINE)
 _FOLDER = re.compile(r"<cwd>(.*?)</cwd>|^Current working directory: (.+)$", re.MULTILINE)
@@ -43,7 +43,7 @@ def texts_of(content: JSON) -> list[str]:
         return [content]
     if type(content) is not list:
         return []
-    texts = [part.get("text") for part in content if type(part) is dict and part.get("type") in _TEXT_TYPES]
+    texts = [part.get("text") for part in content if type(part) is dict and part.get("type") in TEXT_TYPES]
     return [text for text in texts if type(text) is str]
 
 

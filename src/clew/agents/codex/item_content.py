@@ -7,6 +7,7 @@ import re
 from msgspec import UNSET, to_builtins
 
 from clew.agents.codex.exit_status import exit_status
+from clew.agents.codex.locate import AGENT
 from clew.agents.codex.records import RESULT_KINDS, Payload
 from clew.io.codec import NOT_JSON, loads
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
@@ -122,10 +123,16 @@ def parse_arguments(text: str) -> JSON:
 
 def _result(kind: str, item: Payload) -> ToolResult:
     output = _tool_names(item.tools) if kind == "tool_search_output" else _output(item.output)
-    is_error = exit_status(output).is_error
-    return ToolResult(
-        tool_id=item.call_id, tool_name=None, output=output, is_error=UNSET if is_error is None else is_error
-    )
+    status = exit_status(output)
+    result = ToolResult(tool_id=item.call_id, tool_name=None, output=output)
+    if status.is_error is not None:
+        result.is_error = status.is_error
+    known: dict[str, JSON] = {} if status.exit_code is None else {"exit_code": status.exit_code}
+    if status.duration is not None:
+        known["duration"] = status.duration
+    if known:
+        result.extensions = {AGENT: known}
+    return result
 
 
 def _output(output: JSON) -> JSON:

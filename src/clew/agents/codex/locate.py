@@ -1,4 +1,4 @@
-"""Where Codex keeps its rollouts, and what their names tell."""
+"""Where Codex keeps its rollouts, what their names tell, and whether a file is one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,33 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from clew.agents.base import SourceFile
+from clew.agents.base import Claim, SourceFile
 from clew.host import Host
+from clew.io.codec import NOT_JSON, loads
+from clew.model.json import JSON
 
 AGENT = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
+THREAD_INDEX = "session_index.jsonl"
+"""The list of thread names, beside the folders of the rollouts."""
 
 _NAME = re.compile(r"rollout-(\d{4}-\d\d-\d\d(?:T\d\d-\d\d-\d\d)?)-([^_]+)(?:_(.+))?")
 _HEAD = re.compile(rb'^[^\n]*"session_meta"[^\n]*', re.MULTILINE)
 _UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLAIN = re.compile(r"rollout-.+\.jsonl(?:\.zst|\.gz)?|rollout-\d{4}-\d\d-\d\d-.+\.json")
+
+_LINE_TYPES = frozenset(
+    "session_meta turn_context response_item event_msg compacted world_state inter_agent_communication "
+    "inter_agent_communication_metadata token_usage_record".split()
+)
+_CLAIM_LINES = 8
+"""So many lines at most decide whether a file is a rollout."""
+_ENVELOPE_START = re.compile(
+    rb'\s*\{\s*(?:"timestamp"\s*:\s*"[^"]*"\s*,\s*)?(?:"ordinal"\s*:\s*\d+\s*,\s*)?'
+    rb'"type"\s*:\s*"(?:session_meta|response_item|event_msg|turn_context|compacted|world_state)"'
+)
+_BARE_HEAD_START = re.compile(rb'\s*\{\s*"id"\s*:\s*"[^"]*"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"instructions"\s*:')
+_DOCUMENT_START = re.compile(rb'\s*\{\s*"session"\s*:\s*\{[^{}]*"id"\s*:[^{}]*"instructions"\s*:')
 
 
 class Named(NamedTuple):
@@ -137,3 +154,32 @@ def beside(path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str
         found = parse_name(PurePath(name))
         if found is not None and (found.rollout or found.thread) in named:
             yield name
+
+
+def claims(path: Path, head: bytes) -> Claim:
+    """How sure it is that the file is a rollout."""
+    name = path.name.removesuffix(".zst").removesuffix(".gz")
+    if name.endswith(".json"):
+        return Claim.YES if _DOCUMENT_START.match(head) else Claim.NO
+    if not name.endswith(".jsonl"):
+        return Claim.NO
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if any(_is_rollout_line(line) for line in head.split(b"\n")[:_CLAIM_LINES]):
+        return Claim.YES
+    return Claim.MAYBE if not head.strip() and is_rollout(path.name) else Claim.NO
+
+
+def _is_rollout_line(line: bytes) -> bool:
+    """True for a line of a rollout; it may be cut off. The stream of `codex exec --json` has dotted types."""
+    if _BARE_HEAD_START.match(line):
+        return True
+    try:
+        record = loads(line)
+    except NOT_JSON:
+        return _ENVELOPE_START.match(line) is not None
+    return isinstance(record, dict) and _is_envelope(record)
+
+
+def _is_envelope(record: dict[str, JSON]) -> bool:
+    kind = record.get("type")
+    return isinstance(kind, str) and kind in _LINE_TYPES and isinstance(record.get("payload"), dict)

@@ -1,26 +1,27 @@
-"""What Codex can hold of other agents' sessions, and how it is told to go on with one."""
+"""What Codex can hold of other agents' sessions, what its records say beside messages, and how a session is resumed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from clew.agents.base import Unit
 from clew.agents.codex import locate
-from clew.agents.codex.beside import aside, namespace, strange
-from clew.agents.codex.compose import output_of
+from clew.agents.codex.encode import ID_KEYS, tool_output
 from clew.agents.codex.exit_status import exit_status
-from clew.agents.codex.gather import gathered
-from clew.agents.codex.injected_context import SPOKEN
-from clew.agents.codex.names import INDEX
-from clew.agents.receiving import Capacity, Header, Receiver
+from clew.agents.codex.history_base import read_with_history
+from clew.agents.codex.injected_context import SPOKEN, TEXT_TYPES
+from clew.agents.receiving import ORIGIN, Aside, Capacity, Header, Receiver
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
 from clew.model.json import JSON
 
-_HEAD = 200
-
-
+_HEAD_BYTES = 200
+_Payload = Mapping[str, JSON]
+_ROLES = ("user", "assistant", "developer", "system")
+_IN_CODE = "exec-"
+"""How the ids of calls begin that a script of the model made."""
 _CWD = {"cwd": "workdir"}
 TOOLS = (
     Tool(SHELL, "exec_command", {"command": "cmd", **_CWD}),
@@ -42,7 +43,7 @@ def _listed(header: Header) -> Iterator[tuple[str, bytes]]:
     title = header.session.get("title")
     if title:
         line = {"id": header.session["id"], "thread_name": title, "updated_at": header.session.get("ended_at")}
-        yield f".codex/{INDEX}", dumps(line) + b"\n"
+        yield f".codex/{locate.THREAD_INDEX}", dumps(line) + b"\n"
 
 
 def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
@@ -54,7 +55,7 @@ def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
     if named is not None and named.rollout is not None:
         return False
     with open_source(path) as stream:
-        return b'"session_meta"' in stream.read(_HEAD)
+        return b'"session_meta"' in stream.read(_HEAD_BYTES)
 
 
 def _beyond(session: Mapping[str, JSON]) -> Sequence[str]:
@@ -77,6 +78,138 @@ def _base(session: Mapping[str, JSON]) -> JSON:
     return own.get("history_base")
 
 
+def _aside(unit: Unit) -> Aside | None:
+    """What a record says that is part of the conversation, unless a message says it too."""
+    record, payload = unit.native, unit.native.get("payload")
+    is_unknown = unit.value.get("kind") == "other"
+    if not isinstance(payload, dict):
+        return _unknown_bare_item(record) if is_unknown and "payload" not in record else None
+    match record.get("type"):
+        case "event_msg":
+            read = _EVENTS.get(str(payload.get("type")))
+            return read(payload) if read is not None else None
+        case "inter_agent_communication":
+            return _said("a message of another agent", _text(payload, "content"), begins=True)
+        case "response_item" | "request_item" if is_unknown:
+            # Items of a later version may be part of the conversation; of other lines nothing can be known.
+            return _unknown_item(payload.get("type"))
+    return None
+
+
+def _unknown_bare_item(record: Mapping[str, JSON]) -> Aside | None:
+    """A record without an envelope that is none of the known items."""
+    kind = record.get("type")
+    if not record or kind == ORIGIN:
+        return None
+    if not kind and "role" in record:
+        return Aside(f"a line of the role {record['role']!r}", "clew does not know such lines")
+    return _unknown_item(kind) if isinstance(kind, str) and kind else None
+
+
+def _unknown_item(kind: JSON) -> Aside:
+    return Aside(f"an item of the kind {kind!r}", "clew does not know such items")
+
+
+def _text(value: _Payload, name: str) -> str:
+    text = value.get(name)
+    return text if isinstance(text, str) else ""
+
+
+def _said(what: str, text: str, role: str = "user", begins: bool = False) -> Aside | None:
+    return Aside(what, text=text, role=role, marks=(text,), begins=begins) if text.strip() else None
+
+
+def _thought(payload: _Payload) -> Aside | None:
+    """What a model thought; where no item tells it, as in sessions of other agents, only the event does."""
+    said = _said("thinking", _text(payload, "text"), "assistant")
+    return said._replace(is_thought=True) if said is not None else None
+
+
+def _plan(payload: _Payload) -> Aside | None:
+    item = payload.get("item")
+    if not isinstance(item, dict) or item.get("type") != "Plan":
+        return None
+    return _said("a proposed plan", _text(item, "text"), "assistant")
+
+
+def _review(payload: _Payload) -> Aside | None:
+    """What a review found, as the texts of its parts."""
+    found = payload.get("review_output")
+    if not isinstance(found, dict):
+        return None
+    findings = found.get("findings")
+    listed = [each for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
+    parts = [_text(found, "overall_explanation"), *map(_finding, listed)]
+    text = "\n\n".join(part for part in parts if part.strip())
+    marks = (_text(found, "overall_explanation"), *(_text(each, "title") for each in listed))
+    return Aside("what a review found", text=text, role="assistant", marks=marks) if text else None
+
+
+def _finding(finding: _Payload) -> str:
+    return "\n".join(text for text in (_text(finding, "title"), _text(finding, "body"), _place(finding)) if text)
+
+
+def _place(finding: _Payload) -> str:
+    place = finding.get("code_location")
+    if not isinstance(place, dict):
+        return ""
+    lines = place.get("line_range")
+    at = f":{lines.get('start')}-{lines.get('end')}" if isinstance(lines, dict) else ""
+    return f"{_text(place, 'absolute_file_path')}{at}"
+
+
+def _search(payload: _Payload) -> Aside | None:
+    return Aside("what a search of the web found", "no message holds it") if payload.get("results") else None
+
+
+def _tool(payload: _Payload) -> Aside | None:
+    """A call of a server's tool that no item tells of: code made it."""
+    return Aside(
+        "a call that only an event tells of", "no message holds it or its result", call=_text(payload, "call_id")
+    )
+
+
+def _in_code(payload: _Payload) -> Aside | None:
+    return _tool(payload) if _text(payload, "call_id").startswith(_IN_CODE) else None
+
+
+_EVENTS: dict[str, Callable[[_Payload], Aside | None]] = {
+    "agent_reasoning": _thought,
+    "item_completed": _plan,
+    "exited_review_mode": _review,
+    "web_search_end": _search,
+    "mcp_tool_call_end": _tool,
+    "exec_command_end": _in_code,
+    "patch_apply_end": _in_code,
+}
+
+
+def _strange(unit: Unit) -> str | None:
+    """The role of a message that is none of the client's."""
+    role = _item(unit).get("role")
+    return role if isinstance(role, str) and role not in _ROLES else None
+
+
+def _namespace(unit: Unit) -> str | None:
+    """What the name of a tool begins with, where its item says so."""
+    space = _item(unit).get("namespace")
+    return space if isinstance(space, str) and space else None
+
+
+def _unsaid(unit: Unit) -> Iterator[str]:
+    """What stands beside the texts of a message and has no place in other agents."""
+    content = _item(unit).get("content")
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and part.get("type") in TEXT_TYPES and part.get("annotations"):
+            yield "the annotations of a text"
+
+
+def _item(unit: Unit) -> Mapping[str, JSON]:
+    """The item of a message, whether it stands in an envelope or without one."""
+    item = unit.native.get("payload", unit.native)
+    return item if isinstance(item, Mapping) else {}
+
+
 RECEIVER = Receiver(
     Capacity(
         images=True,
@@ -88,16 +221,16 @@ RECEIVER = Receiver(
         foreign_lines=True,
     ),
     TOOLS,
-    ("id", "session_id", "thread_id", "threadId", "parent_thread_id", "forked_from_id"),
+    ID_KEYS,
     lambda session: ["codex", "resume", str(session["id"])],
     _goes_on,
     spoken=SPOKEN,
-    tells_failure=lambda output: exit_status(output_of(output)).is_error is True,
-    strange=strange,
-    aside=aside,
-    namespace=namespace,
-    unsaid={"annotations": "the annotations of a text"},
-    gathered=gathered,
+    tells_failure=lambda output: exit_status(tool_output(output)).is_error is True,
+    strange=_strange,
+    aside=_aside,
+    namespace=_namespace,
+    unsaid=_unsaid,
+    gathered=read_with_history,
     beyond=_beyond,
     absent=_absent,
     listed=_listed,

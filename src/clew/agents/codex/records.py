@@ -9,12 +9,13 @@ user interfaces and report token usage; all other lines are settings. Only this 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from clew.agents.base import SourceFile
-from clew.io.typed_records import RecordDecoder
+from clew.io.typed_records import RecordDecoder, unknown_keys
 from clew.model.json import JSON
 
 ITEM_KINDS = (
@@ -56,6 +57,36 @@ _KINDS = {
 }
 RECORD_KINDS = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 """The types of lines and events that are no messages, each with the kind it has in the document."""
+
+ENVELOPE_KEYS = frozenset({"timestamp", "ordinal", "type", "payload", "metadata"})
+UNUSED_ITEM_KEYS = frozenset(
+    "status metadata end_turn namespace encrypted_function_args parameters success execution author recipient "
+    "trigger_turn".split()
+)
+"""Keys of items that clew knows and does not decode."""
+BARE_SETTING_KEYS = frozenset({"timestamp", "ordinal", "type", "metadata", "record_type", "id", "instructions", "git"})
+"""Keys of lines without an envelope that are no items."""
+_UNUSED_KEYS = {
+    "session_meta": "agent_role agent_type model_provider instructions base_instructions dynamic_tools "
+    "selected_capability_roots memory_mode multi_agent_version context_window runtime_workspace_roots",
+    "turn_context": "root_turn_id disabled_plugin_ids workspace_roots current_date timezone personality "
+    "approval_policy approvals_reviewer sandbox_policy permission_profile active_permission_profile "
+    "file_system_sandbox_policy network comp_hash collaboration_mode multi_agent_version multi_agent_mode "
+    "realtime_active user_instructions developer_instructions final_output_json_schema truncation_policy "
+    "base_instructions model_provider trace_id",
+    "compacted": "replacement_history replacement_history_metadata window_number first_window_id previous_window_id "
+    "window_id mcp_resource_origins",
+    "thread_name_updated": "thread_id",
+}
+UNUSED_SETTING_KEYS = {name: frozenset(keys.split()) for name, keys in _UNUSED_KEYS.items()}
+"""Such keys of other payloads, by the type of the line or the event."""
+_TEXT_KEYS = frozenset({"type", "text", "annotations", "text_elements", "logprobs"})
+PART_KEYS = {
+    **dict.fromkeys(("input_text", "output_text", "text"), ("text", _TEXT_KEYS)),
+    "input_image": ("image", frozenset({"type", "image_url", "detail", "file_id"})),
+    "input_audio": ("audio", frozenset({"type", "audio_url"})),
+}
+"""The known parts of a message or a result by their type: a name, and the known keys."""
 
 _Count = Annotated[int, Meta(ge=0, le=2**53)] | None
 """A count below zero or beyond this is no count."""
@@ -224,7 +255,53 @@ def is_document_name(name: str) -> bool:
     return name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
 
 
-def document_session(record: dict[str, JSON]) -> dict[str, JSON] | None:
+def document_session(record: Mapping[str, JSON]) -> dict[str, JSON] | None:
     """What a document says of its session; None for any other record."""
     session = record.get(DOCUMENT_SESSION)
     return session if isinstance(session, dict) and isinstance(record.get(DOCUMENT_ITEMS), list) else None
+
+
+def unknown_record_keys(record: Mapping[str, JSON]) -> Iterator[str]:
+    """The keys of a record that clew does not know, each behind the name of the object it stands in."""
+    payload = record.get("payload")
+    if "payload" not in record:
+        if kind := _raw_item_kind(record):
+            yield from _named(f"bare.{kind}", unknown_keys(record, RolloutRecord, UNUSED_ITEM_KEYS | {"created_at"}))
+            yield from _unknown_part_keys(record)
+        elif document_session(record) is None:
+            yield from _named("line", (key for key in record if key not in BARE_SETTING_KEYS))
+        return
+    line_type, payload = record.get("type"), payload if isinstance(payload, dict) else {}
+    kind = _raw_item_kind(payload) if line_type in ITEM_LINES else None
+    setting = payload.get("type") if line_type == EVENT_LINE else line_type
+    setting = setting if isinstance(setting, str) and setting in UNUSED_SETTING_KEYS else None
+    line = f"line.{kind}" if kind else setting or "line"
+    yield from _named(line, (key for key in record if key not in ENVELOPE_KEYS))
+    if kind:
+        yield from _named(kind, unknown_keys(payload, Payload, UNUSED_ITEM_KEYS))
+        yield from _unknown_part_keys(payload)
+    elif setting:
+        yield from _named(f"{setting}.payload", unknown_keys(payload, Payload, UNUSED_SETTING_KEYS[setting]))
+
+
+def _raw_item_kind(item: Mapping[str, JSON]) -> str | None:
+    """The kind of an item that is conversation."""
+    kind = item.get("type")
+    if kind is None and isinstance(item.get("role"), str) and "content" in item:
+        return "message"
+    return kind if isinstance(kind, str) and kind in ITEM_KINDS else None
+
+
+def _unknown_part_keys(item: Mapping[str, JSON]) -> Iterator[str]:
+    # The parts of reasoning are no parts of a message.
+    contents = (item.get("content") if item.get("type") != "reasoning" else None, item.get("output"))
+    for content in contents:
+        for part in content if isinstance(content, list) else ():
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(kind, str) and kind in PART_KEYS:
+                name, known = PART_KEYS[kind]
+                yield from _named(name, (key for key in part if key not in known))
+
+
+def _named(name: str, keys: Iterator[str]) -> Iterator[str]:
+    return (f"{name}.{key}" for key in keys)

@@ -1,21 +1,34 @@
-"""Sessions of other agents written as rollouts, and rollouts written back to where they were."""
+"""Sessions of other agents written as rollouts, and copies of rollouts under other ids."""
 
 from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clew.agents.base import Header
+from clew.agents.base import Header, Unit
 from clew.agents.claude_code import ClaudeCode
 from clew.demo import write_demo
 from clew.errors import UsageError
-from clew.export.verify import verify
-from tests.agents.rollouts import AGENT, THREAD, Value, asked, meta, read, write
-from tests.roundtrip import document_of, header_of, round_trip
+from tests.agents.rollouts import (
+    AGENT,
+    OTHER,
+    THIRD,
+    THREAD,
+    Value,
+    answered,
+    asked,
+    context,
+    event,
+    line,
+    meta,
+    read,
+    write,
+)
 from tests.unit.samples import call, chain, result, say
 
 SESSION = {
@@ -31,13 +44,21 @@ PICTURE = {"type": "image", "media_type": "image/png", "encoding": "base64", "im
 
 
 def header(**session: Any) -> Header:
-    return Header("1.1", "2026-11-15T00:00:00Z", "claude-code", SESSION | session, {})
+    return Header("1.2", "2026-11-15T00:00:00Z", "claude-code", SESSION | session, {})
+
+
+def encoded(header: Header, units: Iterable[Unit]) -> list[Value]:
+    pieces = list(AGENT.encode(header, units))
+    assert {name for name, _ in pieces} == {""}
+    return [json.loads(line) for line in b"".join(piece for _, piece in pieces).splitlines()]
+
+
+def new_unit(message: Value) -> Unit:
+    return Unit(True, message, 0, 0, 0, ())
 
 
 def composed(*messages: Value, **session: Any) -> list[Value]:
-    units = ((True, message) for message in chain(*messages))
-    text = b"".join(piece for name, piece in AGENT.write(header(**session), units) if not name)
-    return [json.loads(line) for line in text.splitlines()]
+    return encoded(header(**session), map(new_unit, chain(*messages)))
 
 
 def payloads(lines: list[Value], kind: str) -> list[Value]:
@@ -186,15 +207,12 @@ def test_ids_that_are_no_uuid_get_one() -> None:
 def test_every_session_of_the_demo_can_be_written_for_codex(tmp_path: Path) -> None:
     write_demo(tmp_path / "demo")
     for source in ClaudeCode().discover(tmp_path / "demo" / ".claude" / "projects"):
-        document = document_of(ClaudeCode(), source.path)
-        told = header_of(document)
-        units = ((True, message) for message in document["messages"])
-        target = tmp_path / "out" / AGENT.target(told)
+        session = ClaudeCode().session(source, ClaudeCode().facts(source))
+        target = tmp_path / "out" / AGENT.target(header(**session))
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(b"".join(piece for _, piece in AGENT.write(told, units)))
-        found = AGENT.locate(target)
-        assert verify(AGENT, found).different == []
-        assert AGENT.session(found, AGENT.scan(found))["workspace"] == document["session"]["workspace"]
+        units = (new_unit(unit.value) for unit in ClaudeCode().units(source) if unit.is_message)
+        target.write_bytes(b"".join(piece for _, piece in AGENT.encode(header(**session), units)))
+        assert read(target).session["workspace"] == session["workspace"]
 
 
 def test_targets() -> None:
@@ -203,20 +221,71 @@ def test_targets() -> None:
     )
     assert AGENT.target(header()) == composed_target
     own = header(workspace_encoded="archived_sessions", source={"path": f"/h/rollout-x-{THREAD}.jsonl.zst"})
-    own = own._replace(extensions={"codex": {"orders": {}}})
-    assert AGENT.target(own) == f".codex/archived_sessions/rollout-x-{THREAD}.jsonl"
+    assert AGENT.target(own._replace(agent="codex")) == f".codex/archived_sessions/rollout-x-{THREAD}.jsonl"
     nowhere = header(workspace_encoded="sessions/../..", source={"path": "/h/rollout-x.jsonl"})
     with pytest.raises(UsageError, match="not a safe file name"):
-        AGENT.target(nowhere._replace(extensions={"codex": {"orders": {}}}))
+        AGENT.target(nowhere._replace(agent="codex"))
 
 
-def test_a_document_that_lost_its_extensions_is_still_written(tmp_path: Path) -> None:
-    path = write(tmp_path, meta(), *asked("hi"))
-    document = document_of(AGENT, path)
-    document["extensions"] = {}
-    for message in document["messages"]:
-        message.pop("extensions", None)
-    units = ((True, message) for message in document["messages"])
-    text = b"".join(piece for _, piece in AGENT.write(header_of(document), units))
-    assert b'"text":"hi"' in text
-    assert list(round_trip(AGENT, path).values()) == [path.read_bytes()]
+def test_own_messages_are_composed_anew_without_their_records(tmp_path: Path) -> None:
+    search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "bells"}}
+    patch = {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": "*** Begin Patch"}
+    lines = [meta(), *asked("hi"), line("response_item", search), line("response_item", patch), *answered("ho")]
+    found = read(write(tmp_path, *lines))
+    again = read(write(tmp_path, *encoded(header(), map(new_unit, found.messages)), thread=str(SESSION["id"])))
+    assert [message["content"] for message in again.messages] == [message["content"] for message in found.messages]
+
+
+def copied(*lines: Value | bytes, home: Path, **session: Any) -> list[Value]:
+    units = AGENT.units(AGENT.locate(write(home, *lines)))
+    kept = (unit for unit in units if unit.is_message or unit.value["kind"] != "fragment")
+    return encoded(header(**session)._replace(agent="codex"), kept)
+
+
+def test_a_copy_of_a_rollout_differs_in_its_id_alone(tmp_path: Path) -> None:
+    lines = [
+        meta(session_id=THREAD, forked_from_id=OTHER, from_the_future={"id": THREAD, "note": THREAD}),
+        *asked(f"What is {THREAD}?"),
+        line("from_the_future", {"ids": [{"threadId": THREAD}, THREAD]}, ordinal=7),
+        *answered("A thread."),
+    ]
+    found = copied(lines[0], b'{"torn', *lines[1:], home=tmp_path)
+    expected = copy.deepcopy(lines)
+    head = expected[0]["payload"]
+    head["id"] = head["session_id"] = head["from_the_future"]["id"] = SESSION["id"]
+    expected[3]["payload"]["ids"][0]["threadId"] = SESSION["id"]
+    assert found == expected
+
+
+@pytest.mark.parametrize(("messages", "expected"), [((1, 2, 3, 4), "abcd"), ((1, 2, 5, 6), "abef")])
+def test_a_copy_of_one_branch_holds_nothing_of_the_others(
+    tmp_path: Path, messages: tuple[int, ...], expected: str
+) -> None:
+    rolled_back = event("thread_rolled_back", num_turns=1)
+    talk = [*asked("a"), *answered("b"), context(), *asked("c"), *answered("d")]
+    path = write(tmp_path, meta(), *talk, rolled_back, context(), *asked("e"), *answered("f"))
+    units = [unit for unit in AGENT.units(AGENT.locate(path)) if not unit.is_message or unit.value["index"] in messages]
+    found = read(write(tmp_path, *encoded(header(), units), thread=str(SESSION["id"])))
+    assert "".join(found.texts) == "".join(found.active) == expected
+
+
+def test_a_whole_copy_keeps_its_rollbacks_in_their_place(tmp_path: Path) -> None:
+    rolled_back = event("thread_rolled_back", num_turns=1)
+    lines = [meta(), *asked("a"), *answered("b"), rolled_back, context(), *asked("c"), *answered("d"), rolled_back]
+    assert [each["type"] for each in copied(*lines, home=tmp_path)] == [each["type"] for each in lines]
+
+
+def test_the_copy_of_a_sub_agent_names_the_copy_of_its_parent(tmp_path: Path) -> None:
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": OTHER, "depth": 1}}}
+    lines = [meta(source=source, session_id=OTHER), meta(OTHER), *asked("a"), event("thread_rolled_back", num_turns=1)]
+    first, second, *others = copied(*lines, home=tmp_path, parent_session_id=THIRD, is_agent_session=True)
+    assert first["payload"]["source"]["subagent"]["thread_spawn"]["parent_thread_id"] == THIRD
+    assert (first["payload"]["id"], first["payload"]["session_id"]) == (SESSION["id"], THIRD)
+    assert second["payload"]["id"] == THIRD
+    assert others == lines[2:]
+
+
+def test_sub_agents_of_a_copy_are_in_its_records_already(tmp_path: Path) -> None:
+    started = event("sub_agent_activity", agent_thread_id=OTHER, event_id="c", agent_path="/root/a", kind="started")
+    links = [{"session_id": OTHER, "agent_id": "a", "tool_id": "c"}]
+    assert len(copied(meta(), *asked("a"), started, home=tmp_path, subagents=links)) == 4

@@ -17,7 +17,6 @@ from clew.agents.codex.patches import Section, in_command, parse, updating
 from clew.agents.edits import parse_hunks, patching
 from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute, as_bytes, as_text
 from clew.agents.harmless import only_reads
-from clew.agents.legacy import native_rest
 from clew.agents.tools import command_text
 from clew.derive.titles import short_command
 from clew.io.codec import NOT_JSON, loads
@@ -50,14 +49,11 @@ class Call(NamedTuple):
     folder: str | None
 
 
-def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
-    """Everything a rollout proves, in its order."""
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+    """Everything a rollout proves about files, in its order."""
     reader = _Reader()
     for unit in units:
-        if unit.is_message:
-            yield from reader.message(unit.value)
-        else:
-            yield from reader.record(unit.value)
+        yield from reader.message(unit) if unit.is_message else reader.record(unit)
 
 
 class _Reader:
@@ -78,8 +74,8 @@ class _Reader:
         self._folder: str | None = None
         self._keeps_items = False
 
-    def record(self, record: dict[str, JSON]) -> Iterator[Event]:
-        payload = native_rest(record).get("payload")
+    def record(self, unit: Unit) -> Iterator[Event]:
+        record, payload = unit.value, unit.native.get("payload")
         if not isinstance(payload, dict):
             return
         settings = payload.get("thread_settings")
@@ -137,9 +133,9 @@ class _Reader:
             found = [(path, change) for path, change in changes.items() if isinstance(change, dict)]
             self._changes.setdefault(key, []).extend(found)
 
-    def message(self, message: dict[str, JSON]) -> Iterator[Event]:
-        noted = native_rest(message).get("metadata")
-        is_inherited = isinstance(noted, dict) and bool(noted.get("inherited_user_message"))
+    def message(self, unit: Unit) -> Iterator[Event]:
+        message, metadata = unit.value, unit.native.get("metadata")
+        is_inherited = isinstance(metadata, dict) and bool(metadata.get("inherited_user_message"))
         for block in message["content"]:
             if block["type"] == "tool_use":
                 yield from self._called(block, message["index"], is_inherited)
