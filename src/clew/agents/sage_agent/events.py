@@ -176,6 +176,7 @@ class EventDecoder:
             self._add_snapshot(found, record)
         elif kind == BRANCH:
             found.kind, found.timestamp = "state", canonical_time(record.timestamp)
+            found.uuid = record.uuid
             found.text, found.message_uuid = record.name, record.messageId
             self._leaf = record.messageId or self._leaf
         elif kind in (ERASED, "summary", "custom_title"):
