@@ -28,7 +28,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             target.write_text(fence.text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
-    sys.modules.pop("hello_agent", None)
+    for name in ("hello_agent", "hello_events", "hello_records"):
+        sys.modules.pop(name, None)
     registry.get.cache_clear()
 
 
@@ -48,20 +49,26 @@ def test_the_entry_point_leads_to_it(package: Path, monkeypatch: pytest.MonkeyPa
     registry.get.cache_clear()
     home = package / "home"
     (home / ".hello").mkdir(parents=True)
-    (home / ".hello" / "first.jsonl").write_bytes((package / "fixtures" / "first.jsonl").read_bytes())
-    [session] = Library(Host.at(home)).sessions()
+    for fixture in (package / "fixtures").iterdir():
+        (home / ".hello" / fixture.name).write_bytes(fixture.read_bytes())
+    helper, session = sorted(Library(Host.at(home)).sessions(), key=lambda one: one.id, reverse=True)
     assert session.agent.id == name
     assert session.header.title == "Ring the bell."
-    assert [message.role for message in session.messages] == ["user", "assistant"]
+    assert [message.role for message in session.messages] == ["user", "assistant", "user"]
+    assert [problem.code for problem in session.problems()] == ["unknown-type"]
+    assert (session.usage.input_tokens, session.usage.output_tokens) == (12, 5)
+    assert helper.is_subagent and helper.header.parent_session_id == session.id
+    assert [link.session_id for link in session.header.subagents or ()] == [helper.id]
 
 
 def test_the_example_is_typed(package: Path) -> None:
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package / "cache"), "hello_agent.py"]
+    files = ("hello_agent.py", "hello_events.py")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package / "cache"), *files]
     done = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_page_shows_the_protocol_whole(package: Path) -> None:
+def test_the_page_shows_a_whole_agent(package: Path) -> None:
     from clew.agents.base import Agent
 
     assert isinstance(import_module("hello_agent").Hello(), Agent)

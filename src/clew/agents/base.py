@@ -22,8 +22,9 @@ from clew.errors import UsageError
 from clew.graph.tree import Tree
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, damage, open_source
-from clew.io.records import MAX_RECORD_BYTES, read_lines
-from clew.model import Message, Problem
+from clew.io.records import MAX_RECORD_BYTES, RawRecord, read_lines
+from clew.model import Message, Problem, Record, SourceRef
+from clew.model.codes import problem
 from clew.model.events import Event
 from clew.model.json import JSON
 from clew.model.unit import Unit as Unit
@@ -100,6 +101,16 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
     path = source.path.parent / name
     opened: Callable[[], BinaryIO] = (lambda: open_source(path)) if name in source.parts else lambda: path.open("rb")
     return opened() if source.mask is None else source.mask.open(opened)
+
+
+def fragment_events(
+    source: SourceFile, record: RawRecord, line: int, *, after: int, file: int = 0
+) -> Iterator[Problem | Record]:
+    """What a decoder yields for a piece of a file that is no record: its problems, and a fragment in its place."""
+    path = source.path.parent / source.parts[file - 1] if file else source.path
+    for code in record.findings:
+        yield problem(code, file=str(path), line=line)
+    yield Record(after=after, kind="fragment", source=SourceRef(file, line - 1))
 
 
 def archive_damage(source: SourceFile) -> str | None:
