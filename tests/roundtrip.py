@@ -40,12 +40,10 @@ def units_of(document: Document) -> Iterator[Unit]:
 
 def files_of(agent: Agent, document: Document) -> dict[str, bytes]:
     """The native files of a document, or those that are composed from its messages; the main one is named ""."""
-    stream, files = stream_of(document), {}
-    for number, file in enumerate(stream.native_files):
-        lines, _ = stream.restored_lines(file)
-        files[file.path if number else ""] = b"".join(lines)
-    if files:
-        return {name: content for name, content in files.items() if content or name}
+    stream = stream_of(document)
+    if stream.native_files:
+        return _native_files(stream)
+    files: dict[str, bytes] = {}
     for name, content in agent.encode(stream.header, units_of(document)):
         files[name] = files.get(name, b"") + content
     return files
@@ -58,7 +56,17 @@ def composed_files(agent: Agent, document: Document) -> dict[str, bytes]:
 
 def round_trip(agent: Agent, path: Path) -> dict[str, bytes]:
     """The files that come back when a session is taken through the text of its document."""
-    return files_of(agent, document_of(agent, path))
+    text = io.BytesIO()
+    write_document(agent, agent.locate(path), text, timestamp="2026-01-01T00:00:00Z")
+    return _native_files(DocumentStream(text))
+
+
+def _native_files(stream: DocumentStream) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for number, file in enumerate(stream.native_files):
+        lines, _ = stream.restored_lines(file)
+        files[file.path if number else ""] = b"".join(lines)
+    return {name: content for name, content in files.items() if content or name}
 
 
 def original(agent: Agent, path: Path) -> dict[str, bytes]:

@@ -22,7 +22,7 @@ from clew.model import Document, Problem, Todo
 from clew.model.json import JSON
 from clew.testing import AgentConformance
 from tests.json_values import Line, records, spell, words
-from tests.roundtrip import document_of, files_of, original, round_trip
+from tests.roundtrip import document_of, original, round_trip
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = ROOT / "tests" / "fixtures" / "seeds" / "seed-001"
@@ -59,7 +59,7 @@ def log(tmp_path: Path, *lines: JSON, session: str = "session-123") -> Path:
 
 def problems(path: Path) -> list[Problem]:
     source = AGENT.locate(path)
-    return list(AGENT.check(source, AGENT.scan(source)))
+    return list(AGENT.check(source, AGENT.facts(source)))
 
 
 def codes(found: Iterable[Problem]) -> list[str]:
@@ -149,9 +149,9 @@ def test_the_examples_are_one_conversation(tmp_path: Path) -> None:
     document = document_of(AGENT, path)
     typed = msgspec.convert(document, Document)
     assert [message.role for message in typed.messages] == ["user", "assistant", "user"]
-    graph = AGENT.scan(AGENT.locate(path)).tree.graph()
+    graph = AGENT.facts(AGENT.locate(path)).tree.graph()
     assert graph.active_path == [message.uuid for message in typed.messages]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
     assert problems(path)[0].code == "metadata-missing"
 
 
@@ -210,7 +210,7 @@ def test_results_at_the_top_and_inside_the_message(tmp_path: Path) -> None:
     assert (block["tool_id"], block["tool_name"], block["is_error"]) == ("call_001", "bash", False)
     assert block["output"] == "Directory created successfully"
     assert "agent_version" not in outer["metadata"]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 def test_a_failed_tool_shows_its_error(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_failed_tool_shows_its_error(tmp_path: Path) -> None:
     document = document_of(AGENT, path)
     (block,) = document["messages"][1]["content"]
     assert (block["output"], block["is_error"]) == ("no such file", True)
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S1-13", "S1-14", "S1-16", "SX-1")
@@ -244,7 +244,7 @@ def test_the_snapshot_example(tmp_path: Path, spelled: str) -> None:
         },
     }
     assert record["message_uuid"] == "550e8400-e29b-41d4-a716-446655440001"
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 # Variants
@@ -279,7 +279,7 @@ def test_both_maps_may_be_empty_missing_or_odd(tmp_path: Path, maps: dict[str, J
     path = log(tmp_path, {**example("file_history_snapshot"), "snapshot": maps})
     document = document_of(AGENT, path)
     msgspec.convert(document, Document)
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S1-17", "S1-21")
@@ -291,7 +291,7 @@ def test_optional_keys_stay_absent(tmp_path: Path) -> None:
     first, second = document["messages"]
     assert "metadata" not in first
     assert second["metadata"]["thinking"] == {"level": "low", "disabled": False}
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S1-19", "S1-39")
@@ -305,7 +305,7 @@ def test_the_context_may_change_and_hold_anything(tmp_path: Path) -> None:
     seen = [(item["metadata"]["cwd"], item["metadata"]["platform"]) for item in document["messages"]]
     assert seen == [("/a", "linux"), ("/b", "plan9")]
     assert document["messages"][1]["metadata"]["git_branch"] == "fix"
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S1-49")
@@ -345,7 +345,7 @@ def test_the_older_form_is_read_beside_the_new_one(tmp_path: Path) -> None:
     uuids = [item["uuid"] for item in document["messages"]]
     assert [item.get("parent_uuid") for item in document["messages"]] == [None, *uuids[:4]]
     assert uuids == [item["uuid"] for item in document_of(AGENT, path)["messages"]]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 def test_wrapped_records_are_read(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_wrapped_records_are_read(tmp_path: Path) -> None:
     assert [item["role"] for item in document["messages"]] == ["user", "assistant"]
     assert document["messages"][1]["metadata"]["token_usage"]["input_tokens"] == 1500
     assert [record["kind"] for record in document["records"]] == ["other"]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 # Sessions
@@ -366,7 +366,7 @@ def test_wrapped_records_are_read(tmp_path: Path) -> None:
 @pytest.mark.seed("S1-1", "S1-32", "SX-3", "SX-10")
 def test_branches_and_errors() -> None:
     document = document_of(AGENT, BELL)
-    graph = AGENT.scan(AGENT.locate(BELL)).tree.graph()
+    graph = AGENT.facts(AGENT.locate(BELL)).tree.graph()
     assert [(point.index, [branch.index for branch in point.branches]) for point in graph.fork_points] == [(7, [8, 10])]
     error = document["messages"][5]
     assert (error["role"], error["content"][0]["text"][:9]) == ("system", "[network]")
@@ -412,7 +412,7 @@ def test_metadata_fill_what_the_log_does_not_say(tmp_path: Path) -> None:
     path = log(tmp_path, {"type": "user", "uuid": "u"}, example("assistant"))
     metadata = {"createdAt": "2025-01-01T00:00:00Z", "workingDirectory": "/w", "model": "claude-x"}
     (path.parent / "metadata.json").write_text(json.dumps(metadata))
-    facts = AGENT.scan(AGENT.locate(path))
+    facts = AGENT.facts(AGENT.locate(path))
     assert list(facts.ledger.by_model()) == ["claude-x"]
     log(tmp_path, {"type": "user", "uuid": "u"})
     session = document_of(AGENT, path)["session"]
@@ -482,7 +482,7 @@ class TestConformance(AgentConformance):
 def test_the_demo_comes_back(path: Path) -> None:
     document = document_of(AGENT, path)
     msgspec.convert(document, Document)
-    assert files_of(AGENT, document) == original(AGENT, path)
+    assert round_trip(AGENT, path) == original(AGENT, path)
     assert problems(path) == []
 
 
@@ -492,7 +492,7 @@ def test_any_json_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: li
     path.write_bytes(b"".join(spell(record, dialect) for record, dialect in lines))
     document = document_of(AGENT, path)
     msgspec.convert(document, Document)
-    assert files_of(AGENT, document) == original(AGENT, path)
+    assert round_trip(AGENT, path) == original(AGENT, path)
     assert problems(path) is not None
 
 
@@ -502,7 +502,7 @@ def test_a_cut_loses_at_most_the_last_record(tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("cut") / "messages.jsonl"
     path.write_bytes(whole[:cut])
     document = document_of(AGENT, path)
-    assert files_of(AGENT, document) == original(AGENT, path)
+    assert round_trip(AGENT, path) == original(AGENT, path)
     assert len(document["messages"]) + len(document["records"]) >= whole[:cut].count(b"\n")
 
 

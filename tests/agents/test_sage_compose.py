@@ -12,7 +12,7 @@ from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_emacs import SageEmacs
 from clew.model.json import JSON
 from tests.json_values import spell
-from tests.roundtrip import document_of, files_of, header_of
+from tests.roundtrip import composed_files, document_of, header_of
 
 DEMO = Path(__file__).resolve().parents[2] / "src" / "clew" / "demo" / "home"
 TABLES = DEMO / "emacs.d" / "sage" / "projects" / "-home-ada-src-tide-tables" / "conversation.jsonl"
@@ -22,25 +22,21 @@ EMACS, AGENT = SageEmacs(), SageAgent()
 
 def problems(agent: Agent, path: Path) -> list[str]:
     source = agent.locate(path)
-    return [problem.code for problem in agent.check(source, agent.scan(source))]
+    return [problem.code for problem in agent.check(source, agent.facts(source))]
 
 
 def store(agent: Agent, document: dict[str, JSON], home: Path) -> Path:
     path = home / agent.target(header_of(document))
     path.parent.mkdir(parents=True)
-    for name, content in files_of(agent, document).items():
+    for name, content in composed_files(agent, document).items():
         (path.parent / (name or path.name)).write_bytes(content)
     return path
-
-
-def without_extensions(content: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    return [{key: value for key, value in block.items() if key != "extensions"} for block in content]
 
 
 @pytest.mark.seed("S0-46", "S0-16")
 def test_a_session_of_sage_agent_in_sage_emacs(tmp_path: Path) -> None:
     document = document_of(AGENT, BELL)
-    files = files_of(EMACS, document)
+    files = composed_files(EMACS, document)
     lines = [json.loads(line) for line in files[""].splitlines()]
     assert files[""] == b"".join(spell(line, 0) for line in lines)
     assert all(line["role"] in ("user", "assistant", "system") and line["content"] for line in lines)
@@ -72,7 +68,7 @@ def result(tool_id: str, output: JSON = "ok", **more: JSON) -> dict[str, JSON]:
 
 
 def native(*messages: dict[str, JSON]) -> list[dict[str, JSON]]:
-    return [json.loads(line) for line in files_of(EMACS, foreign(*messages))[""].splitlines()]
+    return [json.loads(line) for line in composed_files(EMACS, foreign(*messages))[""].splitlines()]
 
 
 def test_parallel_results_go_to_their_calls() -> None:
@@ -117,7 +113,7 @@ KEYS = ["type", "uuid", "parentUuid", "timestamp", "sessionId", "version", "cont
 @pytest.mark.seed("SX-2", "SX-13", "S0-46")
 def test_a_session_of_sage_emacs_in_sage_agent(tmp_path: Path) -> None:
     document = document_of(EMACS, TABLES)
-    files = files_of(AGENT, document)
+    files = composed_files(AGENT, document)
     lines = [json.loads(line) for line in files[""].splitlines()]
     assert all(line.keys() >= set(KEYS) for line in lines)
     assert list(lines[0]) == KEYS
@@ -128,8 +124,7 @@ def test_a_session_of_sage_emacs_in_sage_agent(tmp_path: Path) -> None:
     path = store(AGENT, document, tmp_path)
     assert problems(AGENT, path) == []
     again = document_of(AGENT, path)
-    before = [without_extensions(item["content"]) for item in document["messages"]]
-    assert [item["content"] for item in again["messages"]] == before
+    assert [item["content"] for item in again["messages"]] == [item["content"] for item in document["messages"]]
 
 
 def test_words_beside_results_become_two_records() -> None:
@@ -147,7 +142,7 @@ def test_words_beside_results_become_two_records() -> None:
         "messages": [{"index": 1, "role": "user", "uuid": "1", "parent_uuid": "0", "content": content}],
         "records": [{"after": 1, "kind": "state"}, {"after": 1, "kind": "snapshot", "snapshot": snapshot}],
     }
-    files = files_of(AGENT, document)
+    files = composed_files(AGENT, document)
     result, words = (json.loads(line) for line in files[""].splitlines())
     assert (result["uuid"], result["parentUuid"]) == ("1:r", "0")
     assert (words["uuid"], words["parentUuid"], words["message"]["content"]) == ("1", "1:r", "Go.")

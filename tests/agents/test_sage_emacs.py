@@ -21,7 +21,7 @@ from clew.model import Document, Problem
 from clew.model.json import JSON
 from clew.testing import AgentConformance
 from tests.json_values import Line, records, spell, words
-from tests.roundtrip import document_of, files_of, header_of, original, round_trip
+from tests.roundtrip import document_of, header_of, original, round_trip
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = ROOT / "tests" / "fixtures" / "seeds" / "seed-000"
@@ -59,7 +59,7 @@ def sources(home: Path) -> list[SourceFile]:
 
 def problems(path: Path) -> list[Problem]:
     source = AGENT.locate(path)
-    return list(AGENT.check(source, AGENT.scan(source)))
+    return list(AGENT.check(source, AGENT.facts(source)))
 
 
 def codes(found: Iterable[Problem]) -> list[str]:
@@ -143,7 +143,7 @@ def test_new_folders_get_the_aligned_name(tmp_path: Path) -> None:
     document = document_of(AGENT, path)
     assert AGENT.target(header_of(document)) == ".emacs.d/sage/projects/-home-u-github.com-r-/conversation.jsonl"
     # What comes from elsewhere is new, and gets the aligned name.
-    document["extensions"] = {}
+    document["session"]["workspace_encoded"] = ""
     assert AGENT.target(header_of(document)) == ".emacs.d/sage/projects/-home-u-github-com-r/conversation.jsonl"
 
 
@@ -179,7 +179,7 @@ def test_times_with_an_offset_without_colon(tmp_path: Path, spelled: str) -> Non
     document = document_of(AGENT, path)
     assert document["messages"][0]["timestamp"] == "2026-01-11T22:00:00Z"
     assert document["session"]["started_at"] == "2026-01-11T22:00:00Z"
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S0-16", "SX-2")
@@ -191,7 +191,7 @@ def test_optional_ids_are_read_and_written(tmp_path: Path, key: str) -> None:
     document = document_of(AGENT, path)
     assert document["messages"][0]["uuid"] == "optional-message-uuid"
     assert document["session"]["id"] == AGENT.session_id(AGENT.locate(path)) == "optional-session-uuid"
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S0-17", "S0-49")
@@ -203,7 +203,7 @@ def test_derived_ids_are_stable_and_not_written(tmp_path: Path) -> None:
     uuids = [item["uuid"] for item in first["messages"]]
     assert len(set(uuids)) == 3
     assert [item.get("parent_uuid") for item in first["messages"]] == [None, *uuids[:2]]
-    assert files_of(AGENT, first)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 def test_derived_ids_survive_archiving_and_renaming(tmp_path: Path) -> None:
@@ -234,10 +234,9 @@ def test_a_call_and_its_result_are_two_messages(tmp_path: Path) -> None:
     assert (use["type"], use["tool_name"], use["input"]) == ("tool_use", "read_file", {"path": "example.el"})
     assert use["tool_id"] == result["tool_id"] == f"{call['uuid']}:t0"
     assert (result["output"], result["is_error"]) == ("file contents...", False)
-    assert result["extensions"]["sage-emacs"]["duration_ms"] == 45
     assert answer["parent_uuid"] == call["uuid"]
     assert after["parent_uuid"] == answer["uuid"]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S0-19")
@@ -246,10 +245,9 @@ def test_a_call_without_success_is_an_error(tmp_path: Path, success: bool | None
     call = {"name": "run_shell", "args": {}, "result": "", "duration_ms": 38, "success": success}
     path = conversation(tmp_path, message("assistant", "", tool_calls=[call]))
     document = document_of(AGENT, path)
-    result = document["messages"][1]["content"][0]
-    assert result["is_error"] is is_error
-    assert result["extensions"]["sage-emacs"]["duration_ms"] == 38
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert document["messages"][1]["content"][0]["is_error"] is is_error
+    assert document["native"]["files"][0]["records"][0]["tool_calls"][0]["duration_ms"] == 38
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 def test_only_answered_calls_have_results(tmp_path: Path) -> None:
@@ -259,7 +257,7 @@ def test_only_answered_calls_have_results(tmp_path: Path) -> None:
     assert [block["tool_id"] for block in document["messages"][0]["content"][1:]] == ["a", "b"]
     assert [block["tool_id"] for block in document["messages"][1]["content"]] == ["b"]
     assert document["messages"][1]["content"][0]["output"] == '{"n":1}'
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 def test_the_role_tool_is_a_result(tmp_path: Path) -> None:
@@ -268,7 +266,7 @@ def test_the_role_tool_is_a_result(tmp_path: Path) -> None:
     (only,) = document["messages"]
     assert only["role"] == "user"
     assert only["content"] == [{"type": "tool_result", "tool_id": "c1", "tool_name": "make", "output": "done"}]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("S0-32", "S0-33")
@@ -279,9 +277,9 @@ def test_estimates_stay_apart_from_counts(tmp_path: Path) -> None:
     guessed, counted = (item["metadata"] for item in document["messages"])
     assert guessed == {"estimated_tokens": 150}
     assert counted["token_usage"] == {"input_tokens": 10, "output_tokens": 5, "cache_read_tokens": 3}
-    total = AGENT.scan(AGENT.locate(path)).ledger.total()
+    total = AGENT.facts(AGENT.locate(path)).ledger.total()
     assert (total.calls, total.input_tokens, total.output_tokens) == (1, 10, 5)
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 @pytest.mark.seed("SX-9", "SX-11")
@@ -291,7 +289,7 @@ def test_unknown_roles_and_keys_are_kept(tmp_path: Path) -> None:
     document = document_of(AGENT, path)
     assert document["records"][0]["text"] == "42"
     assert [block["type"] for block in document["messages"][0]["content"]] == ["text", "unknown"]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 # Sessions
@@ -324,17 +322,17 @@ def test_metadata_travel_along_and_give_times(tmp_path: Path) -> None:
     assert document["session"]["workspace"] == "/home/user/project"
     assert document["session"]["started_at"] == "2026-01-11T22:00:00Z"
     assert document["session"]["ended_at"] == "2026-01-11T22:30:00Z"
-    assert files_of(AGENT, document) == original(AGENT, path)
+    assert round_trip(AGENT, path) == original(AGENT, path)
 
 
 def test_an_archive_written_backwards_is_read_forwards(tmp_path: Path) -> None:
     lines = [message("assistant" if n % 2 else "user", str(n), timestamp=f"2026-01-11T22:00:0{n}Z") for n in range(4)]
     path = conversation(tmp_path, *reversed(lines))
-    facts = AGENT.scan(AGENT.locate(path))
+    facts = AGENT.facts(AGENT.locate(path))
     document = document_of(AGENT, path)
     said = {item["uuid"]: item["content"][0]["text"] for item in document["messages"]}
     assert [said[uuid] for uuid in facts.tree.graph().active_path] == ["0", "1", "2", "3"]
-    assert files_of(AGENT, document)[""] == path.read_bytes()
+    assert round_trip(AGENT, path)[""] == path.read_bytes()
 
 
 def test_a_compressed_archive_is_read(tmp_path: Path) -> None:
@@ -410,7 +408,7 @@ def test_wrong_metadata_stop_nothing(tmp_path: Path, metadata: str | None, expec
 def test_the_demo_comes_back(path: Path) -> None:
     document = document_of(AGENT, path)
     msgspec.convert(document, Document)
-    assert files_of(AGENT, document) == original(AGENT, path)
+    assert round_trip(AGENT, path) == original(AGENT, path)
     assert problems(path) == []
 
 
@@ -429,7 +427,7 @@ def test_any_json_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: li
     path.write_bytes(b"".join(spell(record, dialect) for record, dialect in lines))
     document = document_of(AGENT, path)
     msgspec.convert(document, Document)
-    assert files_of(AGENT, document) == original(AGENT, path)
+    assert round_trip(AGENT, path) == original(AGENT, path)
     assert problems(path) is not None
 
 
@@ -440,7 +438,7 @@ def test_a_cut_loses_at_most_the_last_record(tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("cut") / "conversation.jsonl"
     path.write_bytes(whole[:cut])
     document = document_of(AGENT, path)
-    assert files_of(AGENT, document) == original(AGENT, path)
+    assert round_trip(AGENT, path) == original(AGENT, path)
     seen = {item["uuid"] for item in document["messages"]}
     assert len(seen) >= whole[:cut].count(b"\n")
 

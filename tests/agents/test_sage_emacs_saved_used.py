@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import subprocess
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.agents.base import Header, Receives
+from clew.agents.base import Header
 from clew.convert.choosing import prepare
 from clew.files.history import FileHistory
 from clew.host import Host
@@ -104,20 +103,6 @@ def test_it_is_followed_though_it_is_written_anew(home: Path, path: Path) -> Non
         process.terminate()
 
 
-def test_a_reading_of_it_goes_when_nobody_holds_it(path: Path) -> None:
-    source = AGENT.locate(path)
-    gc.collect()
-    gc.disable()
-    try:
-        reading = AGENT.read(source, AGENT.scan(source))
-        assert len(list(reading)) == 5
-        kind = type(reading)
-        del reading
-        assert not [each for each in gc.get_objects() if type(each) is kind]
-    finally:
-        gc.enable()
-
-
 def test_what_is_wrong_is_said_with_its_place(home: Path, path: Path) -> None:
     assert clew("--home", home, "validate").code == 0
     path.write_bytes(pretty(saved(*TALK, message_count=9)))
@@ -176,8 +161,8 @@ def test_a_damaged_one_is_converted_as_far_as_it_goes(home: Path, tmp_path: Path
 
 def test_for_its_own_agent_it_becomes_a_conversation(home: Path, tmp_path: Path, path: Path) -> None:
     source = AGENT.locate(path)
-    assert isinstance(AGENT, Receives)
-    assert AGENT.receiver().goes_on(path, ()) is False
+    receiver = AGENT.receiver()
+    assert receiver is not None and receiver.goes_on(path, ()) is False
     prepared = prepare(AGENT, source, AGENT.id)
     assert [loss.what for loss in prepared.losses] == ["the title"]
     written = prepared.write(tmp_path, allow_loss=True)
@@ -220,7 +205,7 @@ def test_what_lies_beside_it_tells_nothing_of_it(home: Path, path: Path) -> None
     write(home, b'{"project_dir": "/elsewhere", "workspace": "/elsewhere"}', "metadata.json")
     source = AGENT.locate(path)
     assert source.sides == ()
-    assert AGENT.session(source, AGENT.scan(source))["workspace"] == "/home/ada/bell"
+    assert AGENT.session(source, AGENT.facts(source))["workspace"] == "/home/ada/bell"
 
 
 def test_a_session_without_calls_proves_nothing_about_files(home: Path, path: Path) -> None:
@@ -242,5 +227,5 @@ def test_a_secret_in_it_is_masked_in_place(home: Path) -> None:
     content = path.read_bytes()
     assert secret.encode() not in content and b"ANTHROPIC_API_KEY=[REDACTED" in content
     source = AGENT.locate(path)
-    assert AGENT.scan(source).messages == 5
-    assert list(AGENT.check(source, AGENT.scan(source))) == []
+    assert AGENT.facts(source).messages == 5
+    assert list(AGENT.check(source, AGENT.facts(source))) == []

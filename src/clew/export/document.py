@@ -145,7 +145,11 @@ class _Writer:
         for number, name in enumerate(names):
             with open_file(self._source, "" if number == 0 else name) as stream:
                 self._out.write((b"," if number else b"") + b'{"path":' + dumps(name) + b',"records":[' + self._layout)
+                verbatim_lines = self._written.verbatim_lines
                 self._write_file(stream)
+                if number > len(self._source.parts):
+                    # A side file is text of any layout, not JSON lines.
+                    self._written.verbatim_lines = verbatim_lines
         self._out.write(b"]}")
 
     def _write_file(self, stream: BinaryIO) -> None:

@@ -113,3 +113,18 @@ def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
     is_union = isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union
     kinds = typing.get_args(annotation) if is_union else (annotation,)
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)
+
+
+def decode_each(items: JSON, record_type: type[T]) -> list[T]:
+    """Structs from the elements of a list of objects, each with the fields that fit; none from any other value."""
+    if type(items) is not list or any(type(item) is not dict for item in items):
+        return []
+    return [decode_value(item, record_type) for item in items]
+
+
+def decode_value(value: dict[str, JSON], record_type: type[T]) -> T:
+    """A struct from an object that is already parsed; one that does not fit the type keeps the fields that do."""
+    try:
+        return msgspec.convert(value, record_type)
+    except msgspec.ValidationError:
+        return decode_leniently(value, record_type)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from clew.agents.base import SourceFile
-from clew.agents.folding import own_extension
 from clew.agents.sage_agent import SageAgent, locate
-from clew.agents.sage_agent.compose import platform_of
+from clew.agents.sage_agent.encode import platform_of
 from clew.agents.sage_agent.metadata import VERSION
-from clew.agents.sage_agent.tables import OLD_ROLES
+from clew.agents.sage_agent.records import OLD_ROLES, message_body
 from clew.io.records import RawRecord
 from clew.migrate.records import Change, Record
 from clew.model.json import JSON
@@ -48,11 +47,11 @@ def _derived(source: SourceFile) -> tuple[dict[int, str], dict[int, str]]:
     parents: dict[int, str] = {}
     for unit in agent.units(source):
         if unit.is_message and not unit.part:
-            derived = own_extension(unit.value, agent.id).get("derived", ())
-            if "uuid" in derived:
+            body, parent = message_body(unit.native) or {}, unit.value.get("parent_uuid")
+            if body.get("uuid") != unit.value["uuid"]:
                 uuids[unit.start] = unit.value["uuid"]
-            if "parent_uuid" in derived:
-                parents[unit.start] = unit.value["parent_uuid"]
+            if parent is not None and body.get("parentUuid") != parent:
+                parents[unit.start] = parent
     return uuids, parents
 
 

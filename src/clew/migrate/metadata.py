@@ -6,7 +6,8 @@ from pathlib import Path
 
 from clew.agents import sage_agent, sage_emacs
 from clew.agents.base import SourceFile
-from clew.agents.sage_agent.metadata import counts_as_message, rebuilt, spelled
+from clew.agents.sage_agent.metadata import rebuilt, spelled
+from clew.agents.sage_agent.records import counts_as_message
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.io.atomic import write_atomic
 from clew.io.compress import open_source

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.folding import own_extension
 from clew.agents.sage_emacs import SageEmacs, locate
-from clew.agents.sage_emacs.tables import ROLES
+from clew.agents.sage_emacs.records import ROLES, TOOL
 from clew.io.codec import DIALECTS
 from clew.io.compress import open_source
 from clew.io.records import RawRecord, read_records
@@ -26,7 +25,7 @@ def adding_ids(source: SourceFile) -> Change:
 
     def change(record: RawRecord) -> Record | None:
         value = record.value
-        if value is None or value.get("role") not in (*ROLES, "tool"):
+        if value is None or value.get("role") not in (*ROLES, TOOL):
             return None
         added: Record = {}
         if "uuid" not in value and record.start in given:
@@ -44,7 +43,7 @@ def _given_ids(source: SourceFile) -> dict[int, str]:
     return {
         unit.start: unit.value["uuid"]
         for unit in units
-        if unit.is_message and "uuid" in own_extension(unit.value, agent.id).get("derived", ())
+        if unit.is_message and unit.start < unit.stop and unit.native.get("uuid") != unit.value["uuid"]
     }
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
-from clew.agents.sage_agent.metadata import counts_as_message, rebuilt, spelled
+from clew.agents.sage_agent.metadata import rebuilt, spelled
+from clew.agents.sage_agent.records import counts_as_message
 from clew.errors import SourceUnreadable
 from clew.io.records import read_records
 from clew.model.json import JSON

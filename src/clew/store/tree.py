@@ -14,7 +14,7 @@ import msgspec
 
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
-from clew.agents.sage_agent.tables import OLD_ROLES
+from clew.agents.sage_agent.records import OLD_ROLES
 from clew.io.codec import NOT_JSON
 from clew.io.compress import open_regular
 from clew.model.json import JSON

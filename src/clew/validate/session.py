@@ -22,7 +22,11 @@ from clew.validate.seed import check_seed_004
 SEED_004 = "seed-004"
 """The profile that says what the validator of the session schema says, and nothing more."""
 
-_SAME = {"time-missing": "no-timestamp", "bad-thinking-level": "unknown-thinking-level"}
+_SAME = {
+    "time-missing": "no-timestamp",
+    "bad-timestamp": "no-timestamp",
+    "bad-thinking-level": "unknown-thinking-level",
+}
 """Codes of an agent's own schema for what the general check would report too."""
 
 
@@ -62,7 +66,7 @@ def _readable(agent: Agent, source: SourceFile, profile: str | None) -> Iterator
 def _all(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[Problem]:
     told: set[tuple[str, str | None, int | None]] = set()
     for found in agent.check(source, facts):
-        told.add((_SAME.get(found.code, found.code), found.file, found.line))
+        told |= {(code, found.file, found.line) for code in (found.code, _SAME.get(found.code, found.code))}
         yield found
     for found in _general(agent, source, facts):
         if found.line is None or (found.code, found.file, found.line) not in told:

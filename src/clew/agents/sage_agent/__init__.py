@@ -1,33 +1,32 @@
-"""Sage Agent: every session below .sage/sessions, read and written byte for byte. Its trajectories are not read."""
+"""Sage Agent: every session below .sage/sessions. Its trajectories are not read."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.agents.base import Claim, Header, SourceFile, Unit
-from clew.agents.legacy import LegacyAgent
+from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.receiving import Receiver
 from clew.agents.sage_agent import locate
 from clew.derive.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model import Problem
+from clew.model.events import Event
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 if TYPE_CHECKING:
-    from clew.agents.folding import FoldedReading
+    from clew.agents.evidence import Event as FileEvidence
 
 _NEW = re.compile(rb'"(?:context|toolResults|toolCalls|message)"\s*:\s*[\[{]')
 _SNAPSHOT = re.compile(rb'"type"\s*:\s*"file_history_snapshot"')
 _OLD = re.compile(rb'"role"\s*:\s*"')
 
 
-class SageAgent(LegacyAgent):
+class SageAgent(Agent):
     """The agent `sage-agent`."""
 
     id = locate.AGENT
@@ -61,27 +60,21 @@ class SageAgent(LegacyAgent):
     def session_id(self, source: SourceFile) -> str:
         return locate.session_id(source)
 
-    def scan(self, source: SourceFile) -> Facts:
-        # Who only looks for sessions need not load what reads them.
-        from clew.agents.sage_agent import tables
-        from clew.derive.collect import Collector
+    def events(self, source: SourceFile) -> Iterator[Event]:
+        # Looking for sessions need not load what reads them.
+        from clew.agents.sage_agent.events import read_events
 
-        collector = Collector()
-        reading = self._reading(source, None)
-        claims: Counter[str] = Counter()
-        for unit in reading:
-            collector.add(unit.is_message, unit.value)
-            _note_claim(claims, unit.value)
-            if unit.is_message and unit.value["role"] != "system":
-                # A sidechain is a branch of this conversation, so the end of the log is where it stands.
-                collector.facts.leaf_uuid = unit.value["uuid"]
-            if unit.value.get("type") == tables.BRANCH and unit.value.get("message_uuid"):
-                collector.facts.leaf_uuid = unit.value["message_uuid"]
-            if unit.value.get("kind") in ("title", "summary") and unit.value.get("text"):
-                collector.facts.titles[unit.value["kind"]] = unit.value["text"]
-        facts = collector.facts
-        facts.sessions.update(claims)
-        return facts
+        return read_events(source)
+
+    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
+        from clew.agents.sage_agent.records import find_unknown_keys
+
+        return find_unknown_keys(native)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.sage_agent.file_changes import file_changes
+
+        return file_changes(source, units)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.sage_agent.metadata import title_of
@@ -102,41 +95,10 @@ class SageAgent(LegacyAgent):
             "title": title_of(known, facts, session),
         }
 
-    def read(self, source: SourceFile, facts: Facts) -> Iterator[Unit]:
-        claimed = facts.sessions.most_common(1)[0][0] if facts.sessions else None
-        return iter(self._reading(source, claimed))
-
-    def _reading(self, source: SourceFile, claimed: str | None) -> FoldedReading:
-        from clew.agents.folding import Chain, FoldedReading
-        from clew.agents.jsonl import JsonlReading
-        from clew.agents.sage_agent import tables
-        from clew.agents.sage_agent.fold import folding
-
-        model = _text(locate.metadata(source.path) or {}, "model")
-        # Also a claim of nobody's is noted: then the writer adds no session id either.
-        extra = {"session_id": claimed} if claimed != locate.session_id(source) else None
-        inner = JsonlReading(self.id, source, tables.choose, {"session_id": claimed}, extra=extra)
-        return FoldedReading(inner, folding(Chain(self.id, locate.session_id(source)), model))
-
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.jsonl import JsonlWriter
-        from clew.agents.sage_agent import tables
-        from clew.agents.sage_agent.compose import composed
-        from clew.agents.sage_agent.fold import unfolded
-        from clew.agents.sage_agent.metadata import spelled
+        from clew.agents.sage_agent.encode import encode
 
-        steps = ((unit.is_message, unit.value) for unit in units)
-        own = header.extensions.get(self.id) or {}
-        shared = {"session_id": own.get("session_id", header.session["id"])}
-        if "orders" in own:
-            yield from JsonlWriter(self.id, header, tables.chosen, shared).files(unfolded(steps))
-            return
-        header = header._replace(extensions={self.id: {"parts": [locate.SNAPSHOTS]}})
-        records = 0
-        for name, line in JsonlWriter(self.id, header, tables.chosen, shared).lines(composed(steps, header.session)):
-            records += not name
-            yield name, line
-        yield locate.METADATA, spelled(_described(header.session, records))
+        return encode(header, units)
 
     def receiver(self) -> Receiver:
         from clew.agents.sage_agent.receive import RECEIVER
@@ -150,32 +112,6 @@ class SageAgent(LegacyAgent):
         from clew.agents.sage_agent.check import check
 
         return check(source)
-
-
-def _note_claim(claims: Counter[str], value: dict[str, JSON]) -> None:
-    rest = ((value.get("extensions") or {}).get(locate.AGENT) or {}).get("rest") or {}
-    if isinstance(rest.get("sessionId"), str):
-        claims[rest["sessionId"]] += 1
-
-
-def _described(session: dict[str, JSON], records: int) -> dict[str, JSON]:
-    """The metadata without which the program does not see a session."""
-    from clew.agents.sage_agent.metadata import VERSION
-
-    described: dict[str, JSON] = {
-        "id": session["id"],
-        "customTitle": session.get("title"),
-        "createdAt": session["started_at"],
-        "updatedAt": session["ended_at"] or session["started_at"],
-        "workingDirectory": session["workspace"],
-        "version": VERSION,
-        "messageCount": records,
-        "state": "completed",
-        "isSidechain": bool(session["is_agent_session"]),
-        "parentSessionId": session.get("parent_session_id"),
-        "metadata": {},
-    }
-    return {name: item for name, item in described.items() if item is not None}
 
 
 def _text(known: dict[str, JSON], name: str) -> str | None:

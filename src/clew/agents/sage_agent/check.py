@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent import locate
-from clew.agents.sage_agent.metadata import counts_as_message, disagreements
-from clew.agents.sage_agent.tables import choose
+from clew.agents.sage_agent.metadata import disagreements
+from clew.agents.sage_agent.records import SNAPSHOT_TYPES, counts_as_message, message_body
 from clew.io.compress import open_source
 from clew.io.records import read_records
 from clew.model import Problem
@@ -40,20 +40,18 @@ class _Checker:
         self._snapshots: list[tuple[str, str, int]] = []
 
     def check(self, record: dict[str, JSON], file: str, line: int) -> Iterator[Problem]:
-        form = choose(record)
         self.counted += counts_as_message(record)
-        if form.kind == "snapshot":
+        if record.get("type") in SNAPSHOT_TYPES:
             yield from self._check_snapshot(record, file, line)
             return
-        if form.role is not None:
+        if (body := message_body(record)) is not None:
             self._index += 1
-            payload = record["payload"] if type(record.get("payload")) is dict else record
-            for code, detail in self._check_message(payload if "type" in payload else record):
+            for code, detail in self._check_message(body):
                 yield problem(code, detail, file=file, line=line, index=self._index)
         if isinstance(record.get("uuid"), str):
             self._uuids.add(record["uuid"])
 
-    def _check_message(self, record: dict[str, JSON]) -> Iterator[tuple[str, str]]:
+    def _check_message(self, record: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
         if isinstance(record.get("uuid"), str):
             self._uuids.add(record["uuid"])
         thinking = record.get("thinkingMetadata")

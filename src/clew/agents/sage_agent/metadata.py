@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from clew.agents.sage_agent.tables import choose
+from clew.agents.sage_agent.events import SUMMARY
 from clew.derive.facts import Facts
 from clew.derive.titles import short_title
 from clew.model.json import JSON
@@ -18,9 +18,9 @@ def title_of(known: Mapping[str, JSON], facts: Facts, session: str) -> str:
     """The name the program itself would show."""
     ranks = (
         known.get("customTitle"),
-        facts.titles.get("title"),
+        facts.titles.get("custom_title"),
         known.get("summary"),
-        facts.titles.get("summary"),
+        facts.extra.get(SUMMARY),
         known.get("firstPrompt"),
         short_title(facts.first_prompt),
         known.get("name"),
@@ -28,17 +28,12 @@ def title_of(known: Mapping[str, JSON], facts: Facts, session: str) -> str:
     return next((title for title in ranks if isinstance(title, str) and title), session)
 
 
-def counts_as_message(record: dict[str, JSON]) -> bool:
-    """True for a record the program counts: everything but snapshots."""
-    return choose(record).kind != "snapshot"
-
-
 def rebuilt(known: Mapping[str, JSON], session: Mapping[str, JSON], facts: Facts, records: int) -> dict[str, JSON]:
     """The metadata as the log has them; what only the metadata know is kept."""
     prompt = short_title(facts.first_prompt)
     found: dict[str, JSON] = {
-        "customTitle": facts.titles.get("title"),
-        "summary": facts.titles.get("summary"),
+        "customTitle": facts.titles.get("custom_title"),
+        "summary": facts.extra.get(SUMMARY),
         "firstPrompt": prompt,
         "gitBranch": facts.git_branch,
         "workingDirectory": session["workspace"],

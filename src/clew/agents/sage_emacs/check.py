@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile
-from clew.agents.mapping import LIST, OPTIONAL_TEXT
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import measure
-from clew.agents.sage_emacs.saved import MESSAGES, document_records, is_element
-from clew.agents.sage_emacs.tables import ROLES
+from clew.agents.sage_emacs.records import MESSAGES, ROLES, TOOL, document_records, is_element
 from clew.io.compress import open_source
 from clew.io.records import RawRecord, read_records
 from clew.model import Problem
@@ -17,11 +15,10 @@ from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
-_NUMBER: frozenset[type] = frozenset({int, type(None)})
-_HEADER: dict[str, frozenset[type]] = {
-    **dict.fromkeys(("name", "model", "provider", "workspace", "created_at", "updated_at"), OPTIONAL_TEXT),
-    **dict.fromkeys(("message_count", "total_tokens"), _NUMBER),
-    MESSAGES: LIST,
+_HEADER_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("name", "model", "provider", "workspace", "created_at", "updated_at"), (str, type(None))),
+    **dict.fromkeys(("message_count", "total_tokens"), (int, type(None))),
+    MESSAGES: (list,),
 }
 
 
@@ -54,7 +51,7 @@ def _check_saved(source: SourceFile) -> Iterator[Problem]:
 
 
 def _check_header(header: dict[str, JSON], count: int) -> Iterator[tuple[str, str, str]]:
-    for key, accepts in _HEADER.items():
+    for key, accepts in _HEADER_TYPES.items():
         if key in header and type(header[key]) not in accepts:
             yield "wrong-type", f"{key} is of an unexpected type", key
     for key in ("created_at", "updated_at"):
@@ -76,7 +73,7 @@ def _located(code: str, detail: str, file: str, record: RawRecord) -> Problem:
 
 def _check_record(record: dict[str, JSON]) -> Iterator[tuple[str, str]]:
     role, content = record.get("role"), record.get("content")
-    if role == "tool":
+    if role == TOOL:
         yield "tool-role", ""
     elif role not in ROLES:
         yield "bad-role", f"the role is {role!r}" if "role" in record else "the role is missing"

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath, PurePosixPath
+from typing import TypeVar
 
 from clew.agents.backups import is_plain_file, read_inside
-from clew.agents.base import SourceFile
+from clew.agents.base import Header, SourceFile
 from clew.agents.derived import derived_id
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source
-from clew.io.paths import safe_relative
+from clew.io.paths import encode_sage, file_name, safe_relative
 from clew.io.records import read_records
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
+_AnyPath = TypeVar("_AnyPath", bound=PurePath)
 AGENT = "sage-emacs"
 CONVERSATION = "conversation.jsonl"
 HISTORY = "history"
@@ -101,12 +103,12 @@ def plain_name(name: str) -> str:
     return name.removesuffix(".gz").removesuffix(".zst")
 
 
-def stem(path: Path) -> str:
+def stem(path: PurePath) -> str:
     """The file name without .jsonl or .json and compression suffixes."""
     return plain_name(path.name).removesuffix(".json" if is_saved(path) else ".jsonl")
 
 
-def is_archive(path: Path) -> bool:
+def is_archive(path: PurePath) -> bool:
     """True for an archived conversation."""
     return path.parent.name == HISTORY and not is_saved(path)
 
@@ -121,41 +123,44 @@ def is_saved_folder(folder: Path) -> bool:
     return folder.name == SESSIONS and folder.parent.name == _SAGE
 
 
-def saved_place(path: Path) -> dict[str, JSON]:
-    """What tells the place of a saved session in any home; `saved_target` makes it of this again."""
-    return {"saved": stem(path), **(_base_of(path.parent.parent) if is_saved_folder(path.parent) else {})}
+def target(header: Header) -> PurePosixPath:
+    """Where a session lives below a home: one of sage-emacs' own where it was, any other as the conversation of its
+    folder.
+
+    A session that goes on under another id names no path any more, but still the folder of its project. Nothing but a
+    name is taken from the path: the home before it may be anywhere.
+    """
+    session = header.session
+    folder = str(session.get("workspace_encoded") or "") if header.agent == AGENT else ""
+    path = _recorded_path(session) if folder else None
+    base = PLAIN if path is None else _base_of(path)
+    if path is not None and is_saved(path):
+        return PurePosixPath(base, _STORES[base], SESSIONS, f"{safe_relative(stem(path))}.json")
+    encoded = folder or encode_sage(str(session["workspace"])) or str(session.get("workspace_encoded") or "")
+    project = PurePosixPath(base, _STORES[base], _PROJECTS, file_name(encoded or "-"))
+    if path is not None and is_archive(path):
+        return project / HISTORY / f"{safe_relative(stem(path))}.jsonl"
+    return project / CONVERSATION
 
 
-def saved_target(own: dict[str, JSON]) -> str:
-    """Where a saved session lives below a home."""
-    base = XDG if own.get("base") == XDG else PLAIN
-    return f"{base}/{_STORES[base]}/{SESSIONS}/{safe_relative(own['saved'])}.json"
+def _recorded_path(session: Mapping[str, JSON]) -> PurePosixPath | None:
+    """Where the session lay, by its own words."""
+    path = (session.get("source") or {}).get("path")
+    return PurePosixPath(path.replace("\\", "/")) if isinstance(path, str) and path else None
 
 
-def place(path: Path) -> dict[str, JSON]:
-    """What tells the place of a conversation or archive in any home; `target` makes it of this again."""
-    projects = project_folder(path).parent
-    base = _base_of(projects.parent) if projects.name == _PROJECTS else {}
-    return {**base, **({"archive": stem(path)} if is_archive(path) else {})}
-
-
-def target(own: dict[str, JSON], folder: str) -> str:
-    """Where a conversation or archive of a project's folder lives below a home."""
-    base = next((base for base in _STORES if base == own.get("base")), PLAIN)
-    project = (PurePosixPath(base) / _STORES[base] / _PROJECTS / folder).as_posix()
-    if "archive" in own:
-        return f"{project}/{HISTORY}/{safe_relative(own['archive'])}.jsonl"
-    return f"{project}/{CONVERSATION}"
-
-
-def _base_of(store: Path) -> dict[str, JSON]:
-    """Which base a store lies in; nothing where it is none, or the one that sessions go to by themselves."""
+def _base_of(path: PurePath) -> str:
+    """Which base a session lies in; the one that new sessions go to where it lies in none."""
+    place = path.parent if is_saved(path) else project_folder(path).parent
+    store = place.parent
+    if place.name != (SESSIONS if is_saved(path) else _PROJECTS) or (is_saved(path) and store.name != _SAGE):
+        return PLAIN
     folder, within = (store.parent, _SAGE) if store.name == _SAGE else (store, "")
     base = _BASES.get(folder.name, PLAIN)
-    return {"base": base} if base != PLAIN and _STORES[base] == within else {}
+    return base if _STORES[base] == within else PLAIN
 
 
-def project_folder(path: Path) -> Path:
+def project_folder(path: _AnyPath) -> _AnyPath:
     """The project's folder in the store."""
     return path.parent.parent if is_archive(path) else path.parent
 

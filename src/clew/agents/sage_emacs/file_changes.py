@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from clew.agents.base import SourceFile, Unit
 from clew.agents.evidence import Event
 from clew.agents.sage_emacs.locate import is_saved, metadata
+from clew.agents.sage_emacs.records import document_records
 from clew.agents.simple_tools import Work
 from clew.derive.native import metadata_of
 from clew.model.json import JSON
 
 
-def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a conversation proves, in its order."""
     work = Work(exact=False)
     recorded = _recorded(source)
@@ -36,6 +37,5 @@ def _recorded(source: SourceFile) -> JSON:
     """The folder of the project, as it stands beside a conversation or in a saved session."""
     if not is_saved(source.path):
         return (metadata(source.path) or {}).get("project_dir")
-    from clew.agents.sage_emacs.saved import header_of
-
-    return header_of(source).get("workspace")
+    header = next(document_records(source), None)
+    return ((header.value if header is not None else None) or {}).get("workspace")

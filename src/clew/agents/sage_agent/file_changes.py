@@ -16,12 +16,11 @@ from pathlib import Path
 from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.base import SourceFile, Unit
 from clew.agents.evidence import ABSENT, Calm, Event, State, Steady, Touch, Unrest, Whole, absolute, as_bytes
-from clew.agents.legacy import native_rest
 from clew.agents.sage_agent.beside import Crowds
 from clew.agents.sage_agent.locate import BACKUPS, session_id
 from clew.agents.sage_agent.overlapping import together
+from clew.agents.sage_agent.records import BRANCH, ERASED
 from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, own_part
-from clew.agents.sage_agent.tables import BRANCH, ERASED
 from clew.agents.sage_agent.watched import Begin, Watching, runs_of, spared, touch_of
 from clew.agents.simple_tools import Work
 from clew.derive.native import metadata_of
@@ -35,7 +34,7 @@ _ERASED = "a tool of a message that was erased"
 _NOWHERE = "-"
 
 
-def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
     with Snapshots(source) as snapshots:
         reader = _Reader(source, snapshots)
@@ -48,7 +47,7 @@ def evidence(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
             elif unit.value.get("type") == BRANCH:
                 yield from reader.moved(unit)
             elif unit.value.get("type") == ERASED:
-                yield from reader.erased(unit.value)
+                yield from reader.erased(unit)
         yield from reader.end()
 
 
@@ -139,11 +138,9 @@ class _Reader:
 
     def moved(self, unit: Unit) -> Iterator[Event]:
         """The conversation went elsewhere, and files with it, as the snapshot of that record tells."""
-        record = unit.value
-        rest = native_rest(record)
-        action, uuid = rest.get("action"), rest.get("uuid")
+        action, uuid = unit.native.get("action"), unit.native.get("uuid")
         if action in _MOVES:
-            self._goal = record.get("message_uuid")
+            self._goal = unit.value.get("message_uuid")
         if action in _PUT_BACK and isinstance(uuid, str):
             yield from self._watching.reached(self.index + 1, unit, True)
             for taken in self._snapshots.taken(uuid):
@@ -152,11 +149,12 @@ class _Reader:
                     yield touch_of(path, told._replace(action=action), self.index, self.index + 1)
             yield from self.unread(uuid)
 
-    def erased(self, record: dict[str, JSON]) -> Iterator[Event]:
+    def erased(self, unit: Unit) -> Iterator[Event]:
         """A message that is no more: what its tools did is not known."""
+        record = unit.value
         if record.get("parent_uuid") in (self._last, self._goal):
             self._last, self._goal = record.get("uuid"), _NOWHERE
-        if native_rest(record).get("was") in ("assistant", "tool_result"):
+        if unit.native.get("was") in ("assistant", "tool_result"):
             yield from self._unsettled(f"erased {self._last}", _ERASED, None)
 
     def unread(self, uuid: str | None) -> Iterator[Event]:

@@ -1,0 +1,45 @@
+"""Ids and parents for messages that have none: ids from what a message says, parents from the order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec import UNSET, to_builtins
+
+from clew.agents.derived import derived_id
+from clew.model.message import Message
+
+
+class MessageChain:
+    """Gives each message of a session, in file order, what it lacks.
+
+    `scope` names the session or project: two messages that say the same in different scopes have different ids.
+    `parents` gives the parent by the uuid of a message, where the order of the file is not that of the conversation.
+    """
+
+    def __init__(self, scope: str, parents: Mapping[str, str] | None = None) -> None:
+        self._scope, self._parents = scope, parents
+        self._seen: Counter[str] = Counter()
+        self.last: str | None = None
+        """The uuid that the next message follows."""
+        self.derived_last = False
+        """True when the last message had no uuid of its own."""
+
+    def identify(self, message: Message) -> str:
+        """Give the message a uuid if it has none; returns its uuid."""
+        self.derived_last = not isinstance(message.uuid, str)
+        if isinstance(message.uuid, str):
+            return message.uuid
+        time = None if message.timestamp is UNSET else message.timestamp
+        identity = derived_id(self._scope, message.role, time, to_builtins(message.content))
+        self._seen[identity] += 1
+        repeated = self._seen[identity] - 1
+        message.uuid = derived_id(identity, repeated) if repeated else identity
+        return message.uuid
+
+    def attach(self, message: Message) -> None:
+        """Make the message follow the one before it, if it names no parent of its own."""
+        if message.parent_uuid is UNSET:
+            parent = self.last if self._parents is None else self._parents.get(str(message.uuid))
+            message.parent_uuid = UNSET if parent is None else parent

@@ -1,0 +1,239 @@
+"""Writes sessions that Sage Agent resumes: its own records under another id, or records composed from messages.
+
+Its reader demands every key of a composed record, and does not list a session without `metadata.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from clew.agents.base import Header, Unit
+from clew.agents.derived import derived_id
+from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
+from clew.agents.sage_agent.metadata import VERSION, spelled
+from clew.agents.sage_agent.records import counts_as_message, message_body
+from clew.io.codec import dumps
+from clew.model.json import JSON
+
+MAX_NAMED_CALLS = 10_000
+"""How many tool calls are remembered, so that their results can be named."""
+
+_WINDOWS, _MAC = re.compile(r"[A-Za-z]:|\\\\"), re.compile(r"/(?:Users|Volumes|private)/")
+_TODO_KEYS = {"content": "content", "status": "status", "active_form": "activeForm", "priority": "priority", "id": "id"}
+_USAGE_KEYS = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cache_read_tokens": "cacheReadTokens",
+    "cache_creation_tokens": "cacheWriteTokens",
+}
+_THINKING_KEYS = {"level": "level", "disabled": "disabled", "triggers": "triggers"}
+_TRACKED_KEYS = {
+    "original_content": "originalContent",
+    "content_hash": "contentHash",
+    "size": "size",
+    "state": "state",
+}
+_BACKUP_KEYS = {"backup": "backupPath", "original_hash": "originalHash"}
+
+_Object = dict[str, JSON]
+
+
+def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+    """The lines of the log and of the snapshots, then the metadata."""
+    copied, composed = _CopiedRecords(header.session), _ComposedRecords(header.session)
+    count = 0
+    for unit in units:
+        if unit.native:
+            if unit.start < unit.stop:
+                count += not unit.part and counts_as_message(unit.native)
+                yield SNAPSHOTS if unit.part else "", copied.line(unit)
+        elif unit.is_message:
+            for record in composed.message(unit.value):
+                count += 1
+                yield "", dumps(record) + b"\n"
+        elif _is_whole(unit.value.get("snapshot")):
+            yield SNAPSHOTS, dumps(composed.snapshot(unit.value)) + b"\n"
+    yield METADATA, spelled(_described(header.session, count, copied.facts))
+
+
+def _is_whole(snapshot: JSON) -> bool:
+    """True when a snapshot says for each file what became of it, so that it can be undone to."""
+    files: _Object = (snapshot or {}).get("files") or {}
+    return bool(files) and all("state" in file and "size" in file for file in files.values())
+
+
+def _described(session: Mapping[str, JSON], count: int, facts: Mapping[str, JSON]) -> _Object:
+    described: _Object = {
+        "id": session["id"],
+        "customTitle": session.get("title"),
+        "createdAt": session["started_at"],
+        "updatedAt": session["ended_at"] or session["started_at"],
+        "workingDirectory": session["workspace"],
+        "version": VERSION,
+        "messageCount": count,
+        "state": "completed",
+        "isSidechain": bool(session["is_agent_session"]),
+        "parentSessionId": session.get("parent_session_id"),
+        **facts,
+        "metadata": {},
+    }
+    return {name: item for name, item in described.items() if item is not None}
+
+
+class _CopiedRecords:
+    """Sage Agent's own records, with the id of the new session."""
+
+    def __init__(self, session: Mapping[str, JSON]) -> None:
+        self._new_id = session["id"]
+        self._old_id: JSON = None
+        """The session that the first record names."""
+        self.facts: _Object = {}
+        """What the metadata of the original say, as far as the messages tell it."""
+
+    def line(self, unit: Unit) -> bytes:
+        """The line of one record."""
+        self._see(unit.value.get("metadata") or {})
+        record = dict(unit.native)
+        self._rename(record)
+        body = message_body(unit.native)
+        if unit.is_message and body is not None:
+            links = _links(body, unit.value)
+            if body is unit.native:
+                record |= links
+            else:
+                payload = {**body, **links}
+                self._rename(payload)
+                record["payload"] = payload
+        return dumps(record) + b"\n"
+
+    def _rename(self, record: _Object) -> None:
+        named = record.get("sessionId")
+        if isinstance(named, str):
+            self._old_id = self._old_id or named
+            record["sessionId"] = self._new_id if named == self._old_id else named
+
+    def _see(self, metadata: Mapping[str, JSON]) -> None:
+        model = (metadata.get("model") or {}).get("name")
+        for name, found in (("model", model), ("gitBranch", metadata.get("git_branch"))):
+            if found:
+                self.facts.setdefault(name, found)
+
+
+def _links(body: Mapping[str, JSON], message: Mapping[str, JSON]) -> _Object:
+    """Id and parent of a message, where its record has them."""
+    links: _Object = {}
+    if isinstance(body.get("uuid"), str):
+        links["uuid"] = message["uuid"]
+    if "parentUuid" in body and (body["parentUuid"] is None or isinstance(body["parentUuid"], str)):
+        links["parentUuid"] = message.get("parent_uuid")
+    return links
+
+
+class _ComposedRecords:
+    """Records for the messages of any agent, with every key that the program's own reader demands."""
+
+    def __init__(self, session: Mapping[str, JSON]) -> None:
+        self._session = session
+        self._time = session.get("started_at")
+        self._tool_names: dict[str, str] = {}
+        self._todos: JSON = []
+        """The list as it stands: every message repeats it."""
+
+    def message(self, message: _Object) -> Iterator[_Object]:
+        """One record, or two where results and other content stand together."""
+        blocks = message["content"]
+        calls = [self._call(block) for block in blocks if block["type"] == "tool_use"]
+        results = [self._result(block) for block in blocks if block["type"] == "tool_result"]
+        text = "\n\n".join(block["text"] for block in blocks if block["type"] == "text" and block["text"])
+        uuid = message.get("uuid") or derived_id(self._session["id"], message["index"])
+        parent = message.get("parent_uuid")
+        self._time = message.get("timestamp") or self._time
+        fields = self._fields(message.get("metadata") or {})
+        if results:
+            is_alone = not text and not calls
+            links = uuid if is_alone else f"{uuid}:r", parent
+            yield self._record("tool_result", links, {"role": "tool", "content": "", "toolResults": results}, fields)
+            if is_alone:
+                return
+            parent = f"{uuid}:r"
+        inner: _Object = {"role": message["role"], "content": text}
+        yield self._record(message["role"], (uuid, parent), inner | ({"toolCalls": calls} if calls else {}), fields)
+
+    def _record(self, kind: str, links: tuple[str, JSON], inner: _Object, fields: _Object) -> _Object:
+        record: _Object = {"type": kind, "uuid": links[0], "parentUuid": links[1], "timestamp": self._time}
+        record |= {"sessionId": self._session["id"], "version": fields["version"], "context": fields["context"]}
+        behind = ("usage", "thinkingMetadata", "todos", "isSidechain")
+        return {**record, "message": inner, **{name: fields[name] for name in behind if name in fields}}
+
+    def _fields(self, metadata: _Object) -> _Object:
+        """What stands around the text of a message."""
+        cwd = metadata.get("cwd") or self._session["workspace"]
+        context: _Object = {"cwd": cwd}
+        if metadata.get("git_branch"):
+            context["gitBranch"] = metadata["git_branch"]
+        context["platform"] = metadata.get("platform") or platform_of(cwd)
+        if metadata.get("user_type"):
+            context["userType"] = metadata["user_type"]
+        self._todos = metadata.get("todos", self._todos)
+        fields: _Object = {"version": metadata.get("agent_version") or VERSION, "context": context}
+        usage = metadata.get("token_usage") or {}
+        if "input_tokens" in usage and "output_tokens" in usage:
+            fields["usage"] = _renamed(usage, _USAGE_KEYS)
+        if metadata.get("thinking"):
+            fields["thinkingMetadata"] = _renamed(metadata["thinking"], _THINKING_KEYS)
+        fields["todos"] = [_renamed(todo, _TODO_KEYS) for todo in self._todos or []]
+        fields["isSidechain"] = metadata.get("is_branch") is True
+        return fields
+
+    def _call(self, block: _Object) -> _Object:
+        names = self._tool_names
+        names[block["tool_id"]] = block["tool_name"]
+        if len(names) > MAX_NAMED_CALLS:
+            del names[next(iter(names))]
+        call = {"id": block["tool_id"], "name": block["tool_name"], "arguments": block["input"]}
+        return {name: item for name, item in call.items() if item is not None}
+
+    def _result(self, block: _Object) -> _Object:
+        result: _Object = {} if block["tool_id"] is None else {"toolCallId": block["tool_id"]}
+        name = block.get("tool_name") or self._tool_names.get(block["tool_id"]) or "unknown"
+        return {**result, "toolName": name, "content": _text(block), "success": block.get("is_error") is not True}
+
+    def snapshot(self, record: _Object) -> _Object:
+        """A snapshot for the file of snapshots."""
+        usual = {"message_uuid": record.get("message_uuid"), "timestamp": self._time, "is_update": False}
+        snapshot = {**usual, **record["snapshot"]}
+        tracked, backups = (_file_map(snapshot["files"], keys) for keys in (_TRACKED_KEYS, _BACKUP_KEYS))
+        return {
+            "type": "file_history_snapshot",
+            "messageId": snapshot["message_uuid"],
+            "timestamp": snapshot["timestamp"],
+            "isSnapshotUpdate": snapshot["is_update"],
+            "snapshot": {"trackedFiles": tracked, "fileBackups": backups},
+        }
+
+
+def platform_of(cwd: str) -> str:
+    """The system a working folder looks like."""
+    return "windows" if _WINDOWS.match(cwd) else "macos" if _MAC.match(cwd) else "linux"
+
+
+def _file_map(files: Mapping[str, _Object], keys: Mapping[str, str]) -> _Object:
+    """The files of a snapshot that have any of these fields."""
+    found = {path: _renamed(file, keys) for path, file in files.items()}
+    return {path: file for path, file in found.items() if file}
+
+
+def _renamed(values: Mapping[str, JSON], keys: Mapping[str, str]) -> _Object:
+    return {native: values[name] for name, native in keys.items() if name in values}
+
+
+def _text(result: _Object) -> str:
+    """What a tool gave back, as one text."""
+    output: JSON = result.get("output")
+    if isinstance(output, str) or output is None:
+        return output or ""
+    if isinstance(output, list):
+        texts = [block.get("text") for block in output if isinstance(block, dict)]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return dumps(output).decode()

@@ -1,0 +1,264 @@
+"""Sage Agent's log format as typed records.
+
+One JSON object per line. A message has a `type`, ids and a `message` with its text and tool calls; its results stand in
+the message or beside it. A second form wraps that object (`seq`, `payload`), and the older form has a `role` instead of
+a type, and no ids. clew's own store writes the first form, and two kinds of records of its own: `branch` and `erased`.
+Only this module and `events.py`, `encode.py`, `check.py` and `file_changes.py` know the key names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from clew.io.typed_records import RecordDecoder, unknown_keys
+from clew.model.json import JSON
+from clew.model.message import Role
+
+BRANCH, ERASED = "branch", "erased"
+"""Records of clew's own store: a branch was named or gone to; a record was erased and keeps its place."""
+SNAPSHOT_TYPES = ("file_history_snapshot", "file-history-snapshot")
+MESSAGE_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "tool_result": "user",
+    "error": "system",
+}
+"""The types of messages, each with the role that it has in the document."""
+OLD_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}
+"""The roles of the older form, likewise."""
+
+Text = str | None | UnsetType
+Flag = bool | UnsetType
+Count = int | UnsetType
+
+
+class ToolCall(Struct, gc=False):
+    id: str | None = None
+    name: str | None = None
+    arguments: Any = None
+
+
+class ToolResult(Struct, gc=False):
+    """`error` says why a tool failed whose content is empty."""
+
+    toolCallId: str | None = None
+    toolName: str | UnsetType = UNSET
+    content: Any = None
+    success: bool | None | UnsetType = UNSET
+    error: str | None = None
+
+
+class OldToolResult(Struct, gc=False):
+    tool_call_id: str | None = None
+    tool_name: str | UnsetType = UNSET
+    content: Any = None
+    success: bool | None | UnsetType = UNSET
+    error: str | None = None
+
+
+class InnerMessage(Struct, gc=False):
+    """`content` is a text or a list of blocks."""
+
+    content: Any = None
+    toolCalls: list[Any] | None = None
+    toolResults: list[Any] | None = None
+
+
+class Context(Struct, gc=False):
+    cwd: Text = UNSET
+    gitBranch: Text = UNSET
+    platform: Text = UNSET
+    userType: Text = UNSET
+
+
+class Usage(Struct, gc=False):
+    inputTokens: Count = UNSET
+    outputTokens: Count = UNSET
+    cacheReadTokens: Count = UNSET
+    cacheWriteTokens: Count = UNSET
+
+
+class ThinkingMetadata(Struct, gc=False):
+    level: Text = UNSET
+    disabled: Flag = UNSET
+    triggers: list[Any] | UnsetType = UNSET
+
+
+class TodoItem(Struct, gc=False):
+    content: str | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    activeForm: Text = UNSET
+    priority: Text = UNSET
+    id: Text = UNSET
+
+
+class TrackedFile(Struct, gc=False):
+    originalContent: Text = UNSET
+    contentHash: Text = UNSET
+    size: Count = UNSET
+    state: str | UnsetType = UNSET
+
+
+class FileBackup(Struct, gc=False):
+    backupPath: Text = UNSET
+    originalHash: Text = UNSET
+
+
+class FileSnapshot(Struct, gc=False):
+    trackedFiles: dict[str, TrackedFile] | UnsetType = UNSET
+    fileBackups: dict[str, FileBackup] | UnsetType = UNSET
+
+
+class MessageRecord(Struct, gc=False):
+    """What a message says, on a line of its own or inside a wrapper."""
+
+    type: Any = UNSET
+    uuid: str | UnsetType = UNSET
+    parentUuid: Text = UNSET
+    timestamp: Any = UNSET
+    version: Text = UNSET
+    context: Context | None = None
+    message: InnerMessage | None = None
+    toolResults: list[Any] | None = None
+    usage: Usage | None = None
+    thinkingMetadata: ThinkingMetadata | None = None
+    todos: list[TodoItem] | UnsetType = UNSET
+    isSidechain: Flag = UNSET
+
+
+class WrappedMessage(MessageRecord, gc=False):
+    """The payload of a wrapper; only one with the record type `message` is a message."""
+
+    recordType: Any = UNSET
+
+
+class LogRecord(MessageRecord, gc=False):
+    """One line of a log, of any form."""
+
+    sessionId: str | None = None
+    seq: Any = None
+    payload: WrappedMessage | None = None
+    role: Any = None
+    content: Any = None
+    tool_calls: list[Any] | None = None
+    tool_results: list[Any] | None = None
+    messageId: Text = UNSET
+    isSnapshotUpdate: Flag = UNSET
+    snapshot: FileSnapshot | None = None
+    name: str | UnsetType = UNSET
+
+
+LOG = RecordDecoder(LogRecord)
+
+
+def message_body(record: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+    """The object of a native record that has the ids of a message; None where the record is no message."""
+    if "type" in record:
+        kind = record["type"]
+        return record if type(kind) is str and kind in MESSAGE_ROLES else None
+    payload = record.get("payload")
+    if type(record.get("seq")) is int and type(payload) is dict and payload.get("recordType") == "message":
+        kind = payload.get("type")
+        if type(kind) is str and kind in MESSAGE_ROLES:
+            return payload
+    return record if is_old_form(record) else None
+
+
+def is_old_form(record: Mapping[str, JSON]) -> bool:
+    """True for a message of the older form, which has a role and no type."""
+    role = record.get("role")
+    return "type" not in record and type(role) is str and role in OLD_ROLES
+
+
+def counts_as_message(record: Mapping[str, JSON]) -> bool:
+    """True for a record that `messageCount` counts: everything but snapshots."""
+    return record.get("type") not in SNAPSHOT_TYPES
+
+
+UNUSED_MESSAGE_KEYS = ("sessionId", "metadata", "branchId", "branchParentUuid")
+_NOTE_KEYS = (
+    *("type", "uuid", "parentUuid", "timestamp", "message", "version", "context", "todos", "isSidechain", "usage"),
+    *("thinkingMetadata", *UNUSED_MESSAGE_KEYS),
+)
+_KNOWN_KEYS: dict[str, tuple[str, ...]] = {
+    "summary": _NOTE_KEYS,
+    "custom_title": _NOTE_KEYS,
+    BRANCH: (
+        *("type", "uuid", "timestamp", "sessionId", "name", "messageId", "action", "branchId", "fromId", "todos"),
+        "metadata",
+    ),
+    ERASED: (
+        *("type", "uuid", "parentUuid", "timestamp", "was", "erased", "isSidechain"),
+        *UNUSED_MESSAGE_KEYS,
+    ),
+    **dict.fromkeys(
+        SNAPSHOT_TYPES,
+        ("type", "messageId", "timestamp", "isSnapshotUpdate", "snapshot", "erased", "metadata"),
+    ),
+}
+"""The keys of records that are no messages, by their type."""
+_OLD_FORM_KEYS = ("role", "content", "tool_calls", "tool_results", "timestamp", "metadata")
+_WRAPPER_KEYS = ("seq", "sessionId", "payload", "timestamp")
+
+
+def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
+    """The keys of a native record that are not known, each behind the name of the object that it stands in."""
+    body = message_body(record)
+    if body is None:
+        kind = record.get("type")
+        known = _KNOWN_KEYS.get(kind) if type(kind) is str else None
+        yield from _named("unknown" if known is None else str(kind), _beyond(record, known or ("type", "sessionId")))
+        if kind in SNAPSHOT_TYPES:
+            yield from _named("snapshot", _in_struct(record.get("snapshot"), FileSnapshot))
+        elif known is _NOTE_KEYS:
+            yield from _named("message", _beyond(record.get("message"), ("role", "content")))
+    elif is_old_form(body):
+        yield from _named("message", _beyond(record, _OLD_FORM_KEYS))
+        yield from _unknown_in_content(record.get("content"))
+        yield from _unknown_in_each(record.get("tool_calls"), "call", ToolCall, ("timestamp",))
+        yield from _unknown_in_each(record.get("tool_results"), "result", OldToolResult, ("timestamp",))
+    else:
+        if body is not record:
+            yield from _named("wrapper", _beyond(record, _WRAPPER_KEYS))
+        yield from _unknown_in_message(body, ("recordType",) if body is not record else ())
+
+
+def _unknown_in_message(body: Mapping[str, JSON], more: tuple[str, ...]) -> Iterator[str]:
+    yield from _named("message", unknown_keys(body, MessageRecord, (*UNUSED_MESSAGE_KEYS, *more)))
+    yield from _named("context", _in_struct(body.get("context"), Context))
+    yield from _named("usage", _in_struct(body.get("usage"), Usage, ("costEstimate",)))
+    yield from _named("thinkingMetadata", _in_struct(body.get("thinkingMetadata"), ThinkingMetadata))
+    yield from _unknown_in_each(body.get("toolResults"), "result", ToolResult)
+    inner = body.get("message")
+    if type(inner) is dict:
+        yield from _named("message.message", _in_struct(inner, InnerMessage, ("role",)))
+        yield from _unknown_in_content(inner.get("content"))
+        yield from _unknown_in_each(inner.get("toolCalls"), "call", ToolCall)
+        yield from _unknown_in_each(inner.get("toolResults"), "result", ToolResult)
+
+
+def _unknown_in_content(content: JSON) -> Iterator[str]:
+    for block in content if type(content) is list else ():
+        if type(block) is dict and block.get("type") == "text":
+            yield from _named("text", _beyond(block, ("type", "text")))
+
+
+def _unknown_in_each(items: JSON, name: str, record_type: type[Struct], known: tuple[str, ...] = ()) -> Iterator[str]:
+    for item in items if type(items) is list else ():
+        yield from _named(name, _in_struct(item, record_type, known))
+
+
+def _in_struct(value: JSON, record_type: type[Struct], known: tuple[str, ...] = ()) -> Iterator[str]:
+    return unknown_keys(value, record_type, known) if type(value) is dict else iter(())
+
+
+def _beyond(value: JSON, known: tuple[str, ...]) -> Iterator[str]:
+    return (key for key in value if key not in known) if isinstance(value, Mapping) else iter(())
+
+
+def _named(name: str, keys: Iterator[str]) -> Iterator[str]:
+    return (f"{name}.{key}" for key in keys)

@@ -1,0 +1,181 @@
+"""sage-emacs' formats as typed records.
+
+A conversation, or an archive of one, is JSON lines: one object per message, with the tool calls and their results in
+it. A session that was saved under a name is one JSON document with a list of the same objects (`SavedHeader`).
+Versions of the program differ in the optional keys. Only this module and `events.py`, `encode.py` and `check.py` know
+the key names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from clew.agents.base import SINGLE_PASS_BYTES, SourceFile, open_main
+from clew.agents.sage_emacs.locate import is_saved
+from clew.io.compress import damage
+from clew.io.json_document import DocumentRecord, read_document_stream
+from clew.io.records import RawRecord
+from clew.io.typed_records import RecordDecoder, decode_value, unknown_keys
+from clew.model.json import JSON
+from clew.model.message import SourceRef
+
+ROLES = ("user", "assistant", "system")
+TOOL = "tool"
+"""The role of a record that is the result of a tool."""
+MESSAGES = "messages"
+"""The key of the list of messages in a saved session."""
+_LEFT_OVER = frozenset({"torn-tail", "nul-run", "trailing-bytes"})
+"""Findings of what stands behind the list of a torn document, or behind a whole one."""
+
+Text = str | None | UnsetType
+Count = int | UnsetType
+
+
+class ToolCall(Struct, gc=False):
+    """A call together with its result."""
+
+    id: str | None = None
+    name: str | None = None
+    args: Any = None
+    result: Any = None
+    duration_ms: int | float | None = None
+    success: bool | None | UnsetType = UNSET
+
+
+class TokenEstimate(Struct, gc=False):
+    estimated: Count = UNSET
+
+
+class Usage(Struct, gc=False):
+    input_tokens: Count = UNSET
+    output_tokens: Count = UNSET
+    cache_read_tokens: Count = UNSET
+
+
+class ConversationRecord(Struct, gc=False):
+    """One message; `content` is a text or a list of blocks, and anything where the role is `tool`."""
+
+    role: Any = None
+    content: Any = None
+    timestamp: Any = UNSET
+    uuid: str | UnsetType = UNSET
+    parentUuid: Text = UNSET
+    session_id: str | None = None
+    sessionId: str | None = None
+    cwd: Text = UNSET
+    gitBranch: Text = UNSET
+    version: Text = UNSET
+    model: Text = UNSET
+    tool_calls: list[Any] | None = None
+    tokens: TokenEstimate | None = None
+    usage: Usage | None = None
+    tool_call_id: str | None = None
+    name: str | UnsetType = UNSET
+    success: bool | None | UnsetType = UNSET
+
+
+class SavedHeader(Struct, gc=False):
+    """What stands around the messages of a saved session. `total_tokens` is an estimate, and counts no reply."""
+
+    name: str | UnsetType = UNSET
+    model: str | None = None
+    workspace: str | None = None
+    created_at: Any = UNSET
+    updated_at: Any = UNSET
+
+
+CONVERSATION = RecordDecoder(ConversationRecord)
+
+
+class Item(Struct, gc=False):
+    """A record of a conversation, the header of a saved session, or a piece of a file that is neither."""
+
+    record: ConversationRecord | SavedHeader | RawRecord
+    source: SourceRef
+    line: int
+
+
+class ConversationFile:
+    """The records of a session, which can be iterated again: from memory if the file is small, else by decoding."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self._source = source
+        self.damage: str | None = None
+        self._items = list(self._read()) if source.size <= SINGLE_PASS_BYTES else None
+
+    def __iter__(self) -> Iterator[Item]:
+        return self._read() if self._items is None else iter(self._items)
+
+    def _read(self) -> Iterator[Item]:
+        if is_saved(self._source.path):
+            for number, found in enumerate(self._read_document()):
+                yield Item(_decode_element(found, is_header=number == 0), SourceRef(0, number), found.line)
+            return
+        with open_main(self._source) as stream:
+            for line, record in CONVERSATION.decode_file(stream):
+                yield Item(record, SourceRef(0, line - 1), line)
+            self.damage = damage(stream)
+
+    def _read_document(self) -> Iterator[DocumentRecord]:
+        with open_main(self._source) as stream:
+            yield from read_document_stream(stream, (MESSAGES,))
+            self.damage = damage(stream)
+
+
+def document_records(source: SourceFile) -> Iterator[DocumentRecord]:
+    """The header of a saved session, then each element of its list of messages, then what is left over."""
+    with open_main(source) as stream:
+        yield from read_document_stream(stream, (MESSAGES,))
+
+
+def is_element(record: DocumentRecord) -> bool:
+    """True for an element of the list of messages, False for the header and for what is left over."""
+    return not record.is_header and _LEFT_OVER.isdisjoint(record.findings)
+
+
+def _decode_element(found: DocumentRecord, *, is_header: bool) -> ConversationRecord | SavedHeader | RawRecord:
+    # With no list of messages in it, a document is nothing but its header.
+    if found.value is None:
+        return found
+    return decode_value(found.value, SavedHeader) if is_header else decode_value(found.value, ConversationRecord)
+
+
+_COMMON_KEYS = ("role", "content", "timestamp", "uuid", "parentUuid", "session_id", "sessionId", "cwd", "gitBranch")
+_KNOWN_KEYS = {
+    **dict.fromkeys(ROLES, (*_COMMON_KEYS, "version", "model", "tool_calls", "tokens", "usage")),
+    TOOL: (*_COMMON_KEYS, "version", "model", "tool_call_id", "name", "success"),
+}
+"""The keys of records by their role."""
+_HEADER_KEYS = (MESSAGES, "provider", "message_count", "total_tokens")
+"""The keys of a saved session that no field of its struct holds."""
+
+
+def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
+    """The keys of a native record that are not known, each behind the name of the object that it stands in."""
+    if MESSAGES in record and "role" not in record:
+        yield from _named("saved", unknown_keys(record, SavedHeader, _HEADER_KEYS))
+        return
+    role = record.get("role")
+    known = _KNOWN_KEYS.get(role) if type(role) is str else None
+    yield from _named("unknown" if known is None else str(role), _beyond(record, known or ("content", "timestamp")))
+    if known is None or role == TOOL:
+        return
+    for name, kind, unused in (("tokens", TokenEstimate, ()), ("usage", Usage, ("estimated_cost_usd",))):
+        inner = record.get(name)
+        yield from _named(name, unknown_keys(inner, kind, unused) if type(inner) is dict else iter(()))
+    for call in record["tool_calls"] if type(record.get("tool_calls")) is list else ():
+        yield from _named("call", unknown_keys(call, ToolCall) if type(call) is dict else iter(()))
+    for block in record["content"] if type(record.get("content")) is list else ():
+        if type(block) is dict and block.get("type") == "text":
+            yield from _named("text", _beyond(block, ("type", "text")))
+
+
+def _beyond(value: Mapping[str, JSON], known: tuple[str, ...]) -> Iterator[str]:
+    return (key for key in value if key not in known)
+
+
+def _named(name: str, keys: Iterator[str]) -> Iterator[str]:
+    return (f"{name}.{key}" for key in keys)
