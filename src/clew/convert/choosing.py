@@ -9,7 +9,7 @@ from typing import Protocol
 
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
-from clew.agents.folding import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.convert import origin
 from clew.convert.conversation import Loss
 from clew.convert.returning import Return

@@ -6,8 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
-from clew.agents.folding import derived_id
-from clew.agents.jsonl import RecentCalls
+from clew.agents.derived_ids import derived_id
 from clew.agents.receiving import Aside, Receiver
 from clew.agents.tools import Translator
 from clew.convert.asides import Asides
@@ -21,6 +20,8 @@ from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
+MAX_CALLS = 4096
+"""How many calls wait for their results."""
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _METADATA = ("cwd", "git_branch", "model", "is_meta")
 _ATTACHED = {"image": "a picture", "document": "an attached document"}
@@ -29,6 +30,16 @@ _REPLACED = {
     "invalid-utf8": ("bytes that are no text", "replacement characters stand there"),
 }
 """What of a line is read as something else, by the code of the finding."""
+
+
+class RecentCalls(dict[str, str]):
+    """The names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
+
+    def __setitem__(self, call: str, name: str) -> None:
+        self.pop(call, None)
+        super().__setitem__(call, name)
+        if len(self) > MAX_CALLS:
+            del self[next(iter(self))]
 
 
 class Conversation:

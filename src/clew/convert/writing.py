@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents.base import Agent, Header, SourceFile, Unit, archive_damage, freeze, main_file, open_file
-from clew.agents.folding import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.agents.tools import Translator
 from clew.convert import origin
 from clew.convert.conversation import Conversation, Loss, is_given, safe_id

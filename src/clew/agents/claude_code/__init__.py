@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.claude_code import locate
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.agents.receiving import Receiver
 from clew.derive.calls import Calls
 from clew.derive.facts import Facts

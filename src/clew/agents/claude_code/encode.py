@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.agents.receiving import Header
 from clew.io.codec import dumps
 from clew.model.json import JSON

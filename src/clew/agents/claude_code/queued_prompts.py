@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from clew.agents.claude_code.records import TranscriptRecord
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.derive.prompts import typed_text
 from clew.io.records import RawRecord
 from clew.model.json import JSON

@@ -14,7 +14,7 @@ from clew.agents.codex import locate
 from clew.agents.codex.events import session_info
 from clew.agents.codex.injected_context import SPOKEN, is_injected, starts_turn
 from clew.agents.codex.records import UsagePayload
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.io.codec import dumps
 from clew.io.paths import safe_relative
 from clew.io.typed_records import decode_leniently

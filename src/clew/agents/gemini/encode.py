@@ -11,7 +11,7 @@ from itertools import chain, takewhile
 from pathlib import Path
 
 from clew.agents.base import Header
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.agents.gemini.events import RESULTS_SUFFIX, is_ignored
 from clew.agents.gemini.locate import is_own_path, relative_name, safe_id
 from clew.agents.gemini.project import hash_of, slug_of

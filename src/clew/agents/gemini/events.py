@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.agents.gemini import locate
 from clew.agents.gemini.records import (
     CHAT,

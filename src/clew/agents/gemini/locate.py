@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from urllib.parse import unquote
 
 from clew.agents.base import SourceFile
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.agents.gemini.project import MARKER, copies_of
 from clew.errors import SourceUnreadable
 from clew.host import Host

@@ -331,7 +331,8 @@ def embedded_messages(native: Mapping[str, JSON]) -> list[JSON] | None:
 
 def message_record(native: Mapping[str, JSON], uuid: JSON) -> Mapping[str, JSON]:
     """The message with this id in a native record: one of those inside of it, else the record itself."""
-    for message in reversed(embedded_messages(native) or ()):
+    messages: list[JSON] = embedded_messages(native) or []
+    for message in reversed(messages):
         if type(message) is dict and message.get("id") == uuid:
             return message
     return native

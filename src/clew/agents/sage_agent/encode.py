@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION, spelled
 from clew.agents.sage_agent.records import counts_as_message, message_body

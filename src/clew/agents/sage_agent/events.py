@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, open_file
-from clew.agents.derived_chain import MessageChain
+from clew.agents.derived_ids import MessageChain
 from clew.agents.sage_agent import locate
 from clew.agents.sage_agent.records import (
     BRANCH,

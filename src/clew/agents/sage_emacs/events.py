@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile
-from clew.agents.derived_chain import MessageChain
+from clew.agents.derived_ids import MessageChain
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.records import (
     ROLES,

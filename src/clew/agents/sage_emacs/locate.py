@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from clew.agents.backups import is_plain_file, read_inside
 from clew.agents.base import Header, SourceFile
-from clew.agents.derived import derived_id
+from clew.agents.derived_ids import derived_id
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source

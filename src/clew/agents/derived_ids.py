@@ -1,14 +1,24 @@
-"""Ids and parents for messages that have none: ids from what a message says, parents from the order."""
+"""Ids for what has none, made of facts, and parents from the order of messages."""
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Mapping
 
 from msgspec import UNSET, to_builtins
 
-from clew.agents.derived import derived_id
+from clew.io.codec import dumps
+from clew.model.json import JSON
 from clew.model.message import Message
+
+_NAMESPACE = uuid.UUID("8dc8f04f-c1ba-511e-afc7-e3f7724845a9")
+"""That of the name "clew" among those of domains, told: to work it out loads all algorithms of OpenSSL."""
+
+
+def derived_id(*facts: JSON) -> str:
+    """An id that is the same whenever the facts are."""
+    return str(uuid.uuid5(_NAMESPACE, dumps(facts).decode()))
 
 
 class MessageChain:
