@@ -14,8 +14,8 @@ import msgspec
 
 from clew.agents.base import Agent, SourceFile, Unit, session_object
 from clew.agents.registry import is_known, load_all
-from clew.derive.facts import Facts
-from clew.derive.usage import Usage, UsageLedger
+from clew.analysis.facts import Facts
+from clew.analysis.usage import Usage, UsageLedger
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host
@@ -136,7 +136,7 @@ class StoredSession:
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with the session's files."""
-        from clew.validate.session import check_source
+        from clew.agents.checking import check_source
 
         return check_source(self.agent, self.source)
 

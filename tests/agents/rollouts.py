@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from clew.agents.base import SourceFile
 from clew.agents.codex import Codex
-from clew.derive.facts import Facts
+from clew.analysis.facts import Facts
 from clew.export.verify import verify
 
 AGENT = Codex()

@@ -14,16 +14,16 @@ import pytest
 
 import clew
 from clew.agents.base import Claim, Header, Unit
+from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
+from clew.analysis.usage import Usage
 from clew.cli.rows import rows
 from clew.demo import write_demo
-from clew.derive.usage import Usage
 from clew.export.verify import Proof, verify
 from clew.host import Host
 from clew.library import Library
 from clew.model.message import ModelUse
 from clew.sources.local import at_path
-from clew.validate.session import check_source
 from tests.unit.samples import SESSION, Record, Transcript, claude_line, read_lines, read_source, seed, write_lines
 
 AGENT = ClaudeCode()

@@ -11,8 +11,8 @@ import pytest
 from clew.agents.base import Header, Unit
 from clew.agents.claude_code import ClaudeCode
 from clew.agents.registry import get
+from clew.analysis.usage import Usage
 from clew.convert.writing import Conversion
-from clew.derive.usage import Usage
 from clew.export.verify import verify
 from tests.unit.samples import SESSION, Record, Transcript, claude_line, read_lines
 

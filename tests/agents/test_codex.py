@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clew.agents.base import Claim
-from clew.derive.todos import progression
+from clew.analysis.todos import progression
 from clew.export.verify import Proof, verify
 from clew.sources.local import at_path
 from tests.agents.rollouts import (

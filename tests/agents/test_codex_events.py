@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from clew.agents.base import SourceFile
-from clew.derive.collect_facts import collect_facts
+from clew.agents.checking import check_source
+from clew.analysis.facts import collect_facts
 from clew.model import Message, Problem, Record
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.message import SourceRef
-from clew.validate.session import check_source
 from tests.agents.rollouts import (
     AGENT,
     CWD,

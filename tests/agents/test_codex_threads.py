@@ -14,13 +14,13 @@ import pytest
 import zstandard
 
 import clew
+from clew.agents.checking import check_source
 from clew.agents.codex.header import DATABASE
 from clew.agents.codex.locate import THREAD_INDEX
-from clew.derive.usage import Usage
+from clew.analysis.usage import Usage
 from clew.export.verify import verify
 from clew.host import Host
 from clew.library import Library
-from clew.validate.session import check_source
 from tests.agents.rollouts import (
     AGENT,
     CWD,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clew.agents.base import Claim
 from clew.agents.gemini import Gemini
-from clew.derive.todos import progression
+from clew.analysis.todos import progression
 from clew.export.verify import verify
 from clew.model.json import JSON
 from tests.agents.gemini_worlds import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from clew.agents.base import SourceFile
 from clew.agents.gemini import records as gemini_records
-from clew.derive.collect_facts import collect_facts
+from clew.analysis.facts import collect_facts
 from clew.export.verify import verify
 from clew.model import Message, Problem, Record
 from clew.model.blocks import Image, Text, Thinking, ToolResult, ToolUse, Unknown

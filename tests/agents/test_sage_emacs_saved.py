@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from clew.agents import registry
 from clew.agents.base import Agent, Claim
+from clew.agents.checking import check_source
 from clew.agents.sage_emacs import SageEmacs
 from clew.demo import write_demo
 from clew.errors import UsageError
@@ -24,7 +25,6 @@ from clew.model import Document, Problem
 from clew.model.json import JSON
 from clew.sources.local import at_path
 from clew.testing import AgentConformance
-from clew.validate.session import check_source
 from tests.agents.saved_sessions import PLACES, message, pretty, saved, without, write
 from tests.json_values import records, values, words
 from tests.roundtrip import document_of, files_of, header_of, original, round_trip

@@ -9,11 +9,11 @@ from typing import Any
 import click
 import pytest
 
+from clew.analysis.usage import NAMELESS, UsageLedger
 from clew.catalog.changes import Change, changes_of
 from clew.catalog.stats import BY, IDLE, Choice, changed_of, percentile, ratio, report, used_of
 from clew.cli import stats_shown
 from clew.demo import write_demo
-from clew.derive.usage import NAMELESS, UsageLedger
 from clew.render.tables import cell_width
 from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
 from tests.counting.homes import turn as turned

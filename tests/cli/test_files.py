@@ -272,7 +272,7 @@ def test_blame_of_what_nobody_wrote(world: World) -> None:
 
 
 def test_an_agent_whose_files_nobody_can_tell_is_a_clear_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clew.files import history
+    from clew.file_history import history
 
     monkeypatch.setattr(history, "tells", lambda _: False)
     done = world.run("files", SESSION)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from clew.agents.base import Agent, SourceFile, session_object
+from clew.analysis.calls import UNKNOWN, Calls
+from clew.analysis.usage import UsageLedger
 from clew.catalog import tally as tallying
 from clew.catalog.tally import general
 from clew.demo import write_demo
-from clew.derive.calls import UNKNOWN, Calls
-from clew.derive.usage import UsageLedger
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.sources.local import at_path, in_homes

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from clew.analysis import pricing as table
+from clew.analysis.pricing import PriceTable, plain_name, prices
 from clew.errors import UsageError
-from clew.pricing import PriceTable, prices, table
-from clew.pricing.names import plain_name
 from tests.cli.running import clew
 from tests.counting.homes import HAIKU, SONNET, claude, reply
 from tests.counting.ways import catalogued, tallied

@@ -10,7 +10,7 @@ import pytest
 
 from clew import verify
 from clew.agents import registry
-from clew.derive.session import Derived
+from clew.analysis.session import Derived
 from clew.export.document import write_document
 from clew.model import (
     Document,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clew.agents.evidence import ABSENT, State, Whole
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 
 
 def known(history: FileHistory, message: int, path: str) -> tuple[str, bytes | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents import registry
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 
 SESSION = "5f0e7c1a-0d5b-4b6e-9d3a-6f1f0a2b3c4d"
 FOLDER = "/home/ada/bell"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from clew.agents import registry
 from clew.agents.sage_agent.locate import source_file
 from clew.errors import UnknownReference
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 from clew.store import Receipt, Session, Store, ToolCall, ToolResult
 from clew.store.steps import Refused
 from clew.store.system import System

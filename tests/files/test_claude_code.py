@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 from tests.files.asking import is_absent, known
 from tests.files.claude import FOLDER, SESSION, Transcript
 from tests.redact.planted import Planter

@@ -10,7 +10,7 @@ import pytest
 
 from clew.agents import registry
 from clew.agents.codex.patches import in_command, parse, updated
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 from tests.files.asking import is_absent, known
 
 THREAD = "019f0000-0000-7000-8000-00000000000a"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clew.agents.edits import Replacement, parse_hunks, patched, patching, replacing, restyled
 from clew.agents.evidence import ABSENT, Whole, absolute, as_bytes, as_text
 from clew.agents.harmless import only_reads
-from clew.files.differing import unified
+from clew.file_history.differing import unified
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "-", "+x", "@@ -1 +1 @@", "\\ No"]), max_size=12)
 

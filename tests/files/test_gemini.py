@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 from tests.files.asking import is_absent, known
 
 FOLDER = "/home/ada/bell"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.files.blame import Origin, Version, blame
-from clew.files.restoring import carry_out, plan
-from clew.files.unfinished import FOLDER as FOLDER_OF_RESTORES
+from clew.file_history.blame import Origin, Version, blame
+from clew.file_history.restoring import carry_out, plan
+from clew.file_history.unfinished import FOLDER as FOLDER_OF_RESTORES
 from clew.io.protected import PROTECTED, is_protected
 from clew.store.system import SYSTEM, make_folder
 from tests.conftest import ROOT

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents import registry
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 from tests.files.asking import is_absent, known
 
 FOLDER = "/home/ada/bell"

@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from clew.files.blame import blame
-from clew.files.content import Print
-from clew.files.finding import versions
-from clew.files.history import FileHistory
-from clew.files.restoring import plan
+from clew.file_history.blame import blame
+from clew.file_history.content import Print
+from clew.file_history.finding import versions
+from clew.file_history.history import FileHistory
+from clew.file_history.restoring import plan
 from clew.io.blobs import digest_of
 from tests.files.asking import body
 from tests.files.storing import ALL, HIDDEN, NAMES, NOTES, Deed, World

@@ -12,9 +12,9 @@ import pytest
 
 from clew.agents.evidence import ABSENT, State, Whole
 from clew.errors import Busy, SourceUnreadable
-from clew.files.restoring import Step, carry_out
-from clew.files.timeline import Answer
-from clew.files.unfinished import alone, settle, take_back, unfinished
+from clew.file_history.restoring import Step, carry_out
+from clew.file_history.timeline import Answer
+from clew.file_history.unfinished import alone, settle, take_back, unfinished
 from clew.store import Store
 from clew.store.system import SYSTEM
 from tests.cli.running import clew

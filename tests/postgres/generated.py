@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from clew.analysis.pricing import PriceTable
 from clew.catalog.schema import day_row
-from clew.pricing.table import PriceTable
 from clew.tables.building import SCHEMAS
 from clew.tables.columns import COPIES, COUNTS, RATES, TABLES
 from clew.tables.ingest import Batch, batch_name

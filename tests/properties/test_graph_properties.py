@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.derive.views import tree as full_tree
-from clew.graph.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
-from clew.graph.tree import Tree
+from clew.analysis.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
+from clew.analysis.tree import Tree
+from clew.analysis.views import tree as full_tree
 
 NAMES = st.sampled_from([*"abcdefgh", None])
 FLAGS = st.sampled_from(

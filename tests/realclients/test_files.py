@@ -22,7 +22,7 @@ import msgspec
 import pytest
 
 from clew.agents.evidence import Whole
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 from clew.library import Library, StoredSession
 from clew.sources.beside import host_at
 from tests.realclients import inside

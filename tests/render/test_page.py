@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from clew.analysis.actions import exit_code
+from clew.analysis.joining import WINDOW, joined
 from clew.demo import write_demo
-from clew.derive.actions import exit_code
-from clew.derive.joining import WINDOW, joined
 from clew.library import StoredSession
 from clew.model import ForkBranch, ForkPoint
 from clew.render.branching import Forks

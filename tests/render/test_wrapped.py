@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.derive.actions import Change, action, printed
-from clew.derive.reminders import split_context
+from clew.analysis.actions import Change, action, printed
+from clew.analysis.reminders import split_context
 from clew.render.detail import FULL, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import parts

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from clew import Host, Library, verify
+from clew.agents.checking import check_source
 from clew.store.system import System
-from clew.validate.session import check_source
 
 CALLS = "open close write seek fstat truncate chmod mkdir rmdir replace unlink lock sync read".split()
 

@@ -14,9 +14,9 @@ import pytest
 
 from clew import Host, Library
 from clew.agents.evidence import Whole
-from clew.derive.snapshots import snapshots_by_message
+from clew.analysis.snapshots import snapshots_by_message
 from clew.errors import PathRefused
-from clew.files.history import FileHistory
+from clew.file_history.history import FileHistory
 from clew.io.blobs import digest_of
 from clew.store import Session, Store, ToolCall, ToolResult
 from clew.store.snapshots import FileState, taken

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code import ClaudeCode
+from clew.analysis.facts import Facts
 from clew.demo import write_demo
-from clew.derive.facts import Facts
 
 SEEDS = Path(__file__).resolve().parents[1] / "fixtures" / "seeds"
 SESSION = "0b0e2d8c-5a0f-4a5e-9d53-0d5a4f3c2b11"

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from clew.agents.base import SourceFile
+from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.errors import LimitExceeded, SourceUnreadable
 from clew.export.verify import verify
@@ -21,7 +22,6 @@ from clew.io import compress
 from clew.io.compress import damage, open_source, packer
 from clew.library import Library
 from clew.sources.local import at_path
-from clew.validate.session import check_source
 from tests.unit.samples import SESSION, claude_line, read_source
 
 AGENT = ClaudeCode()

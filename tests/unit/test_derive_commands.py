@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.derive.commands import Command, CommandOutput, find_commands, parse_command, parse_output
+from clew.analysis.commands import Command, CommandOutput, find_commands, parse_command, parse_output
 from tests.unit.samples import chain, read_lines, say, seed
 
 COMMAND = "<command-name>/ide</command-name>\n<command-message>ide</command-message>\n<command-args></command-args>"

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.derive.collect_facts import as_event, collect_facts
-from clew.derive.facts import Facts
-from clew.derive.session import Context, context_at, context_changes, derived, project_of
+from clew.analysis.facts import Facts, as_event, collect_facts
+from clew.analysis.session import Context, context_at, context_changes, derived, project_of
 from tests.unit.samples import Record, call, chain, claude_line, demo_transcripts, read_lines, result, say, seed
 
 USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 10}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from clew.derive.snapshots import merge_snapshots, snapshots, snapshots_by_message
+from clew.analysis.snapshots import merge_snapshots, snapshots, snapshots_by_message
 from clew.model import Snapshot, TrackedFile
 from tests.unit.samples import Record, claude_line, read_lines, seed
 

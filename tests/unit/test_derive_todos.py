@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.derive.todos import TodoChange, as_todo, compare_todos, progression, todos_at
+from clew.analysis.todos import TodoChange, as_todo, compare_todos, progression, todos_at
 from clew.model import Todo
 from tests.unit.samples import Record, call, claude_line, demo_transcripts, read_lines, read_source, result, say, seed
 

@@ -17,8 +17,9 @@ from clew.agents.base import SourceFile
 from clew.agents.claude_code import ClaudeCode
 from clew.agents.registry import claimant
 from clew.agents.sage_agent import SageAgent
+from clew.analysis.document_validation import check_document
+from clew.analysis.usage import FIELDS, UsageLedger
 from clew.demo import write_demo
-from clew.derive.usage import FIELDS, UsageLedger
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.document import write_document
 from clew.export.native import write_native
@@ -26,7 +27,6 @@ from clew.export.reading import DocumentStream, read_documents
 from clew.export.verify import verify
 from clew.library import StoredSession
 from clew.model.events import Event
-from clew.validate.document import check_document
 
 CLAUDE = ClaudeCode()
 TIME = "2026-01-01T00:00:00Z"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.derive.collect_facts import as_event, collect_facts
-from clew.graph.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, WINDOW, Links
-from clew.graph.tree import Tree
+from clew.analysis.facts import as_event, collect_facts
+from clew.analysis.links import MESSAGE, NONE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, WINDOW, Links
+from clew.analysis.tree import Tree
 from clew.model import ForkBranch, ForkPoint
 from tests.unit.samples import (
     Record,

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.export.verify import verify
 from clew.io import records
 from clew.io.codec import MAX_DEPTH
 from clew.io.records import RawRecord, read_records
 from clew.model import Problem
-from clew.validate.session import check_source
 from tests.unit.samples import SESSION, claude_line, read_source, write_lines
 
 AGENT = ClaudeCode()

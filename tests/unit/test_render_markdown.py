@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from clew.agents.claude_code import ClaudeCode
+from clew.analysis.actions import difference, patched
 from clew.demo import write_demo
-from clew.derive.actions import difference, patched
 from clew.export.markdown import write_markdown
 from clew.model import Message, Session
 from clew.render.detail import DETAILS, Detail, voice

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from clew.derive.collect_facts import as_event, collect_facts
+from clew.analysis.facts import as_event, collect_facts
 from clew.model import Graph
 from clew.render.trees import LABEL, Node, dot, mermaid, nodes, text
 

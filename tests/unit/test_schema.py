@@ -11,12 +11,12 @@ import pytest
 
 from clew.agents.claude_code import ClaudeCode
 from clew.agents.registry import load_all
+from clew.analysis.document_validation import check_document
 from clew.demo import write_demo
 from clew.export.document import write_document
 from clew.host import Host
 from clew.model.load import dump_document, load_document
 from clew.model.schema import DIALECT, json_schema
-from clew.validate.document import check_document
 from scripts.schema import PAGE, render_schema
 from tests.unit.samples import Record, seed
 

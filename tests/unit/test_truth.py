@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from clew import Host, Library
-from clew.derive.usage import Usage
+from clew.analysis.usage import Usage
 
 
 def in_its_own_words(agent: str, usage: Usage) -> dict[str, int | None]:

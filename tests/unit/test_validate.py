@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from clew.agents.base import SourceFile
+from clew.agents.checking import SEED_004, check_source, validate
 from clew.agents.claude_code import ClaudeCode
-from clew.derive.facts import Facts
+from clew.analysis.document_validation import check_document
+from clew.analysis.facts import Facts
+from clew.analysis.validation import Conversation, Place
 from clew.errors import UsageError
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.model.unit import Unit
-from clew.validate.conversation import Conversation, Place
-from clew.validate.document import check_document
-from clew.validate.session import SEED_004, check_source, validate
 from tests.redact.planted import Planter
 from tests.unit.samples import (
     Record,

@@ -15,11 +15,10 @@ import msgspec
 from clew.agents.native_records import HEAD_BYTES, units_of_events
 from clew.agents.receiving import Header as Header
 from clew.agents.receiving import Receiver
-from clew.derive.calls import Calls
-from clew.derive.collect_facts import FactsCollector, collect_facts
-from clew.derive.facts import Facts
+from clew.analysis.calls import Calls
+from clew.analysis.facts import Facts, FactsCollector, collect_facts
+from clew.analysis.tree import Tree
 from clew.errors import UsageError
-from clew.graph.tree import Tree
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, damage, open_source
 from clew.io.records import MAX_RECORD_BYTES, RawRecord, read_lines

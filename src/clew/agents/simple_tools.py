@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from clew.agents.edits import Replacement, replacing, writing
 from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute
 from clew.agents.harmless import only_reads
-from clew.derive.titles import short_command
+from clew.analysis.titles import short_command
 from clew.model.json import JSON
 
 _WRITES = ("write", "write_file", "create_file")

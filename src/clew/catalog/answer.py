@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def fresh_stats(folder: Path, choice: Choice) -> Stats | None:
     """Statistics from a catalog; None where a source has changed since. Other prices price it anew."""
+    from clew.analysis.pricing import prices
     from clew.catalog.fresh import is_fresh
-    from clew.pricing import prices
 
     db = place.open_reader(folder) if is_fresh(folder) else None
     if db is None:

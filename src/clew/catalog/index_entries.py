@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from clew.derive.prompts import is_prompt_message, typed_text
+from clew.analysis.prompts import is_prompt_message, typed_text
 from clew.model.blocks import Block, DocumentBlock, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.json import JSON, strings_in
 from clew.model.message import Message, Metadata

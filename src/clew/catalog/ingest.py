@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import UNSET
 
 from clew.agents.base import Agent, EventsWithFacts, SourceFile
+from clew.analysis.usage import scoped
 from clew.catalog.header import names, session_row
 from clew.catalog.index_entries import ApiCall, entry_of
 from clew.catalog.listing import header_of
 from clew.catalog.rows import RowMaker, Rows, microseconds
-from clew.derive.usage import scoped
 from clew.model import Message, Problem
 
 FLUSH_CHARS = 4 << 20

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from clew.analysis.usage import Usage
 from clew.catalog.keys import packed_uuid
 from clew.catalog.listing import Header, row_of
 from clew.catalog.schema import SPAN
 from clew.catalog.writing import COUNTS, span_of
-from clew.derive.usage import Usage
 from clew.filters import EDITING, Filters
 from clew.model.json import JSON
 from clew.model.time import parse_time

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from clew.agents.base import Agent, SourceFile, session_object
-from clew.derive.facts import Facts
-from clew.derive.session import derived
-from clew.derive.usage import Usage
+from clew.analysis.facts import Facts
+from clew.analysis.session import derived
+from clew.analysis.usage import Usage
 from clew.model.json import JSON
 
 Header: TypeAlias = dict[str, JSON]

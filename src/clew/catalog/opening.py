@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile, Unit
+from clew.analysis.facts import Facts, as_event, collect_facts
 from clew.catalog.discover import from_notes
 from clew.catalog.listed import Stored
 from clew.catalog.remembered import messages_of, session_of
-from clew.derive.collect_facts import as_event, collect_facts
-from clew.derive.facts import Facts
 from clew.host import Host
 from clew.library import StoredSession
 from clew.model.json import JSON

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from clew.analysis.pricing import prices
 from clew.catalog.schema import TALLY
 from clew.catalog.writing import COUNTS, RowWriter
-from clew.pricing import prices
 
 
 def reprice(db: sqlite3.Connection) -> None:

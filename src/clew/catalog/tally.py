@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from clew.agents.base import Agent, SourceFile, session_object
+from clew.analysis.calls import UNKNOWN, Calls, Columns, sound
+from clew.analysis.facts import SYNTHETIC_MODEL
+from clew.analysis.pricing import PriceTable, prices
+from clew.analysis.session import project_of
+from clew.analysis.usage import FIELDS, MOST, NAMELESS, scoped
 from clew.catalog.keys import session_key
 from clew.catalog.statements import TOKENS
-from clew.derive.calls import UNKNOWN, Calls, Columns, sound
-from clew.derive.collect_facts import SYNTHETIC_MODEL
-from clew.derive.session import project_of
-from clew.derive.usage import FIELDS, MOST, NAMELESS, scoped
 from clew.errors import SourceUnreadable
 from clew.io.parallel import spread
 from clew.model.time import microseconds
-from clew.pricing import PriceTable, prices
 
 DAY = 86_400_000_000
 WORTH_SPREADING = 4 << 20

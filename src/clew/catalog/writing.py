@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
+    from clew.analysis.pricing import PriceTable
     from clew.catalog.rows import Row, Rows
-    from clew.pricing import PriceTable
 
 KEYED = ("message", "block", "call", "use", "own_use", "change", "todo")
 """Tables whose keys tell the source."""
@@ -127,7 +127,7 @@ class RowWriter:
     def cost(self, model: str, counts: Iterable[int | None]) -> int | None:
         """What a call costs in nano-dollars; None where nobody knows."""
         if self._prices is None:
-            from clew.pricing import prices
+            from clew.analysis.pricing import prices
 
             self._prices = prices()
         fresh, output, created, read, short, long, _ = counts

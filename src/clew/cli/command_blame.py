@@ -13,9 +13,9 @@ from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
-from clew.files.blame import Line, Version, blame
-from clew.files.finding import mentions, spellings, versions
-from clew.files.history import FileHistory
+from clew.file_history.blame import Line, Version, blame
+from clew.file_history.finding import mentions, spellings, versions
+from clew.file_history.history import FileHistory
 from clew.library import Library
 from clew.model.json import JSON
 

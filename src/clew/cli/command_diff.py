@@ -12,9 +12,9 @@ from clew.cli.filing import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
-from clew.files.differing import unified
-from clew.files.history import FileHistory
-from clew.files.timeline import LOOKS, PUT_BACK, Answer, Mark, goes_on
+from clew.file_history.differing import unified
+from clew.file_history.history import FileHistory
+from clew.file_history.timeline import LOOKS, PUT_BACK, Answer, Mark, goes_on
 from clew.model.json import JSON
 
 

@@ -12,7 +12,7 @@ from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
-from clew.files.unfinished import settle, unfinished
+from clew.file_history.unfinished import settle, unfinished
 from clew.host import data_dir
 from clew.model import Problem
 from clew.store.doctor import examine

@@ -8,8 +8,8 @@ from clew.cli.filing import opened, printed, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.files.history import FileHistory
-from clew.files.timeline import PUT_BACK, Mark
+from clew.file_history.history import FileHistory
+from clew.file_history.timeline import PUT_BACK, Mark
 from clew.model.json import JSON
 from clew.references import message_of
 

@@ -44,7 +44,7 @@ def command(
 
 
 def _full_tree(session: StoredSession) -> list[dict[str, JSON]]:
-    from clew.derive.views import tree
+    from clew.analysis.views import tree
 
     units = list(session.units())
     messages = [unit.value for unit in units if unit.is_message]

@@ -14,9 +14,9 @@ from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
-from clew.files.history import FileHistory
-from clew.files.restoring import Step, carry_out, plan
-from clew.files.unfinished import alone, settle, unfinished
+from clew.file_history.history import FileHistory
+from clew.file_history.restoring import Step, carry_out, plan
+from clew.file_history.unfinished import alone, settle, unfinished
 from clew.host import Host, data_dir
 from clew.library import StoredSession
 from clew.model.json import JSON

@@ -10,11 +10,11 @@ import click
 import msgspec
 from msgspec import UNSET
 
+from clew.analysis.todos import TodoChange, TodoState, progression
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.own import branch_path
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
-from clew.derive.todos import TodoChange, TodoState, progression
 from clew.errors import UnknownReference
 from clew.library import StoredSession
 from clew.model import Todo

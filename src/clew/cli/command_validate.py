@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from clew.agents.checking import check_source
 from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json
@@ -15,7 +16,6 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UnknownReference
 from clew.library import StoredSession
 from clew.model import Problem
-from clew.validate.session import check_source
 
 _SEVERITIES = ("error", "warning", "note")
 

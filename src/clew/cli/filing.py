@@ -9,9 +9,9 @@ import click
 from clew.agents.evidence import State, Whole
 from clew.cli.options import library
 from clew.errors import UsageError
-from clew.files.content import Print
-from clew.files.history import FileHistory
-from clew.files.timeline import Answer
+from clew.file_history.content import Print
+from clew.file_history.history import FileHistory
+from clew.file_history.timeline import Answer
 from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.references import message_of

@@ -10,11 +10,11 @@ from typing import IO, NamedTuple
 from urllib.parse import quote
 
 from clew.agents.base import freeze, show
+from clew.analysis.session import project_of
 from clew.cli.each import UNREADABLE
 from clew.cli.output import opened, say
 from clew.cli.redacting import Redaction
 from clew.datadir import private_folder
-from clew.derive.session import project_of
 from clew.errors import SourceUnreadable, WouldLose
 from clew.export.html import write_html, write_pieces
 from clew.export.organise import free_name

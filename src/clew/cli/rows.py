@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from clew.derive.session import derived
+from clew.analysis.links import holds
+from clew.analysis.session import derived
 from clew.errors import SourceUnreadable
-from clew.graph.links import holds
 from clew.io.parallel import spread
 from clew.library import StoredSession
 from clew.model.json import JSON

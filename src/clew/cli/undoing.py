@@ -12,8 +12,8 @@ from clew.agents.evidence import ABSENT, State, Whole
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
-from clew.files.differing import unified
-from clew.files.unfinished import settle
+from clew.file_history.differing import unified
+from clew.file_history.unfinished import settle
 from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.layout import refuse_copy

@@ -10,11 +10,11 @@ from itertools import count
 from operator import gt
 
 from clew.agents.base import Unit
+from clew.analysis.facts import Facts
+from clew.analysis.links import MESSAGE, NONE, SAID, SIDECHAIN, Links
+from clew.analysis.tree import find_path
 from clew.convert.held import Held
-from clew.derive.facts import Facts
 from clew.errors import UsageError
-from clew.graph.links import MESSAGE, NONE, SAID, SIDECHAIN, Links
-from clew.graph.tree import find_path
 
 
 class Chosen:

@@ -8,10 +8,10 @@ import msgspec
 
 from clew.agents import registry
 from clew.agents.base import SourceFile
+from clew.analysis.titles import short_title
 from clew.convert.marked import content_hash, is_marked
 from clew.convert.origin import Origin
 from clew.convert.path import Chosen
-from clew.derive.titles import short_title
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source
 

@@ -6,7 +6,7 @@ import msgspec
 
 from clew.agents.receiving import Capacity
 from clew.agents.tools import TODOS, Translator
-from clew.derive.todos import Replay
+from clew.analysis.todos import Replay
 from clew.model import Todo
 from clew.model.json import JSON
 

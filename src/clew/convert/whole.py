@@ -15,10 +15,10 @@ from tempfile import mkdtemp
 import msgspec
 
 from clew.agents.base import Agent, SourceFile, Unit, freeze, open_main
+from clew.analysis.facts import Facts
+from clew.analysis.links import NONE, Links
 from clew.convert.losing import Loss
 from clew.convert.path import Chosen, misnamed, named_node
-from clew.derive.facts import Facts
-from clew.graph.links import NONE, Links
 from clew.io.compress import SUFFIXES
 
 _PIECE = 1 << 20

@@ -25,8 +25,8 @@ from clew.agents.base import (
     open_file,
     session_object,
 )
-from clew.derive.collect_facts import collect_facts
-from clew.graph.tree import Tree
+from clew.analysis.facts import collect_facts
+from clew.analysis.tree import Tree
 from clew.io.codec import NOT_JSON, dumps
 from clew.io.compress import SUFFIXES
 from clew.io.records import read_lines

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.derive.session import project_of
+from clew.analysis.session import project_of
 from clew.io.atomic import replacing
 from clew.io.compress import open_source
 from clew.io.paths import file_name, refuse_link_on_way

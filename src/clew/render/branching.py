@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from clew.graph.tree import Tree
+from clew.analysis.tree import Tree
 from clew.model import ForkPoint
 from clew.model.json import JSON
 from clew.render.detail import CONVERSATION

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from clew.derive.actions import Printed, exit_code, printed
-from clew.derive.commands import parse_command
-from clew.derive.joining import Answer, Joined, joined
-from clew.derive.prompts import typed_text
-from clew.derive.reminders import REMINDER, split_context, split_reminders, strip_reminders, with_files
-from clew.derive.todos import SINGLE, stepped
+from clew.analysis.actions import Printed, exit_code, printed
+from clew.analysis.commands import parse_command
+from clew.analysis.joining import Answer, Joined, joined
+from clew.analysis.prompts import typed_text
+from clew.analysis.reminders import REMINDER, split_context, split_reminders, strip_reminders, with_files
+from clew.analysis.todos import SINGLE, stepped
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.time import parse_time

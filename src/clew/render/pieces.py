@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from clew.derive.actions import Action, action
-from clew.derive.questions import Asked, answers, chosen
-from clew.derive.todos import compare_todos
+from clew.analysis.actions import Action, action
+from clew.analysis.questions import Asked, answers, chosen
+from clew.analysis.todos import compare_todos
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.render.detail import FULL

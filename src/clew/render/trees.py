@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.derive.collect_facts import FactsCollector, as_event
-from clew.derive.reminders import strip_reminders
-from clew.graph.links import NONE, SIGNIFICANT, Links
+from clew.analysis.facts import FactsCollector, as_event
+from clew.analysis.links import NONE, SIGNIFICANT, Links
+from clew.analysis.reminders import strip_reminders
 from clew.model import Graph
 from clew.model.json import JSON
 from clew.render.safe import one_line

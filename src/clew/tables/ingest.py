@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from clew.agents import registry
 from clew.agents.base import SourceFile, freeze
 from clew.agents.masking import masked_source
+from clew.analysis.pricing import prices
 from clew.catalog.ingest import ingest as rows_of
 from clew.catalog.keys import blake2b
 from clew.catalog.rows import Rows
 from clew.errors import ClewError, PathRefused
 from clew.host import Origin
-from clew.pricing import prices
 from clew.tables.building import SCHEMAS, Builder
 from clew.tables.columns import SCHEMA_VERSION, TABLES
 from clew.tables.levels import Policy, Words, check, redactor

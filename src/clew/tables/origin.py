@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clew.agents.base import SourceFile
+from clew.analysis.pricing import prices
 from clew.catalog.keys import blake2b
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable
 from clew.host import config_dir, data_dir
 from clew.io.atomic import write_atomic
-from clew.pricing import prices
 from clew.redact.setting import marker_key
 from clew.tables.ingest import Meta
 from clew.tables.levels import Policy, check, own_rules

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from clew.agents.base import Agent, SourceFile, freeze, messages_of, session_object
+from clew.analysis.facts import Facts
+from clew.analysis.joining import WINDOW as JOINED
 from clew.catalog.opening import Remembered
-from clew.derive.facts import Facts
-from clew.derive.joining import WINDOW as JOINED
 from clew.io.compress import open_source
 from clew.library import StoredSession
 from clew.model.json import JSON

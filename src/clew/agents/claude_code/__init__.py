@@ -10,8 +10,8 @@ from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.claude_code import locate
 from clew.agents.derived_ids import derived_id
 from clew.agents.receiving import Receiver
-from clew.derive.calls import Calls
-from clew.derive.facts import Facts
+from clew.analysis.calls import Calls
+from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model.events import Event

@@ -21,8 +21,8 @@ from clew.agents.claude_code.records import (
     StructuredResult,
     TranscriptRecord,
 )
-from clew.derive.calls import UNKNOWN, Calls
-from clew.derive.todos import as_todos
+from clew.analysis.calls import UNKNOWN, Calls
+from clew.analysis.todos import as_todos
 from clew.io.codec import dumps
 from clew.io.compress import damage, open_source
 from clew.io.records import TOO_LONG, RawRecord, read_records

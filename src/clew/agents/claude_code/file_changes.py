@@ -13,7 +13,7 @@ from clew.agents.claude_code.checkpoints import Checkpoints
 from clew.agents.claude_code.unrest import Watch
 from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, restyled, writing
 from clew.agents.evidence import ABSENT, Edit, Event, State, Touch, absolute, as_bytes, as_text
-from clew.derive.native import metadata_of
+from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
 _VERBATIM = (2, 1, 325)

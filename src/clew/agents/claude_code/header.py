@@ -11,8 +11,8 @@ from clew.agents.base import SourceFile
 from clew.agents.claude_code import locate
 from clew.agents.claude_code.events import first_claim as claim_in
 from clew.agents.claude_code.locate import named_session as named_session
-from clew.derive.facts import Facts
-from clew.derive.titles import short_title
+from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.errors import SourceUnreadable
 from clew.model import Subagent
 from clew.model.json import JSON

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from clew.agents.claude_code.records import TranscriptRecord
 from clew.agents.derived_ids import derived_id
-from clew.derive.prompts import typed_text
+from clew.analysis.prompts import typed_text
 from clew.io.records import RawRecord
 from clew.model.json import JSON
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from clew.agents.evidence import Calm, Event, Unrest
 from clew.agents.harmless import only_reads
-from clew.derive.titles import short_command
+from clew.analysis.titles import short_command
 from clew.model.json import JSON
 
 _HARMLESS = frozenset(

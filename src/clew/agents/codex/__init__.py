@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.codex import locate
 from clew.agents.receiving import Receiver
-from clew.derive.calls import Calls
-from clew.derive.facts import Facts
+from clew.analysis.calls import Calls
+from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model import Problem
 from clew.model.events import Event

@@ -34,8 +34,8 @@ from clew.agents.codex.records import (
 )
 from clew.agents.codex.request_usage import RequestTracker, add_usage
 from clew.agents.codex.thread_state import ThreadState
-from clew.derive.calls import UNKNOWN, Calls
-from clew.derive.usage import FIELDS
+from clew.analysis.calls import UNKNOWN, Calls
+from clew.analysis.usage import FIELDS
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.records import RawRecord, read_records

@@ -18,7 +18,7 @@ from clew.agents.edits import parse_hunks, patching
 from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute, as_bytes, as_text
 from clew.agents.harmless import only_reads
 from clew.agents.tools import command_text
-from clew.derive.titles import short_command
+from clew.analysis.titles import short_command
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 

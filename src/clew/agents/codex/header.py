@@ -20,8 +20,8 @@ from clew.agents.codex import locate
 from clew.agents.codex.events import session_id
 from clew.agents.codex.injected_context import request_of
 from clew.agents.codex.records import EVENT_LINE
-from clew.derive.facts import Facts
-from clew.derive.titles import short_title
+from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.errors import SourceUnreadable
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source

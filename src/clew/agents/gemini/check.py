@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.agents.gemini.locate import is_log, saved_tag
-from clew.derive.facts import Facts
+from clew.analysis.facts import Facts
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.model.unit import Unit

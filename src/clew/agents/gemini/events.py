@@ -31,9 +31,9 @@ from clew.agents.gemini.records import (
     ToolCall,
     UsageRecord,
 )
-from clew.derive.calls import UNKNOWN, Calls
-from clew.derive.collect_facts import SYNTHETIC_MODEL
-from clew.derive.usage import FIELDS
+from clew.analysis.calls import UNKNOWN, Calls
+from clew.analysis.facts import SYNTHETIC_MODEL
+from clew.analysis.usage import FIELDS
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem

@@ -16,7 +16,7 @@ from clew.agents.evidence import ABSENT, Calm, Edit, Event, State, Touch, Unrest
 from clew.agents.gemini.checkpoints import Checkpoints
 from clew.agents.gemini.records import message_record
 from clew.agents.harmless import only_reads
-from clew.derive.titles import short_command
+from clew.analysis.titles import short_command
 from clew.model.json import JSON
 from clew.model.unit import Unit
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from clew.agents.base import SourceFile
 from clew.agents.gemini import locate
 from clew.agents.gemini.project import workspace_of
-from clew.derive.facts import Facts
-from clew.derive.titles import short_title
+from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.model.json import JSON
 from clew.model.time import is_canonical, is_later, parse_time, spell_time
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.receiving import Receiver
 from clew.agents.sage_agent import locate
-from clew.derive.facts import Facts
+from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model import Problem

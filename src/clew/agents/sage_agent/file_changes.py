@@ -23,7 +23,7 @@ from clew.agents.sage_agent.records import BRANCH, ERASED
 from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, own_part
 from clew.agents.sage_agent.watched import Begin, Watching, runs_of, spared, touch_of
 from clew.agents.simple_tools import Work
-from clew.derive.native import metadata_of
+from clew.analysis.messages import metadata_of
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
 from clew.model.json import JSON

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 
 from clew.agents.sage_agent.events import SUMMARY
-from clew.derive.facts import Facts
-from clew.derive.titles import short_title
+from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.model.json import JSON
 
 VERSION = "0.1.0"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.receiving import Receiver
 from clew.agents.sage_emacs import locate
-from clew.derive.facts import Facts
+from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model import Problem
 from clew.model.events import Event

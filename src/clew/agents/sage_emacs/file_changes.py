@@ -12,7 +12,7 @@ from clew.agents.evidence import Event
 from clew.agents.sage_emacs.locate import is_saved, metadata
 from clew.agents.sage_emacs.records import document_records
 from clew.agents.simple_tools import Work
-from clew.derive.native import metadata_of
+from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from clew.agents.base import SourceFile
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.events import ENDED_AT
-from clew.derive.facts import Facts
-from clew.derive.titles import short_title
+from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from clew.derive.session import project_of
+from clew.analysis.session import project_of
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import PROMPTS, Detail

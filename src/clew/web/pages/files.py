@@ -17,10 +17,10 @@ from clew.catalog import browsing
 from clew.catalog.browsing import Change, Entry
 from clew.catalog.keys import session_key
 from clew.errors import SourceUnreadable, UnknownReference
-from clew.files.blame import Line, Version, blame
-from clew.files.finding import versions
-from clew.files.history import FileHistory
-from clew.files.timeline import LOOKS
+from clew.file_history.blame import Line, Version, blame
+from clew.file_history.finding import versions
+from clew.file_history.history import FileHistory
+from clew.file_history.timeline import LOOKS
 from clew.render.page.escape import line
 from clew.render.page.fragments import Cut, Fragments
 from clew.render.parts import Diff

@@ -8,9 +8,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from clew.analysis.todos import progression
 from clew.catalog import browsing
 from clew.catalog.browsing import Entry, Used
-from clew.derive.todos import progression
 from clew.errors import UnknownReference
 from clew.io.compress import open_source
 from clew.library import StoredSession

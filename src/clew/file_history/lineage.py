@@ -10,8 +10,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from clew.graph.links import NONE, RESULT, SIGNIFICANT, Links
-from clew.graph.tree import Tree
+from clew.analysis.links import NONE, RESULT, SIGNIFICANT, Links
+from clew.analysis.tree import Tree
 
 
 class Lineage:

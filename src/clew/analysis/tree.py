@@ -6,7 +6,7 @@ from array import array
 from itertools import compress
 from typing import NamedTuple
 
-from clew.graph.links import MESSAGE, NONE, RESULT, SIGNIFICANT, Links
+from clew.analysis.links import MESSAGE, NONE, RESULT, SIGNIFICANT, Links
 from clew.model import ForkBranch, ForkPoint, Graph
 
 

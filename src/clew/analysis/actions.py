@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.derive.questions import Asked, as_questions
-from clew.derive.todos import as_todos
+from clew.analysis.questions import Asked, as_questions
+from clew.analysis.todos import as_todos
 from clew.model import Todo
 from clew.model.json import JSON
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from clew.derive.native import text_of
+from clew.analysis.messages import text_of
 from clew.model.json import JSON
 
 _NAME, _MESSAGE, _ARGS = "command-name", "command-message", "command-args"

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clew.agents.evidence import Amid, Calm, Edit, Event, State, Steady, Touch, Unrest, Whole
-from clew.files.content import RANK, Print, agree, print_of, weakened
-from clew.files.lineage import Lineage
-from clew.files.timeline import LOOKS, NEVER, Mark, Span, Timeline, led
+from clew.file_history.content import RANK, Print, agree, print_of, weakened
+from clew.file_history.lineage import Lineage
+from clew.file_history.timeline import LOOKS, NEVER, Mark, Span, Timeline, led
 
 Wanted = tuple[int, bool]
 """The number of a mark, and whether the content it left is meant or the one it found."""

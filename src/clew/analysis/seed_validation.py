@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from clew.analysis.validation import Place, time_problem
 from clew.model import Problem
 from clew.model.unit import Unit
-from clew.validate.conversation import Place, time_problem
 
 _TYPES = ("user", "assistant")
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from clew.derive.collect_facts import FactsCollector, as_event
-from clew.derive.native import is_sidechain
-from clew.graph.links import MESSAGE, NONE, Links
+from clew.analysis.facts import FactsCollector, as_event
+from clew.analysis.links import MESSAGE, NONE, Links
+from clew.analysis.messages import is_sidechain
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.model.unit import Unit

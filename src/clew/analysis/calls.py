@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clew.derive.usage import MOST, UsageLedger
+from clew.analysis.usage import MOST, UsageLedger
 from clew.model.json import JSON
 
 UNKNOWN = -1

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from clew.agents.checking import validate
 from clew.errors import InvalidDocument
 from clew.model import Message, Problem, Record
 from clew.model.base import Part
@@ -14,7 +15,6 @@ from clew.model.fields import stow_fields
 from clew.model.json import JSON
 from clew.model.load import explain, load_document
 from clew.model.time import parse_time
-from clew.validate.session import validate
 
 
 def check_document(source: bytes | dict[str, JSON], file: str | None = None) -> list[Problem]:

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from clew.agents.base import Agent, SourceFile, Unit, archive_damage
-from clew.derive.collect_facts import as_event, collect_facts
-from clew.derive.facts import Facts
-from clew.derive.views import in_order
+from clew.analysis.facts import Facts, as_event, collect_facts
+from clew.analysis.seed_validation import check_seed_004
+from clew.analysis.validation import Conversation, Place
+from clew.analysis.views import in_order
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model import Problem
 from clew.model.blocks import block_type
 from clew.model.codes import CODES, problem
 from clew.model.json import JSON
-from clew.validate.conversation import Conversation, Place
-from clew.validate.seed import check_seed_004
 
 SEED_004 = "seed-004"
 """The profile that says what the validator of the session schema says, and nothing more."""

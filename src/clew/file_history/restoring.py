@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from clew.agents.evidence import State, Whole
 from clew.errors import PathRefused
-from clew.files.timeline import Answer
-from clew.files.unfinished import told
+from clew.file_history.timeline import Answer
+from clew.file_history.unfinished import told
 from clew.io.protected import is_protected
 from clew.io.within import Change, Within, parts_of, refuse_twins
 from clew.store.system import SYSTEM, make_folder

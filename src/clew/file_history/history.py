@@ -7,12 +7,12 @@ from functools import cached_property
 
 from clew.agents.base import Agent, SourceFile, Unit, freeze, session_object
 from clew.agents.evidence import State, absolute
-from clew.derive.facts import Facts
-from clew.derive.prompts import is_prompt
+from clew.analysis.facts import Facts
+from clew.analysis.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError
-from clew.files.lineage import Lineage
-from clew.files.replay import Replay, Wanted
-from clew.files.timeline import Answer, Mark, Timeline
+from clew.file_history.lineage import Lineage
+from clew.file_history.replay import Replay, Wanted
+from clew.file_history.timeline import Answer, Mark, Timeline
 
 _PROMPT = 200
 """So much of a prompt is kept."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from clew.derive.commands import parse_command
+from clew.analysis.commands import parse_command
 from clew.model.blocks import DocumentBlock, Image, Text, ToolResult
 from clew.model.json import JSON
 from clew.model.message import Message

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from clew.derive.facts import Facts
-from clew.derive.native import is_sidechain, metadata_of
-from clew.derive.usage import Usage
+from clew.analysis.facts import Facts
+from clew.analysis.messages import is_sidechain, metadata_of
+from clew.analysis.usage import Usage
 from clew.model.json import JSON
 
 _WATCHED = ("cwd", "git_branch", "platform", "agent_version", "user_type")

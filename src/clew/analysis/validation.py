@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from clew.derive.facts import Facts
-from clew.derive.native import metadata_of
-from clew.graph.links import Links
+from clew.analysis.facts import Facts
+from clew.analysis.links import Links
+from clew.analysis.messages import metadata_of
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.model.json import JSON

@@ -9,9 +9,9 @@ from pathlib import Path
 from clew.agents.base import SourceFile
 from clew.agents.evidence import State, Whole, absolute
 from clew.errors import SourceUnreadable
-from clew.files.blame import Origin, Version
-from clew.files.history import FileHistory
-from clew.files.timeline import LOOKS, PUT_BACK, Mark
+from clew.file_history.blame import Origin, Version
+from clew.file_history.history import FileHistory
+from clew.file_history.timeline import LOOKS, PUT_BACK, Mark
 from clew.io.compress import open_source
 
 _CHUNK = 1 << 20

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET
 
-from clew.derive.native import is_sidechain, metadata_of
+from clew.analysis.messages import is_sidechain, metadata_of
 from clew.model import Todo
 from clew.model.json import JSON
 

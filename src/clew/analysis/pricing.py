@@ -1,19 +1,32 @@
-"""The table of prices, and the cost of one call."""
+"""What tokens cost: a dated table of prices, the user's own prices over it, and exact sums in whole nano-dollars.
+
+Reads the table only when a price is asked for.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from clew.datadir import config_path
 from clew.errors import UsageError
-from clew.pricing.names import plain_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_BRACKET = re.compile(r"\[[^\]]*\]$")
+"""`claude-sonnet-4-5[1m]`: how much context was asked for."""
+_REGION = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|google|meta|mistral|deepseek|qwen|moonshot|zai)\.")
+"""`us.anthropic.claude-...`: where a cloud runs it, and whose it is."""
+_VERSION = re.compile(r"(?:-v\d+)?(?::\d+|:[a-z]+)$|-v\d+$")
+"""`-v1:0`, `:free`: a cloud's own version or plan."""
+_DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)$")
+_LATEST = re.compile(r"[-@](?:latest|default)$")
+_DOTTED = re.compile(r"^(claude-.*\d)\.(\d)")
 
 OVERRIDE = "prices.json"
 """The user's own prices, in the folder for settings."""
@@ -144,7 +157,7 @@ _tables: dict[tuple[str, int | None], PriceTable] = {}
 
 
 def _load(place: str | None) -> PriceTable:
-    with open(f"{__file__.removesuffix('table.py')}prices.json", "rb") as file:
+    with open(f"{__file__.removesuffix('pricing.py')}prices.json", "rb") as file:
         table = json.loads(file.read())
     return PriceTable(table["date"], table["models"], _own(place) if place is not None else {})
 
@@ -203,3 +216,16 @@ def _exact(text: str) -> int:
     if not 0 <= exact <= _MOST or exact != exact.to_integral_value():
         raise ValueError(f"{text} is no price")
     return int(exact)
+
+
+def plain_name(model: str) -> str:
+    """A model's name without provider, region, version, date and brackets, in small letters.
+
+    `anthropic/claude-sonnet-4.5`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929` and
+    `claude-sonnet-4-5-20250929[1m]` are all `claude-sonnet-4-5`.
+    """
+    name = _BRACKET.sub("", model.strip().lower()).rpartition("/")[2]
+    name = _REGION.sub("", name)
+    for pattern in (_VERSION, _DATE, _LATEST):
+        name = pattern.sub("", name)
+    return _DOTTED.sub(r"\1-\2", name)

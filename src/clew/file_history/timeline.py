@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from clew.agents.evidence import Action, Amid, How
-from clew.files.content import RANK, Certainty, Print, agree
-from clew.files.lineage import Lineage
+from clew.file_history.content import RANK, Certainty, Print, agree
+from clew.file_history.lineage import Lineage
 
 LOOKS = ("read", "snapshot")
 """Evidence that changes nothing."""

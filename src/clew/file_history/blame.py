@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from clew.agents.evidence import How
-from clew.files.content import Certainty
-from clew.files.differing import lines_of
+from clew.file_history.content import Certainty
+from clew.file_history.differing import lines_of
 
 
 class Origin(NamedTuple):

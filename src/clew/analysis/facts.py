@@ -1,30 +1,96 @@
-"""Header, links and counts of a session, from one pass over its events."""
+"""Header, links and counts of a session, from one pass over its events; holds ids but never content."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.derive.facts import Facts
-from clew.derive.prompts import is_prompt_message, typed_text
-from clew.derive.reminders import split_context
-from clew.derive.usage import FIELDS, NAMELESS
-from clew.graph.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT
+from clew.analysis.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
+from clew.analysis.prompts import is_prompt_message, typed_text
+from clew.analysis.reminders import split_context
+from clew.analysis.tree import Tree
+from clew.analysis.usage import FIELDS, NAMELESS, UsageLedger
 from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
 from clew.model.message import Message, Metadata
 from clew.model.record import Record
 from clew.model.session import Subagent
-from clew.model.time import parse_time
+from clew.model.time import is_later, parse_time
 from clew.model.usage import TokenUsage
 
 T = TypeVar("T", str, int)
 SYNTHETIC_MODEL = "<synthetic>"
 _NO_METADATA = Metadata()
+
+
+class Facts:
+    """Collected while a source is read once; the header of the unified document is made from it."""
+
+    def __init__(self) -> None:
+        self.links = Links()
+        self.ledger = UsageLedger()
+        self.messages = 0
+        self.records = 0
+        self.prompts = 0
+        self.user_messages = 0
+        self.tool_calls = 0
+        self.has_errors = False
+        self.has_thinking = False
+        self.first_time: str | None = None
+        self.last_time: str | None = None
+        self.cwd: str | None = None
+        self.git_branch: str | None = None
+        self.version: str | None = None
+        self.slug: str | None = None
+        self.first_prompt: str | None = None
+        self.leaf_uuid: str | None = None
+        self.leaf_seen: int | None = None
+        """How many nodes there were when the leaf was named, if it is only where the conversation stood then."""
+        self.titles: dict[str, str] = {}
+        """Title by the kind of record that gave it; the last of a kind counts."""
+        self.summaries: dict[str, str] = {}
+        """Summary by the uuid of the leaf it names, which may be in another file."""
+        self.sessions: Counter[str] = Counter()
+        """How many messages claim which session id."""
+        self.tools: Counter[str] = Counter()
+        self.subagents: list[Subagent] = []
+        self.models: Counter[str] = Counter()
+        self.extra: dict[str, JSON] = {}
+        """What only one agent needs between its two passes."""
+        self._tree: Tree | None = None
+
+    @property
+    def tree(self) -> Tree:
+        """The conversation's tree; computed once, after the pass."""
+        if self._tree is None:
+            self._tree = Tree(self.links, self.leaf_uuid, self.leaf_seen)
+        return self._tree
+
+    def saw_time(self, time: str | None) -> None:
+        """Widen the span of the session; what only looks like a time does not."""
+        if time is None:
+            return
+        if self.first_time is None or self.last_time is None:
+            if parse_time(time) is not None:
+                self.first_time = self.last_time = time
+        elif is_later(time, self.last_time):
+            self.last_time = time
+        elif is_later(self.first_time, time) and parse_time(time) is not None:
+            self.first_time = time
+
+    @property
+    def started(self) -> datetime | None:
+        return parse_time(self.first_time)
+
+    @property
+    def ended(self) -> datetime | None:
+        return parse_time(self.last_time)
 
 
 def collect_facts(events: Iterable[Event]) -> Facts:

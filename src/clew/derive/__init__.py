@@ -1,1 +1,0 @@
-"""Facts that follow from the records: pure functions over the model."""
