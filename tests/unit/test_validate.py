@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from clew.agents.base import SourceFile
-from clew.agents.checking import SEED_004, check_source, validate
+from clew.agents.checking import SEED_004, check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.document_validation import check_document
 from clew.analysis.facts import Facts
-from clew.analysis.validation import Conversation, Place
+from clew.analysis.validation import Conversation, Place, validate
 from clew.errors import UsageError
 from clew.model import Problem
 from clew.model.codes import problem

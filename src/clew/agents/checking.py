@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
 
 from clew.agents.base import Agent, SourceFile, Unit, archive_damage
-from clew.analysis.facts import Facts, as_event, collect_facts
+from clew.analysis.facts import Facts
 from clew.analysis.seed_validation import check_seed_004
 from clew.analysis.validation import Conversation, Place
-from clew.analysis.views import in_order
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model import Problem
 from clew.model.blocks import block_type
 from clew.model.codes import CODES, problem
-from clew.model.json import JSON
 
 SEED_004 = "seed-004"
 """The profile that says what the validator of the session schema says, and nothing more."""
@@ -39,16 +36,6 @@ def check_source(
         yield found
         if fail_fast and found.severity == "error":
             return
-
-
-def validate(
-    messages: Iterable[dict[str, JSON]], records: Iterable[dict[str, JSON]] = (), file: str | None = None
-) -> list[Problem]:
-    """Every problem of messages that are already read, as JSON of the unified document."""
-    units = [Unit(is_message, value, 0, 0, 0, ()) for is_message, value in in_order(messages, records)]
-    conversation = Conversation(collect_facts(as_event(unit.is_message, unit.value) for unit in units))
-    seen = (conversation.see(unit, Place(file)) for unit in units)
-    return [*chain.from_iterable(seen), *conversation.end(file)]
 
 
 def _readable(agent: Agent, source: SourceFile, profile: str | None) -> Iterator[Problem]:

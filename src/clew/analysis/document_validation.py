@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from clew.agents.checking import validate
+from clew.analysis.validation import validate
 from clew.errors import InvalidDocument
 from clew.model import Message, Problem, Record
 from clew.model.base import Part

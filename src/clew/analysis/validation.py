@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
-from clew.analysis.facts import Facts
+from clew.analysis.facts import Facts, as_event, collect_facts
 from clew.analysis.links import Links
 from clew.analysis.messages import metadata_of
+from clew.analysis.views import in_order
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.model.json import JSON
@@ -195,3 +197,13 @@ def _other_role(unit: Unit) -> str | None:
 def _shown(text: str) -> str:
     """A text that is wrong somewhere; no part of a long one, which could be half of a secret."""
     return text if len(text) <= _SHOWN else f"({len(text)} characters)"
+
+
+def validate(
+    messages: Iterable[dict[str, JSON]], records: Iterable[dict[str, JSON]] = (), file: str | None = None
+) -> list[Problem]:
+    """Every problem of messages that are already read, as JSON of the unified document."""
+    units = [Unit(is_message, value, 0, 0, 0, ()) for is_message, value in in_order(messages, records)]
+    conversation = Conversation(collect_facts(as_event(unit.is_message, unit.value) for unit in units))
+    seen = (conversation.see(unit, Place(file)) for unit in units)
+    return [*chain.from_iterable(seen), *conversation.end(file)]

@@ -57,7 +57,7 @@ class MessageEntry(NamedTuple):
 class ApiCall(NamedTuple):
     """What one request to a model used.
 
-    `key` is the same in every file that repeats the request; `counts` are in the order of `derive.usage.FIELDS`, None
+    `key` is the same in every file that repeats the request; `counts` are in the order of `analysis.usage.FIELDS`, None
     where nothing is known; `message` is the index of the message that it belongs to, or 0.
     """
 

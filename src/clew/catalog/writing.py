@@ -18,7 +18,7 @@ COUNTS = (
     "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
     "cache_creation_1h_tokens reasoning_tokens"
 ).split()
-"""In the order of `derive.usage.FIELDS`."""
+"""In the order of `analysis.usage.FIELDS`."""
 
 
 class transaction:

@@ -134,7 +134,7 @@ def read_usage(source: SourceFile) -> Calls:
 
 
 def _counts(usage: ApiUsage | None) -> list[int] | None:
-    """The counts in the order of `derive.usage.FIELDS`; None where there is none."""
+    """The counts in the order of `analysis.usage.FIELDS`; None where there is none."""
     if usage is None:
         return None
     created, details = usage.cache_creation, usage.output_tokens_details
