@@ -23,7 +23,7 @@ def config_path(env: Mapping[str, str] | None = None) -> str:
 
 
 def environment_problem() -> str | None:
-    """What is wrong with the folders that the environment names for clew's own files; None where nothing is."""
+    """What is wrong with the folders and limits that the environment sets for clew; None where nothing is."""
     from clew.errors import UsageError
 
     try:
@@ -33,6 +33,9 @@ def environment_problem() -> str | None:
     for folder in folders:
         if os.path.exists(folder) and not os.path.isdir(folder):  # noqa: PTH110, PTH112
             return f"{folder}: is a file, not a folder; clew keeps its own files in a folder of this name"
+    longest = os.environ.get("CLEW_MAX_LINE", "")
+    if longest and not (longest.isdecimal() and int(longest) > 0):
+        return f"CLEW_MAX_LINE={longest!r}: not a number of bytes above 0"
     return None
 
 

@@ -123,3 +123,10 @@ def test_a_data_folder_that_is_a_file_is_called_one(tmp_path: Path, words: tuple
     (place := tmp_path / "place").mkdir()
     said = refused_in_one_line(place, words, {**os.environ, "CLEW_DATA_DIR": str(file)})
     assert said.startswith(f"clew: {file}: is a file, not a folder")
+
+
+@pytest.mark.parametrize("value", ["abc", "0", "-1", "64MB", "1.5"])
+@pytest.mark.parametrize("words", [("list",), ("sync",)], ids=" ".join)
+def test_a_limit_that_is_no_number_is_refused(tmp_path: Path, words: tuple[str, ...], value: str) -> None:
+    said = refused_in_one_line(tmp_path, words, {**os.environ, "CLEW_MAX_LINE": value})
+    assert said == f"clew: CLEW_MAX_LINE={value!r}: not a number of bytes above 0"
