@@ -12,18 +12,16 @@ from pathlib import Path
 import click
 
 from clew.agents.registry import load_all
-from clew.archive.cached import CACHE
 from clew.archive.layout import archive_folder
 from clew.catalog.place import DATABASE
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
-from clew.host import data_dir
+from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
 from clew.io.paths import link_below
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
-from clew.sources.known import REMOTES
 
 _LONGEST_NAME = 100
 """Characters of the name of a folder for copies."""
@@ -59,7 +57,7 @@ class Scrub:
         self.refused: list[dict[str, JSON]] = []
         """Sessions that hold something and were left as they are, with the reason for each file."""
         self._values: set[str] = set()
-        self._folders = dict.fromkeys(data_dir() / name for name in (CACHE, REMOTES))
+        self._folders = dict.fromkeys(data_dir() / name for name in (ARCHIVED, REMOTES))
         self._cleaned: set[Path] = set()
 
     def session(self, session: StoredSession) -> None:
@@ -116,7 +114,7 @@ class Scrub:
         link = next(filter(None, (link_below(host.home, path) for host in self._shelf.hosts)), None)
         if link is not None:
             return f"{link} is a symbolic link, and nothing is written through it"
-        if path.resolve().is_relative_to(data_dir().resolve()):
+        if is_copy(path):
             return "a copy of another machine's or of an archived session, which clew only reads"
         return other_name(path)
 
