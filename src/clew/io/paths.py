@@ -116,7 +116,12 @@ def link_below(home: Path, path: Path) -> Path | None:
     Links in the user's own home are the user's: people keep `~/.claude` elsewhere. Any other home may be a repository,
     which can hold links that lead anywhere.
     """
-    return None if home.resolve() == Path.home().resolve() else link_on_way(home, path)
+    return None if is_own_home(home) else link_on_way(home, path)
+
+
+def is_own_home(home: Path) -> bool:
+    """True for the home of the user who runs clew; any other folder may come from somebody else."""
+    return home.resolve() == Path.home().resolve()
 
 
 def link_on_way(folder: Path, path: Path) -> Path | None:
@@ -128,7 +133,7 @@ def link_on_way(folder: Path, path: Path) -> Path | None:
 
 def refuse_link_below(home: Path, path: Path) -> None:
     """Refuse to write below a home through a symbolic link."""
-    if home.resolve() != Path.home().resolve():
+    if not is_own_home(home):
         refuse_link_on_way(home, path)
 
 
