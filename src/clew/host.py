@@ -58,7 +58,7 @@ class Host(NamedTuple):
 
     def holds(self, path: Path) -> bool:
         """True for a file of this host."""
-        return path.is_relative_to(self.base or self.home)
+        return path.absolute().is_relative_to((self.base or self.home).absolute())
 
 
 def config_dir(env: Mapping[str, str] | None = None) -> Path:

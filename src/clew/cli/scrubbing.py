@@ -111,7 +111,8 @@ class Scrub:
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""
-        link = next(filter(None, (link_below(host.home, path) for host in self._shelf.hosts)), None)
+        homes = [host.base or host.home for host in self._shelf.hosts if host.holds(path)]
+        link = next(filter(None, (link_below(home, path) for home in homes)), None)
         if link is not None:
             return f"{link} is a symbolic link, and nothing is written through it"
         if is_copy(path):
