@@ -27,7 +27,7 @@ from clew.model.json import JSON
 @click.argument("reference", metavar="REF#MESSAGE")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--into", metavar="DIR", help="The folder to put them into; it must exist.")
-@click.option("--in-place", is_flag=True, help="Put them back into the folder the session names; only for sessions of your own home.")
+@click.option("--in-place", is_flag=True, help="Put them back into the folder that a session of your own names.")
 @click.option("--from", "base", metavar="FOLDER", help="Recorded folder that DIR stands for; default: the project's.")
 @click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
 @click.option("--known", is_flag=True, help="Leave out files that are not known, instead of refusing.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -94,8 +95,8 @@ def command(
             say(f"clew: nobody knows the folder of this session, only the name {folder!r}: run it where the project is")
         mask = redaction(context, TEXT).text
         if conversion is not None:
-            click.echo(mask(f"{shell_line(conversion)} &&"))
-        click.echo(mask(_spelled(argv, folder, environment)))
+            click.echo(f"{shell_line(map(mask, conversion))} &&")
+        click.echo(_spelled(argv, folder, environment, mask))
     else:
         _start(program, argv, folder, environment)
     return 0
@@ -169,10 +170,11 @@ def _program(name: str, folder: str) -> str:
     return str(Path(found).absolute())
 
 
-def _spelled(argv: list[str], folder: str, environment: dict[str, str]) -> str:
-    settings = "".join(f"{name}={shell_word(value)} " for name, value in environment.items())
-    place = f"cd -- {shell_word(folder)} && " if _is_place(folder) else ""
-    return f"{place}{settings}{shell_line(argv)}"
+def _spelled(argv: list[str], folder: str, environment: dict[str, str], mask: Callable[[str], str]) -> str:
+    """The command for a shell. Each word is masked by itself and then quoted: a marker is a pattern for a shell."""
+    settings = "".join(f"{name}={shell_word(mask(value))} " for name, value in environment.items())
+    place = f"cd -- {shell_word(mask(folder))} && " if _is_place(folder) else ""
+    return f"{place}{settings}{shell_line(map(mask, argv))}"
 
 
 def _start(program: str, argv: list[str], folder: str, environment: dict[str, str]) -> None:
