@@ -213,6 +213,10 @@ class Redaction:
         # A long credential file is one marker.
         return masked if isinstance(masked, list) else [PLAIN] * len(lines)
 
+    def names(self, names: list[str]) -> list[str]:
+        """Names and cells of tables, each masked by itself."""
+        return self.redactor().apart(names) if self.is_on else names
+
     def text(self, text: str) -> str:
         """A text that stands alone."""
         return str(self.value(text))

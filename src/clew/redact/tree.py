@@ -329,6 +329,12 @@ class Redactor(Looker):
         self.learn([value])
         return self.value(value)
 
+    def apart(self, texts: Sequence[str]) -> list[str]:
+        """Texts that do not belong together, such as names: each is searched by itself, and none is the context of
+        another. A value that is found in one is masked in all."""
+        self.learn(texts)
+        return [str(self.value(text)) for text in texts]
+
     def stream(self, value: dict[str, JSON]) -> dict[str, JSON]:
         """A record that is written down now: masked with what is known so far. Any thread may ask."""
         with self._guard:

@@ -89,6 +89,10 @@ class Masking:
         # A long credential file is one marker.
         return masked if isinstance(masked, list) else [PLAIN] * len(texts)
 
+    def names(self, names: list[str]) -> list[str]:
+        """Names as they may be seen, each masked by itself."""
+        return self.redactor().apart(names) if self.is_on else names
+
     def value(self, value: JSON) -> JSON:
         """A value that stands alone."""
         return self.redactor().once(value) if self.is_on else value
