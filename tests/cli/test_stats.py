@@ -17,6 +17,7 @@ import pytest
 from clew.demo import write_demo
 from tests.cli.running import clew, run
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
+from tests.redact.planted import Planter
 
 COUNTS = "input_tokens output_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost".split()
 
@@ -227,3 +228,19 @@ def test_a_cell_makes_no_secret_of_the_cell_beside_it(tmp_path: Path, words: tup
     done = clew("--home", named_password(tmp_path), *words)
     assert done.code == 0 and "password" in done.out
     assert "REDACTED" not in done.out and "masked" not in done.err
+
+
+def test_two_models_that_are_masked_alike_are_two(tmp_path: Path) -> None:
+    plant = Planter("models")
+    claude(tmp_path, prompt("Hello"), *(reply(f"c{n}", 10 * n, n, model=plant.github(), number=n) for n in (1, 2)))
+    found = clew("stats", "--home", tmp_path, "--by", "model", "--json", "--redact", "secrets", "--redact-plain").json
+    assert list(found["by_model"]) == ["[REDACTED]", "[REDACTED] (2)"]
+    assert sorted(used["input_tokens"] for used in found["by_model"].values()) == [10, 20]
+    assert [row["model"] for row in found["rows"]] == found["totals"]["unpriced_models"] == list(found["by_model"])
+
+
+def test_the_overview_keeps_models_that_are_masked_alike(tmp_path: Path) -> None:
+    plant = Planter("models")
+    claude(tmp_path, prompt("Hello"), *(reply(f"c{n}", 10 * n, n, model=plant.github(), number=n) for n in (1, 2)))
+    found = clew("--home", tmp_path, "--json").json["tokens"]
+    assert len(found) == 2 and all(name.startswith("[REDACTED") for name in found)

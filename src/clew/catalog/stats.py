@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clew.catalog import statements
@@ -400,6 +400,20 @@ def report(stats: Stats, by: str) -> Row:
     return {"totals": stats.totals(), "by_model": stats.by_model(), "rows": rows}
 
 
+def told_apart(names: Mapping[str, str]) -> dict[str, str]:
+    """Names by what they stand for, with a number behind each that another has too: two models may be masked alike."""
+    given: dict[str, str] = {}
+    taken: set[str] = set()
+    for known, name in names.items():
+        number = 1
+        given[known] = name
+        while given[known] in taken:
+            number += 1
+            given[known] = f"{name} ({number})"
+        taken.add(given[known])
+    return given
+
+
 _NAMES = ("agent", "model", "project", "branch", "session", "title", "tool", "models", "unpriced_models")
 """The keys whose values are names, or lists of them."""
 
@@ -412,6 +426,7 @@ def with_names(found: Row, mask: Callable[[list[str]], list[str]]) -> Row:
         texts += [value] if isinstance(value, str) else value
     known = list(dict.fromkeys(texts))
     names = dict(zip(known, mask(known), strict=True))
+    names |= told_apart({model: names[model] for model in found["by_model"]})
 
     def renamed(key: str, value: Any) -> Any:
         if key not in _NAMES or not value:
