@@ -621,6 +621,16 @@ def test_a_linked_session_is_not_scrubbed_and_that_is_said(
         nothing_in(other.read_bytes(), "the other session")
 
 
+@pytest.mark.parametrize("option", ["--project", "--branch", "--model", "--text", "--since"])
+def test_a_linked_session_that_the_filters_leave_out_is_not_named(world: Path, tmp_path: Path, option: str) -> None:
+    linked(world, tmp_path, "symbolic")
+    value = "2999-01-01" if option == "--since" else "no such thing"
+    done = clew("--home", world, "redact", "scrub", option, value)
+    assert done.code == 1 and "not scrubbed" not in done.err and "nothing found" in done.err
+    named = clew("--home", world, "redact", "scrub", "--until", "2999-01-01")
+    assert "not scrubbed" in named.err
+
+
 @pytest.mark.parametrize("write", WRITES, ids=["write", "dry"])
 @pytest.mark.parametrize("kind", LINKS)
 def test_a_linked_session_stands_in_the_json_of_a_scrub(

@@ -153,6 +153,6 @@ def scrub_command(
             finish()
         raise
     if not references:
-        scrub.name_links(filters.get("agent") or ())
+        scrub.name_links(admitted)
     finish()
     return UNREADABLE if unreadable else 0 if scrub.rows and not scrub.refused else 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -17,6 +17,7 @@ from clew.catalog.place import DATABASE
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
+from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
 from clew.io.paths import link_below
 from clew.library import Library, StoredSession
@@ -38,6 +39,14 @@ def _linked_files(root: Path) -> Iterator[Path]:
             path = Path(below) / name
             if path.suffix in _SESSION_SUFFIXES and path.is_symlink():
                 yield path
+
+
+def _passes(session: StoredSession, filters: Filters) -> bool:
+    """True where a session passes the filters, and where it cannot be read, so that nobody knows."""
+    try:
+        return not session.path.is_file() or filters.admits(session)
+    except (SourceUnreadable, OSError):
+        return True
 
 
 def _linked_sides(path: Path) -> list[Path]:
@@ -95,19 +104,21 @@ class Scrub:
             self.refused.append({"session": session.id, "agent": session.agent.id, "files": files})
         return bool(files)
 
-    def name_links(self, agents: Collection[str]) -> None:
-        """Name session files that are symbolic links: they are not read, so what they hold is not known."""
+    def name_links(self, filters: Filters) -> None:
+        """Name session files that are symbolic links and pass the filters: what they hold is not looked at."""
         seen: set[Path] = set()
         for host, agent in product(self._shelf.hosts, load_all()):
-            for root in agent.roots(host) if not agents or agent.id in agents else ():
+            for root in agent.roots(host) if not filters.agent or agent.id in filters.agent else ():
                 for path in _linked_files(root):
                     if path in seen:
                         continue  # the folders of two agents may lie in one another
                     seen.add(path)
                     with suppress(SourceUnreadable):
-                        session = agent.session_id(agent.locate(path))
+                        session = StoredSession(agent, agent.locate(path), host)
+                        if not _passes(session, filters):
+                            continue
                         files = [{"path": str(path), "reason": other_name(path)}]
-                        self.refused.append({"session": session, "agent": agent.id, "files": files})
+                        self.refused.append({"session": session.id, "agent": agent.id, "files": files})
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""
