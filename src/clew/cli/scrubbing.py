@@ -14,6 +14,7 @@ import click
 from clew.agents.registry import load_all
 from clew.archive.layout import archive_folder
 from clew.catalog.place import DATABASE
+from clew.cli.each import say_unscanned
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
@@ -65,6 +66,8 @@ class Scrub:
         self.rows: list[dict[str, JSON]] = []
         self.refused: list[dict[str, JSON]] = []
         """Sessions that hold something and were left as they are, with the reason for each file."""
+        self.unreadable = 0
+        """Sessions that could not be scanned."""
         self._values: set[str] = set()
         self._folders = dict.fromkeys(data_dir() / name for name in (ARCHIVED, REMOTES))
         self._cleaned: set[Path] = set()
@@ -168,8 +171,9 @@ class Scrub:
                 say(f"clew: not scrubbed: {row['agent']}:{row['session']}: {file['path']} {file['reason']}")
         for path in left:
             say(f"clew: not removed from {path}")
+        say_unscanned(self.unreadable)
         if not self.rows:
-            say("nothing was changed" if self.refused else "nothing found")
+            say("nothing was changed" if self.refused or self.unreadable else "nothing found")
         elif not self._write:
             say("nothing was changed; --write does it")
         else:

@@ -139,5 +139,5 @@ def _state_of_rules() -> tuple[int, int] | None:
 
 @lru_cache(maxsize=16)
 def _setting(profile: str, manner: Manner, _state: tuple[int, int] | None) -> Setting:
-    """What is masked, and how. The rules are read again when their file has changed."""
-    return chosen(profile, plain=manner.plain, rules=manner.rules)
+    """What is masked, and how. The rules are read again when their file has changed. Without a key, masks are plain."""
+    return chosen(profile, plain=manner.plain, rules=manner.rules, without_key=lambda _error: None)
