@@ -18,7 +18,7 @@ CHECKED = $(wildcard src tests benchmarks scripts)
 
 help:
 	@echo 'make run        clew and its app on your own history, or on a demo where there is none'
-	@echo 'make test       the whole test suite, but for the next two'
+	@echo 'make test       the whole test suite, without test-real and test-scale'
 	@echo 'make test-again what failed last, alone'
 	@echo 'make test-real  tests with the genuine clients, offline; fetches them (Linux, root, node with npm)'
 	@echo 'make test-scale tests with a Spark cluster of several processes; fetches Spark, needs Java 17'

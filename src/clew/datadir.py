@@ -13,13 +13,30 @@ if TYPE_CHECKING:
 def data_path(env: Mapping[str, str] | None = None) -> str:
     """The one folder clew keeps its own files in; `CLEW_DATA_DIR` overrides it."""
     env = os.environ if env is None else env
-    return _named("CLEW_DATA_DIR", env) or _usual("XDG_DATA_HOME", "~/.local/share", "user_data_dir")
+    return _named("CLEW_DATA_DIR", env) or _usual("XDG_DATA_HOME", ".local/share", "user_data_dir")
 
 
 def config_path(env: Mapping[str, str] | None = None) -> str:
     """The folder for what a person sets; `CLEW_CONFIG_DIR` overrides it."""
     env = os.environ if env is None else env
-    return _named("CLEW_CONFIG_DIR", env) or _usual("XDG_CONFIG_HOME", "~/.config", "user_config_dir")
+    return _named("CLEW_CONFIG_DIR", env) or _usual("XDG_CONFIG_HOME", ".config", "user_config_dir")
+
+
+def environment_problem() -> str | None:
+    """What is wrong with the folders and limits that the environment sets for clew; None where nothing is."""
+    from clew.errors import UsageError
+
+    try:
+        folders = (data_path(), config_path())
+    except UsageError as error:
+        return str(error)
+    for folder in folders:
+        if os.path.exists(folder) and not os.path.isdir(folder):  # noqa: PTH110, PTH112
+            return f"{folder}: is a file, not a folder; clew keeps its own files in a folder of this name"
+    longest = os.environ.get("CLEW_MAX_LINE", "")
+    if longest and not (longest.isdecimal() and int(longest) > 0):
+        return f"CLEW_MAX_LINE={longest!r}: not a number of bytes above 0"
+    return None
 
 
 def private_folder(folder: str) -> None:
@@ -57,7 +74,8 @@ def _usual(variable: str, usual: str, name: str) -> str:
         base = os.environ.get(variable, "").strip()
         if not os.path.isabs(base):  # noqa: PTH117
             # The XDG specification says that a relative path is to be ignored.
-            base = _absolute(os.path.expanduser(usual), "HOME")  # noqa: PTH111
+            home = _absolute(os.path.expanduser("~"), "HOME")  # noqa: PTH111
+            base = f"{home.rstrip('/')}/{usual}"
         return f"{base}/clew"
     import platformdirs
 

@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 from clew.datadir import config_path, data_path
 
 Kind = Literal["local", "wsl", "windows", "remote"]
+REMOTES, ARCHIVED = "remotes", "archived"
+"""Folders in the data folder: copies of other machines' sessions, and sessions unpacked from the archive."""
 
 
 class Origin(NamedTuple):
@@ -56,7 +58,7 @@ class Host(NamedTuple):
 
     def holds(self, path: Path) -> bool:
         """True for a file of this host."""
-        return path.is_relative_to(self.base or self.home)
+        return path.absolute().is_relative_to((self.base or self.home).absolute())
 
 
 def config_dir(env: Mapping[str, str] | None = None) -> Path:
@@ -67,3 +69,9 @@ def config_dir(env: Mapping[str, str] | None = None) -> Path:
 def data_dir(env: Mapping[str, str] | None = None) -> Path:
     """The one folder clew keeps its own files in; `CLEW_DATA_DIR` overrides it."""
     return Path(data_path(env))
+
+
+def is_copy(path: Path) -> bool:
+    """True for what lies in the copy of another machine's sessions, or of archived ones, which clew only reads."""
+    path, data = path.resolve(), data_dir().resolve()
+    return any(path.is_relative_to(data / name) for name in (REMOTES, ARCHIVED))

@@ -223,3 +223,28 @@ def test_the_installed_command_runs(demo: Path) -> None:
     ran = run("--home", demo, "list", "--json")
     assert (ran.code, ran.err) == (0, "")
     assert ran.json == clew("--home", demo, "list", "--json").json
+
+
+def test_a_search_without_hits_says_so(demo: Path) -> None:
+    ran = clew("--home", demo, "search", "zzzqqq")
+    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (1, "", "no hits")
+    assert clew("--home", demo, "search", "zzzqqq", "--json").err == ""
+
+
+@pytest.mark.parametrize("more", [(), ("--detail", "full")])
+def test_nothing_is_printed_of_a_message_that_is_not_there(demo: Path, more: tuple[str, ...]) -> None:
+    ran = clew("--home", demo, "show", "f005#99", *more)
+    assert (ran.code, ran.out) == (1, "") and "has no message 99" in ran.err
+
+
+@pytest.mark.parametrize("more", [(), ("--stdout",), ("-o", "home")])
+def test_a_document_that_is_missing_is_named(tmp_path: Path, more: tuple[str, ...]) -> None:
+    ran = clew("import", tmp_path / "nope.json", *more)
+    assert (ran.code, ran.err) == (3, f"clew: {tmp_path / 'nope.json'}: no such file\n")
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(demo: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    target = tmp_path / "file" / "x.json"
+    ran = clew("--home", demo, "export", "f005", "--to", "json", "-o", target)
+    assert ran.code == 3 and f"{target}: " in ran.err and ".tmp" not in ran.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from clew.host import Host
 from clew.library import Library
-from tests.cli.running import FORKED, LATEST, clew, run
+from tests.cli.running import FORKED, LATEST, Ran, clew, run, state
 
 PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
 """A session of the demo that every agent can hold whole."""
@@ -114,7 +115,49 @@ def test_resume_brings_a_form_that_its_agent_has_forgotten_to_the_present_one(tm
     head = {"id": "5c1c7f0e-0000-4000-8000-00000000000a", "timestamp": "2025-05-01T10:00:00.000Z", "instructions": ""}
     (folder / f"rollout-2025-05-01-{head['id']}.json").write_text(json.dumps({"session": head, "items": [said]}))
     done = clew("resume", "5c1c", "--home", tmp_path / "home", "--print")
+    convert, resume = done.out.splitlines()
+    assert done.code == 0 and " convert 5c1c --to codex " in convert and str(head["id"]) not in resume
+    done = clew("resume", "5c1c", "--home", tmp_path / "home", "--json")
     assert done.code == 0 and "converted: " in done.err and str(head["id"]) not in done.out
+
+
+def follow(printed: Ran) -> str:
+    """Run the conversion of the two commands that `resume --print` printed; returns the second."""
+    convert, resume = printed.out.splitlines()
+    program, *words, joined = shlex.split(convert)
+    assert (program, joined) == ("clew", "&&")
+    done = clew(*words)
+    assert done.code == 0, done
+    return resume
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (PLAIN, "--in", "gemini"),
+        ("@last", "--in", "codex", "--allow-loss"),
+        ("f005", "--branch", "3", "--allow-loss"),
+        ("019c57",),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("is_json", [False, True])
+def test_resume_with_print_writes_nothing(tmp_path: Path, words: tuple[str, ...], is_json: bool) -> None:
+    home = tmp_path / "home"
+    clew("demo", home)
+    clew("list", "--home", home)
+    before = state(tmp_path)
+    printed = clew("resume", *words, "--home", home, "--print")
+    again = clew("resume", *words, "--home", home, "--print", "--json")
+    assert (printed.code, again.code, state(tmp_path)) == (0, 0, before)
+    if is_json:
+        assert clew(*again.json["convert"][1:]).code == 0
+    else:
+        assert follow(printed).endswith(shlex.join(again.json["argv"]))
+    # What is converted now is what the second command goes on with.
+    done = clew("resume", *words, "--home", home, "--json").json
+    assert done == {**again.json, "convert": None}
+    assert clew("resume", *words, "--home", home, "--print").out.splitlines() == printed.out.splitlines()[1:]
 
 
 def test_resume_refuses_losses(demo: Path, tmp_path: Path) -> None:
@@ -167,7 +210,8 @@ def test_a_source_is_only_read(tmp_path: Path, home: Path) -> None:
     clew("sources", "add", tmp_path / "attic")
     before = sorted((tmp_path / "attic").rglob("*"))
     done = clew("--source", "attic", "resume", PLAIN, "--print")
-    assert done.code == 0
+    assert done.code == 0 and not (home / ".claude").exists()
+    follow(done)
     assert sorted((tmp_path / "attic").rglob("*")) == before
     assert list((home / ".claude").rglob("*.jsonl"))
 
@@ -225,8 +269,8 @@ def test_resume_names_what_the_agent_itself_finds(tmp_path: Path) -> None:
     home = tmp_path / "home"
     clew("demo", home)
     for reference, program in (("b292", "gemini"), ("019c57", "codex")):
-        done = clew("resume", reference, "--home", home, "--print")
-        assert done.code == 0 and f" {program} " in done.out
+        done = clew("resume", reference, "--home", home, "--json")
+        assert done.code == 0 and done.json["argv"][0] == program
         assert "converted: " in done.err and reference not in done.out
     for reference, parent in (("agent-a6d4", "38ed"), ("b8d9", "7c1e")):
         done = clew("resume", reference, "--home", home, "--print")
@@ -242,7 +286,7 @@ def test_resume_knows_no_folder_where_there_is_only_a_hash(demo: Path) -> None:
 def test_resume_goes_on_with_another_branch(tmp_path: Path) -> None:
     home = tmp_path / "home"
     clew("demo", home)
-    done = clew("resume", "f005", "--branch", "3", "--allow-loss", "--home", home, "--print")
+    done = clew("resume", "f005", "--branch", "3", "--allow-loss", "--home", home, "--json")
     assert done.code == 0 and "converted: " in done.err and "f005" not in done.out
 
 

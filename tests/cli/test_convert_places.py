@@ -49,7 +49,7 @@ class TestAFileThatItsAgentDoesNotFind:
         path.parent.mkdir(parents=True)
         content = original(demo).read_bytes()
         path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        done = clew("resume", path, "--home", tmp_path, "--print", "--json")
+        done = clew("resume", path, "--home", tmp_path, "--json")
         assert done.code == 0, done.err
         identity = done.json["argv"][-1]
         assert (tmp_path / FOLDER / f"{identity}.jsonl").is_file()

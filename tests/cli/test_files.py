@@ -167,7 +167,10 @@ def test_what_is_not_known_is_refused_unless_named(world: World) -> None:
     assert set(tree(world.target)) == {"bell.py"}
 
 
-def test_restore_says_where_and_writes_into_the_project_only_when_asked(world: World) -> None:
+def test_restore_says_where_and_writes_into_the_project_only_when_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(world.home))
     assert world.run("restore", world.at(3)).code == 2
     assert world.run("restore", world.at(3), "--into", world.target, "--in-place").code == 2
     assert world.run("restore", world.at(3), "--into", world.target / "no").code == 3
@@ -299,6 +302,13 @@ def test_a_session_from_elsewhere_does_not_choose_the_folder(world: World) -> No
     assert (done.code, tree(world.project)) == (2, {})
     assert "--into" in done.err
     assert clew("restore", f"{sent}#3", "--into", world.project, "--write").code == 0
+
+
+def test_a_session_of_a_home_that_is_not_the_users_does_not_choose_the_folder(world: World) -> None:
+    done = world.run("restore", world.at(3), "--in-place", "--write")
+    assert (done.code, tree(world.project)) == (2, {})
+    assert "comes from elsewhere" in done.err and "--into" in done.err
+    assert world.run("restore", world.at(3), "--into", world.project, "--write").code == 0
 
 
 def test_a_session_kept_in_its_own_project_is_put_back_there(world: World) -> None:

@@ -73,6 +73,7 @@ def test_a_conversion_is_not_written_through_a_link(repository: Path, victim: Pa
     for words in (
         ("convert", SESSION, "--to", agent, "--home", str(repository), "--allow-loss"),
         ("resume", SESSION, "--in", agent, "--print", "--allow-loss"),
+        ("resume", SESSION, "--in", agent, "--json", "--allow-loss"),
     ):
         done = clew("--home", repository, *words)
         assert done.code == PathRefused.exit_code, done
@@ -157,7 +158,7 @@ def test_the_store_behind_a_link_is_left_alone(
     [
         ("redact", "scrub", SESSION, "--write"),
         ("convert", SESSION, "--to", "codex", "--allow-loss", "--home"),
-        ("resume", SESSION, "--in", "codex", "--print", "--allow-loss"),
+        ("resume", SESSION, "--in", "codex", "--json", "--allow-loss"),
         ("migrate",),
     ],
     ids=lambda words: words[0],

@@ -257,3 +257,12 @@ def test_much_blank_space_before_a_record_is_passed_over(tmp_path: Path, text: s
     path.write_text(text + f'\n{{"text":"The key is {SECRET}."}}\n')
     masked = limited("redact", "files", path, home=tmp_path).out
     assert "The key is" in masked and SECRET not in masked
+
+
+def test_a_higher_limit_holds_for_redaction_too(tmp_path: Path) -> None:
+    file = tmp_path / "long.jsonl"
+    record = {"type": "user", "key": f"The key is {SECRET} here.", "text": "tide " * 13_500_000}
+    file.write_text(json.dumps(record) + "\n")
+    done = limited("redact", file, home=tmp_path, limit=128 * MEGABYTE)
+    assert done.code == 0 and SECRET not in done.out
+    assert done.raw.endswith(b'tide "}\n') and b"The key is [REDACTED:" in done.raw

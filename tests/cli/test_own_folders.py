@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -78,13 +80,53 @@ def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             path({})
 
 
-@pytest.mark.parametrize("words", [("list",), ("search", "tide"), ("archive",), ("sources",)], ids=" ".join)
+INSTALLED = (sys.executable, "-c", "from clew.cli.start import run; run()")
+"""The installed command, with the answers that are given before click is loaded."""
+WORDS = [
+    ("list",),
+    ("search", "tide"),
+    ("archive",),
+    ("sources",),
+    ("sync",),
+    ("sync", "--json"),
+    ("stats", "--json"),
+    ("export", "--site", "pages"),
+]
+
+
+def refused_in_one_line(folder: Path, words: tuple[str, ...], env: dict[str, str]) -> str:
+    """The line on stderr of a command that refuses what the environment says, and writes nothing."""
+    done = subprocess.run([*INSTALLED, *words], capture_output=True, text=True, cwd=folder, env=env, check=False)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done
+    assert not list(folder.iterdir())
+    return done.stderr.strip()
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
 @pytest.mark.parametrize("variable", ["CLEW_DATA_DIR", "CLEW_CONFIG_DIR"])
 def test_commands_say_so_in_one_line(tmp_path: Path, words: tuple[str, ...], variable: str) -> None:
-    ran = run(*words, cwd=tmp_path, env={**os.environ, variable: "data"})
-    assert "Traceback" not in ran.err
-    if ran.code == 2:
-        assert ran.err.splitlines()[-1] == f"clew: {variable}='data': not an absolute path"
-    elif variable == "CLEW_DATA_DIR":
-        pytest.fail(f"{ran}")
-    assert not list(tmp_path.iterdir())
+    said = refused_in_one_line(tmp_path, words, {**os.environ, variable: "data"})
+    assert said == f"clew: {variable}='data': not an absolute path"
+
+
+@linux_only
+@pytest.mark.parametrize("words", [("list",), ("sync",), ("--home", "/tmp", "sync", "--json")], ids=" ".join)
+def test_a_relative_home_is_named_as_it_is_set(tmp_path: Path, words: tuple[str, ...]) -> None:
+    unset = ("CLEW_DATA_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
+    env = {name: text for name, text in os.environ.items() if name not in unset}
+    assert refused_in_one_line(tmp_path, words, {**env, "HOME": "rel"}) == "clew: HOME='rel': not an absolute path"
+
+
+@pytest.mark.parametrize("words", [("list",), ("sync",), ("archive",)], ids=" ".join)
+def test_a_data_folder_that_is_a_file_is_called_one(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (file := tmp_path / "file").touch()
+    (place := tmp_path / "place").mkdir()
+    said = refused_in_one_line(place, words, {**os.environ, "CLEW_DATA_DIR": str(file)})
+    assert said.startswith(f"clew: {file}: is a file, not a folder")
+
+
+@pytest.mark.parametrize("value", ["abc", "0", "-1", "64MB", "1.5"])
+@pytest.mark.parametrize("words", [("list",), ("sync",)], ids=" ".join)
+def test_a_limit_that_is_no_number_is_refused(tmp_path: Path, words: tuple[str, ...], value: str) -> None:
+    said = refused_in_one_line(tmp_path, words, {**os.environ, "CLEW_MAX_LINE": value})
+    assert said == f"clew: CLEW_MAX_LINE={value!r}: not a number of bytes above 0"

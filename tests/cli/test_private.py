@@ -130,6 +130,7 @@ def test_sessions_that_are_restored_from_the_archive(demo: Path, tmp_path: Path,
 
 def test_copies_of_files_that_a_restore_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     project = tmp_path / "project"
     (project / "a").mkdir(parents=True)
     (project / "a/b.txt").write_text("mine\n")

@@ -140,3 +140,12 @@ def test_every_call_with_redaction_records_and_masks(tmp_path: Path, asked: tupl
         assert done.code == 0, done.err
     assert [len(line["todos"]) for line in lines(log_of(tmp_path))] == [1, 1, 0, 0]
     assert not any(secret.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_store_may_lie_in_the_data_folder_beside_copies(own_home: Path) -> None:
+    data = own_home / ".local/share/clew"
+    done = record(data / "mystore", {"role": "user", "content": "hello"})
+    assert (done.code, done.err) == (0, "")
+    for name in ("remotes", "archived"):
+        done = record(data / name / "box" / "store", {"role": "user", "content": "hello"})
+        assert done.code == 5 and "only reads" in done.err

@@ -620,6 +620,16 @@ def test_a_linked_session_is_not_scrubbed_and_that_is_said(
         nothing_in(other.read_bytes(), "the other session")
 
 
+@pytest.mark.parametrize("option", ["--project", "--branch", "--model", "--text", "--since"])
+def test_a_linked_session_that_the_filters_leave_out_is_not_named(world: Path, tmp_path: Path, option: str) -> None:
+    linked(world, tmp_path, "symbolic")
+    value = "2999-01-01" if option == "--since" else "no such thing"
+    done = clew("--home", world, "redact", "scrub", option, value)
+    assert done.code == 1 and "not scrubbed" not in done.err and "nothing found" in done.err
+    named = clew("--home", world, "redact", "scrub", "--until", "2999-01-01")
+    assert "not scrubbed" in named.err
+
+
 @pytest.mark.parametrize("write", WRITES, ids=["write", "dry"])
 @pytest.mark.parametrize("kind", LINKS)
 def test_a_linked_session_stands_in_the_json_of_a_scrub(
@@ -960,3 +970,44 @@ def test_a_project_with_a_key_in_its_path_is_imported_under_its_masked_name(
     assert done.code == 0, done.err
     assert any("[REDACTED-google_api_key-" in name for name in names_below(tmp_path / "out"))
     assert not any(key in name for name in names_below(tmp_path / "out"))
+
+
+@pytest.fixture
+def without_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder that nobody can make, not even root."""
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs a folder that root cannot write to")
+    monkeypatch.setenv("CLEW_DATA_DIR", "/proc/clew/data")
+
+
+@pytest.mark.usefixtures("without_data_folder")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", SESSION, "--detail", "full"),
+        ("show", SESSION, "--json", "--redact", "secrets"),
+        ("export", SESSION, "--to", "markdown"),
+        ("tail", SESSION),
+        ("redact", "scan"),
+        ("redact", "scrub", SESSION),
+    ],
+    ids=" ".join,
+)
+def test_without_a_key_everything_is_masked_plainly(world: Path, words: tuple[str, ...]) -> None:
+    done = run("--home", world, *words)
+    nothing_in(done.raw, "stdout")
+    nothing_in(done.err.encode(), "stderr")
+    assert "[REDACTED:" not in done.out
+    assert "[REDACTED]" in done.out or words[1] == "scrub"
+    (said,) = [line for line in done.err.splitlines() if "without a key" in line]
+    assert said.startswith("clew: /proc/clew/data/redaction.key: No such file or directory; ")
+    assert "nothing found" not in done.err and "could not" not in done.err
+
+
+@pytest.mark.parametrize("words", [("scan",), ("scrub", "--agent", "claude-code")], ids=" ".join)
+def test_a_session_that_cannot_be_scanned_is_not_called_clean(world: Path, words: tuple[str, ...]) -> None:
+    data_dir().mkdir(parents=True)
+    (data_dir() / "redaction.key").write_bytes(b"short")
+    done = clew("--home", world, "redact", *words)
+    assert (done.code, done.out) == (3, "")
+    assert "clew: 1 session could not be scanned" in done.err.splitlines() and "nothing found" not in done.err

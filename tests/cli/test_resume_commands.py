@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from clew.render.shell import shell_word
 from tests.cli.running import Ran, clew, run
+from tests.redact.planted import Planter
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 
@@ -180,3 +183,19 @@ def test_words_are_quoted_only_where_they_need_it() -> None:
     assert shell_word("a b\x1b") == r"$'a b\x1b'"
     assert shell_word("C:\\src") == "'C:\\src'"
     assert shell_word("") == "''"
+
+
+def test_a_masked_folder_is_one_quoted_word(tmp_path: Path) -> None:
+    """A marker in brackets is a pattern for a shell, which could enter another folder."""
+    home = home_of(f"/home/ada/{Planter('resume').github()}/bell", tmp_path)
+    (place,) = re.findall(r"cd -- (\S+) && ", printed(home).out)
+    assert place.startswith("'/home/ada/[REDACTED:") and place.endswith("]/bell'")
+    convert, _ = clew("resume", SESSION, "--in", "codex", "--home", home, "--print").out.splitlines()
+    assert shlex.split(convert)[-1] == "&&"
+
+
+def test_a_word_of_the_command_is_not_taken_for_a_secret(tmp_path: Path) -> None:
+    home = home_of("/home/ada/src/password", tmp_path)
+    done = printed(home)
+    assert done.err == "" and done.out.endswith(f"claude --resume {SESSION}\n")
+    assert done.out.startswith("cd -- /home/ada/src/password && ")

@@ -218,7 +218,7 @@ def test_what_is_new_is_found_unless_told_otherwise(
     missing = clew("--home", home, "search", "xylophone", "--no-sync")
     assert missing.code == 2 and "clew sync" in missing.err
     first = clew("--home", home, "search", "xylophone")
-    assert (first.code, first.err) == (1, "clew: bringing the catalog up to date\n")
+    assert (first.code, first.err) == (1, "clew: bringing the catalog up to date\nno hits\n")
     [path] = home.glob(f".claude/projects/*/{LATEST}.jsonl")
     line = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
     line.update(

@@ -16,7 +16,8 @@ import pytest
 
 from clew.demo import write_demo
 from tests.cli.running import clew, run
-from tests.counting.homes import SONNET, claude, prompt, reply
+from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
+from tests.redact.planted import Planter
 
 COUNTS = "input_tokens output_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost".split()
 
@@ -202,3 +203,44 @@ def test_sources_that_are_named_are_asked_of_their_catalog_too(demo: Path) -> No
     after = clew(*named).json["totals"]
     assert after["turns"] > 0
     assert {name: after[name] for name in COUNTS} == {name: before[name] for name in COUNTS}
+
+
+def named_password(home: Path) -> Path:
+    """A home with a session in a folder whose name says that a secret may follow."""
+    for number, name in enumerate(("attic", "password", "tide"), 1):
+        session = SESSION.replace("1", str(number))
+        more: dict[str, Any] = {"cwd": f"/home/ada/src/{name}", "sessionId": session}
+        more["timestamp"] = f"2026-11-0{number}T10:00:00.000Z"
+        claude(home, prompt("Where is the tide?", **more), reply(f"c{number}", 10, 2, **more), session=session)
+    return home
+
+
+@pytest.mark.parametrize("by", ["session", "project", "model", "day"])
+def test_a_name_makes_no_secret_of_the_figure_beside_it(tmp_path: Path, by: str) -> None:
+    home = named_password(tmp_path)
+    plain = clew("stats", "--home", home, "--by", by, "--json").json
+    masked = clew("stats", "--home", home, "--by", by, "--json", "--redact", "secrets")
+    assert masked.json == plain and "masked" not in masked.err
+
+
+@pytest.mark.parametrize("words", [("list",), ("stats", "--by", "session"), ("stats", "--by", "project")], ids=" ".join)
+def test_a_cell_makes_no_secret_of_the_cell_beside_it(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = clew("--home", named_password(tmp_path), *words)
+    assert done.code == 0 and "password" in done.out
+    assert "REDACTED" not in done.out and "masked" not in done.err
+
+
+def test_two_models_that_are_masked_alike_are_two(tmp_path: Path) -> None:
+    plant = Planter("models")
+    claude(tmp_path, prompt("Hello"), *(reply(f"c{n}", 10 * n, n, model=plant.github(), number=n) for n in (1, 2)))
+    found = clew("stats", "--home", tmp_path, "--by", "model", "--json", "--redact", "secrets", "--redact-plain").json
+    assert list(found["by_model"]) == ["[REDACTED]", "[REDACTED] (2)"]
+    assert sorted(used["input_tokens"] for used in found["by_model"].values()) == [10, 20]
+    assert [row["model"] for row in found["rows"]] == found["totals"]["unpriced_models"] == list(found["by_model"])
+
+
+def test_the_overview_keeps_models_that_are_masked_alike(tmp_path: Path) -> None:
+    plant = Planter("models")
+    claude(tmp_path, prompt("Hello"), *(reply(f"c{n}", 10 * n, n, model=plant.github(), number=n) for n in (1, 2)))
+    found = clew("--home", tmp_path, "--json").json["tokens"]
+    assert len(found) == 2 and all(name.startswith("[REDACTED") for name in found)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.errors import UsageError
-from clew.io.paths import encode, encode_claude, encode_seed_claude, file_name, safe_relative, same_project, spellings
+from clew.errors import PathRefused, UsageError
+from clew.io.paths import (
+    encode,
+    encode_claude,
+    encode_seed_claude,
+    file_name,
+    link_on_way,
+    safe_relative,
+    same_project,
+    spellings,
+)
 from tests.unit.samples import seed
 
 
@@ -111,6 +121,16 @@ def test_R01_names_that_lead_elsewhere_are_refused(name: str) -> None:
 def test_plain_names_pass(name: str) -> None:
     assert safe_relative(name) == name
     assert file_name(name) == name
+
+
+def test_a_path_that_is_not_below_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    assert link_on_way(tmp_path, tmp_path / "in" / "x") is None
+    assert link_on_way(tmp_path, tmp_path / "link" / "x") == tmp_path / "link"
+    for path in (tmp_path / "link", tmp_path / "in" / ".." / "link"):
+        with pytest.raises(PathRefused, match="is not below"):
+            link_on_way(tmp_path / "in", path)
 
 
 def test_a_name_in_which_a_secret_was_masked_is_a_name() -> None:

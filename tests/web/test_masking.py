@@ -14,6 +14,7 @@ import pytest
 
 from clew.store import Store
 from clew.web.masking import Manner, mask_by
+from tests.cli.running import run
 from tests.counting.homes import SESSION, claude, prompt, reply
 from tests.redact.planted import Planter
 from tests.web.shown import Shown, links, shown
@@ -162,3 +163,13 @@ def test_pages_obey_the_rules_of_the_person(tmp_path: Path) -> None:
         finally:
             mask_by(Manner())
         assert "[REDACTED] to Saint-Malo" in text
+
+
+@pytest.mark.parametrize("words", [(), ("--redact", "none"), ("--redact", "secrets")], ids=" ".join)
+def test_rules_that_cannot_be_used_are_reported_at_the_start(tmp_path: Path, words: tuple[str, ...]) -> None:
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "clew" / "redaction.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[[rules]\n")
+    done = run("--home", tmp_path, "web", "--port", "0", "--no-sync", *words)
+    assert (done.code, done.out) == (2, "")
+    assert "redaction.toml" in done.err and "Traceback" not in done.err

@@ -20,11 +20,9 @@ from clew.archive.reading import Reader
 from clew.archive.state import State
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UsageError
-from clew.host import Host, Kind, data_dir
+from clew.host import ARCHIVED, Host, Kind, data_dir
 from clew.io.atomic import write_atomic
 from clew.sources.mirror import Mirror
-
-CACHE = "archived"
 
 
 def archived_hosts(folder: Path, env: Mapping[str, str] | None = None) -> tuple[tuple[Host, ...], list[str]]:
@@ -32,9 +30,8 @@ def archived_hosts(folder: Path, env: Mapping[str, str] | None = None) -> tuple[
     reader = Reader(folder)
     problems = [str(damage) for damage in reader.state.lost]
     try:
-        found = [
-            _host(reader, place, versions, data_dir(env) / CACHE, problems) for place, versions in _wanted(reader.state)
-        ]
+        cache = data_dir(env) / ARCHIVED
+        found = [_host(reader, place, versions, cache, problems) for place, versions in _wanted(reader.state)]
     finally:
         reader.close()
     return tuple(host for host in found if host is not None), problems
@@ -83,7 +80,7 @@ def _host(reader: Reader, place: Place, versions: list[Version], cache: Path, pr
 
 def forget(env: Mapping[str, str] | None = None) -> None:
     """Empty the cache."""
-    shutil.rmtree(data_dir(env) / CACHE, ignore_errors=True)
+    shutil.rmtree(data_dir(env) / ARCHIVED, ignore_errors=True)
 
 
 def _spelled(path: str) -> str:

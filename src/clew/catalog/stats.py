@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clew.catalog import statements
@@ -400,30 +400,43 @@ def report(stats: Stats, by: str) -> Row:
     return {"totals": stats.totals(), "by_model": stats.by_model(), "rows": rows}
 
 
+def told_apart(names: Mapping[str, str]) -> dict[str, str]:
+    """Names by what they stand for, with a number behind each that another has too: two models may be masked alike."""
+    given: dict[str, str] = {}
+    taken: set[str] = set()
+    for known, name in names.items():
+        number = 1
+        given[known] = name
+        while given[known] in taken:
+            number += 1
+            given[known] = f"{name} ({number})"
+        taken.add(given[known])
+    return given
+
+
+_NAMES = ("agent", "model", "project", "branch", "session", "title", "tool", "models", "unpriced_models")
+"""The keys whose values are names, or lists of them."""
+
+
 def with_names(found: Row, mask: Callable[[list[str]], list[str]]) -> Row:
-    """A report with every name in it replaced by what `mask` makes of it. Figures stay as they are."""
+    """A report with every name in it replaced by what `mask` makes of it. Figures and times stay as they are."""
     rows = [found["totals"], *found["rows"]]
-    texts = [*found["by_model"], *(text for row in rows for value in row.values() for text in _texts(value))]
+    texts = list(found["by_model"])
+    for value in (row[key] for row in rows for key in _NAMES if row.get(key)):
+        texts += [value] if isinstance(value, str) else value
     known = list(dict.fromkeys(texts))
     names = dict(zip(known, mask(known), strict=True))
+    names |= told_apart({model: names[model] for model in found["by_model"]})
 
-    def renamed(value: Any) -> Any:
-        if isinstance(value, list):
-            return [renamed(item) for item in value]
-        return names[value] if isinstance(value, str) else value
+    def renamed(key: str, value: Any) -> Any:
+        if key not in _NAMES or not value:
+            return value
+        return names[value] if isinstance(value, str) else [names[item] for item in value]
 
-    totals, *others = ({key: renamed(value) for key, value in row.items()} for row in rows)
+    totals, *others = ({key: renamed(key, value) for key, value in row.items()} for row in rows)
     return {
         **found,
         "totals": totals,
         "by_model": {names[model]: used for model, used in found["by_model"].items()},
         "rows": others,
     }
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)

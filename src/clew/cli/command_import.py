@@ -13,7 +13,7 @@ import click
 from clew.agents.base import Header
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
-from clew.errors import InvalidDocument, UsageError
+from clew.errors import InvalidDocument, SourceUnreadable, UsageError
 from clew.export.html import carried_document, is_page
 from clew.export.native import Restored, native_bytes, write_native
 from clew.export.reading import read_documents
@@ -55,6 +55,9 @@ def command(
     An archive (.tar, also .gz and .zst, and .zip) of a home, or of any folder with sessions in it, is unpacked into a
     new folder. One that holds links, or names that lead elsewhere, is refused whole.
     """
+    for path in documents:
+        if not path.exists():
+            raise SourceUnreadable(f"{path}: no such file")
     if output is None and not stdout:
         raise UsageError("name a folder with -o, or use --stdout")
     written: list[dict[str, JSON]] = []

@@ -106,7 +106,7 @@ def scan_command(
     report = Report(redaction(context, TEXT), as_json=json, reveal=reveal)
     shelf = library(context, homes)
     unreadable = each(chosen(shelf, references), take_filters(options, shelf), report.add)
-    report.finish()
+    report.finish(unreadable)
     return 1 if report.count else UNREADABLE if unreadable else 0
 
 
@@ -146,13 +146,13 @@ def scrub_command(
         scrub.finish, as_json=wants_json(context, as_json), catalog=folder_for(context, homes, shelf.hosts)
     )
     try:
-        unreadable = each(sessions, admitted, scrub.session)
+        scrub.unreadable = each(sessions, admitted, scrub.session)
     except (ClewError, OSError):
         # Sessions before this one are changed: that is said, and the catalog must forget what they held.
         if scrub.rows:
             finish()
         raise
     if not references:
-        scrub.name_links(filters.get("agent") or ())
+        scrub.name_links(admitted)
     finish()
-    return UNREADABLE if unreadable else 0 if scrub.rows and not scrub.refused else 1
+    return UNREADABLE if scrub.unreadable else 0 if scrub.rows and not scrub.refused else 1

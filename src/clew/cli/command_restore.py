@@ -18,6 +18,7 @@ from clew.file_history.history import FileHistory
 from clew.file_history.restoring import Step, carry_out, plan
 from clew.file_history.unfinished import alone, settle, unfinished
 from clew.host import Host, data_dir
+from clew.io.paths import is_own_home
 from clew.library import StoredSession
 from clew.model.json import JSON
 
@@ -26,7 +27,7 @@ from clew.model.json import JSON
 @click.argument("reference", metavar="REF#MESSAGE")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--into", metavar="DIR", help="The folder to put them into; it must exist.")
-@click.option("--in-place", is_flag=True, help="Put them back into the session's own project folder.")
+@click.option("--in-place", is_flag=True, help="Put them back into the folder that a session of your own names.")
 @click.option("--from", "base", metavar="FOLDER", help="Recorded folder that DIR stands for; default: the project's.")
 @click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
 @click.option("--known", is_flag=True, help="Leave out files that are not known, instead of refusing.")
@@ -110,9 +111,10 @@ def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:
 def _refuse_foreign(session: StoredSession, hosts: Sequence[Host], folder: Path) -> None:
     """A session that came from elsewhere may name any folder of this machine as its own; a person has to name it.
 
-    One in an agent's own place is the user's: below a home that is read here, or below the very folder it names.
+    One in an agent's own place is the user's: below the user's own home, or below the very folder it names. A home that
+    was named with --home may be a copy of somebody else's.
     """
-    homes = [host for host in hosts if host.base is None]
+    homes = [host for host in hosts if host.base is None and is_own_home(host.home)]
     roots = [root for host in (*homes, Host.at(folder)) for root in session.agent.roots(host)]
     path = session.path.absolute()
     if session.source.origin is not None or not any(path.is_relative_to(root.absolute()) for root in roots):

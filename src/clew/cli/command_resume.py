@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,11 +15,13 @@ from clew.agents.receiving import Receiver
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
+from clew.cli.sourcing import wanted_sources
 from clew.convert.choosing import Prepared, is_there, prepare
-from clew.convert.writing import counted
+from clew.convert.writing import Converted, counted
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.library import StoredSession
+from clew.references import message_of
 from clew.render.shell import shell_line, shell_word
 
 _SHOWN = 10
@@ -28,7 +31,7 @@ _SHOWN = 10
 @click.argument("reference", metavar="PATH|REF")
 @click.option("--in", "target", metavar="AGENT", help="Go on in this agent; without it, in the session's own.")
 @click.option("--branch", metavar="MESSAGE", help="Go on with the branch this message is on: its index or uuid.")
-@click.option("--print", "only_print", is_flag=True, help="Convert where needed, but only print the command.")
+@click.option("--print", "only_print", is_flag=True, help="Write and start nothing; print the commands.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
 @redacting_output
 @common
@@ -47,7 +50,8 @@ def command(
     """Go on with a session: its agent is started in its folder.
 
     With --in or --branch, and where the agent would not find it, the session is first converted: below your own home
-    folder, or below the one that --home names. What was converted once is not converted again.
+    folder, or below the one that --home names. What was converted once is not converted again. --print writes nothing:
+    where a conversion is needed, it prints the command for that too. --json converts, but starts nothing.
     """
     shelf = library(context, homes)
     session = shelf.get(reference)
@@ -61,21 +65,39 @@ def command(
     if not only_print and not wants_json(context, as_json):
         program = _program(receiver.command({"id": "any"})[0], folder)
     host = _home(context, homes)
+    conversion: list[str] | None = None
     if branch is None and agent.id == session.agent.id and _is_at_home(session, host, receiver):
         argv = receiver.command({"id": session.id})
     else:
         children = shelf.subagents(session)
         prepared = prepare(session.agent, session.source, agent.id, branch, children, home=host.home)
-        argv = _converted(agent, prepared, host.home, allow_loss)
+        described = _described(prepared, host.home, allow_loss)
+        argv = described.resume
+        if not is_there(agent, described) and only_print:
+            # What stands in the way of the conversion is said now.
+            prepared.rehearse(host.home)
+            named = session.id if reference.startswith("@") or message_of(reference) is not None else reference
+            words = [named, "--to", agent.id, "--home", str(host.home.absolute())]
+            words += ["--branch", branch] if branch is not None else []
+            words += ["--allow-loss"] if described.losses else []
+            conversion = ["clew", *_sources(context, homes), "convert", *words]
+        elif not is_there(agent, described):
+            written = prepared.write(host.home, allow_loss=allow_loss)
+            say(f"converted: {written.files[0]}")
+            argv = written.resume
     # An agent looks below HOME, so one that is to look elsewhere is told so.
     environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
     if wants_json(context, as_json):
-        found = {"argv": argv, "cwd": folder if _is_place(folder) else None, "environment": environment}
+        cwd = folder if _is_place(folder) else None
+        found = {"convert": conversion, "argv": argv, "cwd": cwd, "environment": environment}
         print_json(redaction(context, DATA).value(found))
     elif only_print:
         if not _is_place(folder):
             say(f"clew: nobody knows the folder of this session, only the name {folder!r}: run it where the project is")
-        click.echo(redaction(context, TEXT).text(_spelled(argv, folder, environment)))
+        mask = redaction(context, TEXT).text
+        if conversion is not None:
+            click.echo(f"{shell_line(map(mask, conversion))} &&")
+        click.echo(_spelled(argv, folder, environment, mask))
     else:
         _start(program, argv, folder, environment)
     return 0
@@ -117,7 +139,14 @@ def _is_at_home(session: StoredSession, host: Host, receiver: Receiver) -> bool:
     return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 
-def _converted(agent: Agent, prepared: Prepared, home: Path, allow_loss: bool) -> list[str]:
+def _sources(context: click.Context, homes: tuple[str, ...]) -> list[str]:
+    """The options that make another command look at the homes and sources this one looks at."""
+    named = [word for home in (*context.find_root().obj["homes"], *homes) for word in ("--home", home)]
+    return [*named, *(word for name in wanted_sources(context) for word in ("--source", name))]
+
+
+def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
+    """The session as it would be converted; refuses what an agent cannot be started with, and losses."""
     described = prepared.describe(home)
     if not described.resume:
         raise UsageError(f"{described.session_id!r} is no id to give to a program; `clew convert` brings it back")
@@ -127,11 +156,7 @@ def _converted(agent: Agent, prepared: Prepared, home: Path, allow_loss: bool) -
         if len(described.losses) > _SHOWN:
             say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
         raise WouldLose(f"{counted(described.losses)} would be lost; --allow-loss goes on all the same")
-    if is_there(agent, described):
-        return described.resume
-    written = prepared.write(home, allow_loss=allow_loss)
-    say(f"converted: {written.files[0]}")
-    return written.resume
+    return described
 
 
 def _program(name: str, folder: str) -> str:
@@ -147,10 +172,11 @@ def _program(name: str, folder: str) -> str:
     return str(Path(found).absolute())
 
 
-def _spelled(argv: list[str], folder: str, environment: dict[str, str]) -> str:
-    settings = "".join(f"{name}={shell_word(value)} " for name, value in environment.items())
-    place = f"cd -- {shell_word(folder)} && " if _is_place(folder) else ""
-    return f"{place}{settings}{shell_line(argv)}"
+def _spelled(argv: list[str], folder: str, environment: dict[str, str], mask: Callable[[str], str]) -> str:
+    """The command for a shell. Each word is masked by itself and then quoted: a marker is a pattern for a shell."""
+    settings = "".join(f"{name}={shell_word(mask(value))} " for name, value in environment.items())
+    place = f"cd -- {shell_word(mask(folder))} && " if _is_place(folder) else ""
+    return f"{place}{settings}{shell_line(map(mask, argv))}"
 
 
 def _start(program: str, argv: list[str], folder: str, environment: dict[str, str]) -> None:

@@ -223,6 +223,8 @@ def _print(found: Found, as_json: bool, offset: int, redact: Redact) -> None:
         return
     for line in hits_shown.as_text(found, terminal and "NO_COLOR" not in os.environ, redact):
         click.echo(line, nl=False, color=terminal)
+    if not found.hits:
+        say("no hits", own=True)
     more = hits_shown.remainder(found, offset)
     if more:
         say(more, own=True)

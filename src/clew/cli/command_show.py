@@ -171,7 +171,11 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
     is_terminal = sys.stdout.isatty()
     color = is_terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
-    pieces = show(session.session_object, _messages(session, wanted), width, color, detail, forks=forks)
+    messages = _messages(session, wanted)
+    if wanted.message is not None:
+        # A message that is not there is reported before anything is printed.
+        messages = iter(list(messages))
+    pieces = show(session.session_object, messages, width, color, detail, forks=forks)
     if is_terminal:
         # Whether the pager shows colours is found out there: less must be told so.
         click.echo_via_pager(pieces)

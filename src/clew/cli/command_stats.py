@@ -63,7 +63,7 @@ def command(
     masking = redaction(context, DATA if as_json or as_csv else TEXT)
     if masking.was_asked or by not in TIMES or found["totals"]["unpriced_models"]:
         # Times and figures do not come from what was said, and most statistics do without the rules.
-        found = with_names(found, masking.value)
+        found = with_names(found, masking.names)
     if as_csv:
         from clew.cli.stats_shown import print_csv
 

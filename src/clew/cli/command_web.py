@@ -10,7 +10,7 @@ import click
 from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library
 from clew.cli.output import say
-from clew.cli.redacting import DATA, redacting, redaction
+from clew.cli.redacting import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.cli.sourcing import wanted_sources
 from clew.errors import UsageError
 
@@ -31,7 +31,7 @@ PORT = 7411
 @click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines can reach.")
 @click.option("--no-sync", is_flag=True, help="Show the catalog as it is.")
 @click.option("--engine", metavar="NAME", help="Show what was pushed to a server: postgresql://...")
-@redacting
+@redacting_on_demand
 @common
 @click.pass_context
 def command(
@@ -59,7 +59,9 @@ def command(
     from clew.web.running import ALL_ADDRESSES, App, listen
 
     masking = redaction(context, DATA)
-    # Rules that cannot be used are said now, and not on every page.
+    # Rules that cannot be used are reported now, and not on every page. Each page has a switch that hides secrets, so
+    # they are needed whatever the profile is.
+    Redaction(TEXT, plain=masking.plain, rules=masking.rules_file).prepare()
     masking.prepare()
     mask_by(Manner(masking.plain, masking.rules_file))
     profile = masking.profile

@@ -34,3 +34,9 @@ def each(sessions: Iterable[StoredSession], filters: Filters, work: Callable[[St
             unreadable += 1
         session.forget()
     return unreadable
+
+
+def say_unscanned(sessions: int) -> None:
+    """Say how many sessions nobody has looked into for secrets."""
+    if sessions:
+        say(f"clew: {sessions} session{'s' if sessions > 1 else ''} could not be scanned", own=True)

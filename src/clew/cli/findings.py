@@ -7,6 +7,7 @@ import sys
 import click
 
 from clew.agents.base import Unit
+from clew.cli.each import say_unscanned
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
 from clew.errors import UsageError
@@ -25,7 +26,8 @@ class Report:
         self._masking, self._as_json, self._reveal = masking, as_json, reveal
         self.count = 0
         self._rows: list[dict[str, JSON]] = []
-        self._values: dict[str, str] = {}
+        self._values: dict[int, str] = {}
+        """What was found, by the number of its row."""
 
     def add(self, session: StoredSession) -> None:
         """Look through one session."""
@@ -47,27 +49,27 @@ class Report:
                 found: dict[str, JSON] = {"rule": redactor.values.get(value, finding.rule), "masked": marker}
                 self._note(unit, **place, **found, kind=finding.kind, confidence=finding.confidence)
                 if self._reveal:
-                    self._values[marker] = value
+                    self._values[len(self._rows) - 1] = value
         self.count = len(self._rows)
 
     def _note(self, unit: Unit, **found: JSON) -> None:
         self._rows.append({"message": unit.value["index"] if unit.is_message else None, "line": unit.line, **found})
 
-    def finish(self) -> None:
-        """Print what was found."""
+    def finish(self, unreadable: int) -> None:
+        """Print what was found, and how many sessions could not be scanned."""
         if self._as_json:
             print_json({"rules": self._masking.version, "findings": self._rows})
         elif self._rows:
             self._print()
-        else:
+        elif not unreadable:
             say("nothing found")
+        say_unscanned(unreadable)
 
     def _print(self) -> None:
         from clew.render.safe import one_line
         from clew.render.tables import Column
 
         shown = self._may_reveal()
-        rows = [(row, str(row["masked"])) for row in self._rows]
         columns = [Column("where"), Column("line", right=True), Column("kind"), Column("found", flexible=True)]
         print_table(
             columns,
@@ -76,9 +78,9 @@ class Report:
                     f"{row['agent']}:{row['session']}" + (f"#{row['message']}" if row["message"] is not None else ""),
                     str(row["line"]),
                     row["kind"],
-                    one_line(self._values.get(marker, marker)) if shown else marker,
+                    one_line(self._values.get(number, str(row["masked"]))) if shown else str(row["masked"]),
                 ]
-                for row, marker in rows
+                for number, row in enumerate(self._rows)
             ],
             None,
         )

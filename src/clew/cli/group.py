@@ -7,6 +7,8 @@ import click
 from clew.cli import ABOUT, COMMANDS, OPTIONS
 from clew.cli.lazy import LazyGroup
 from clew.cli.sourcing import Folder, sourcing
+from clew.datadir import environment_problem
+from clew.errors import UsageError
 
 
 @click.group(
@@ -27,7 +29,11 @@ def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version:
         from clew import __version__
 
         click.echo(f"clew {__version__}")
-    elif context.invoked_subcommand is None:
+        return
+    problem = environment_problem()
+    if problem is not None:
+        raise UsageError(problem)
+    if context.invoked_subcommand is None:
         from clew.cli.overview import overview
 
         overview(context)

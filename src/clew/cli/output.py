@@ -53,7 +53,10 @@ def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], maski
     from clew.render.tables import table
 
     if masking is not None:
-        cells = masking.value([list(row) for row in cells])
+        # A cell is no context for its neighbour: a project called `password` makes no secret of the number beside it.
+        known = list(dict.fromkeys(cell for row in cells for cell in row))
+        shown = dict(zip(known, masking.names(known), strict=True))
+        cells = [[shown[cell] for cell in row] for row in cells]
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     for line in table(columns, cells, width=width, color=terminal and "NO_COLOR" not in os.environ):

@@ -35,10 +35,14 @@ def overview(context: click.Context) -> None:
 def _summary(shelf: JSON, by_agent: dict[str, list[dict[str, JSON]]], mask: Callable[[str], str]) -> dict[str, JSON]:
     import msgspec
 
+    from clew.catalog.stats import told_apart
+
+    used = shelf.usage()
+    names = told_apart({model: mask(model) for model in sorted(used)})
     return {
         "agents": {agent: _agent_summary(listed) for agent, listed in sorted(by_agent.items())},
         # There is no --redact here, so names of models are masked whatever is printed.
-        "tokens": {mask(model): msgspec.to_builtins(usage) for model, usage in sorted(shelf.usage().items())},
+        "tokens": {name: msgspec.to_builtins(used[model]) for model, name in names.items()},
     }
 
 

@@ -20,7 +20,8 @@ def own_session(context: click.Context, homes: tuple[str, ...], reference: str, 
     shelf = library(context, homes)
     session = shelf.get(reference, branches=branches)
     for host in shelf.hosts:
-        refuse_link_below(host.home, session.path)
+        if host.holds(session.path):
+            refuse_link_below(host.base or host.home, session.path)
     return _own(session, reference)
 
 

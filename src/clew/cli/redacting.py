@@ -19,6 +19,7 @@ from clew.cli.output import say
 if TYPE_CHECKING:
     import click
 
+    from clew.errors import ClewError
     from clew.library import StoredSession
     from clew.model.json import JSON
     from clew.redact.tree import Redactor, Setting
@@ -35,6 +36,9 @@ DATA = "none"
 """The profile for what programs read, unless somebody names one."""
 _CHOICE = "clew.redact"
 _MASKED = "clew.masked"
+_WITHOUT_KEY = "clew.without-key"
+_said: dict[str, object] = {}
+"""What was said once by commands that run before click is loaded."""
 _CHOICES = "secrets, pii (and secrets), paths (and secrets), all. Default: secrets in text, none in JSON"
 
 
@@ -114,7 +118,7 @@ class Redaction:
         """What is masked, and how; the rules are loaded when the first text is looked at."""
         from clew.redact.setting import chosen
 
-        return chosen(self.profile, plain=self.plain, rules=self.rules_file)
+        return chosen(self.profile, plain=self.plain, rules=self.rules_file, without_key=_say_without_key)
 
     @property
     def version(self) -> str:
@@ -213,6 +217,10 @@ class Redaction:
         # A long credential file is one marker.
         return masked if isinstance(masked, list) else [PLAIN] * len(lines)
 
+    def names(self, names: list[str]) -> list[str]:
+        """Names and cells of tables, each masked by itself."""
+        return self.redactor().apart(names) if self.is_on else names
+
     def text(self, text: str) -> str:
         """A text that stands alone."""
         return str(self.value(text))
@@ -238,9 +246,23 @@ class Redaction:
             say(f"clew: masked {self.words()}{hint}", own=True)
 
 
+def _say_without_key(error: ClewError) -> None:
+    """Say once in a run that markers have neither rule nor tag, and why."""
+    context = _context()
+    said = _said if context is None else context.meta
+    if not said.get(_WITHOUT_KEY):
+        said[_WITHOUT_KEY] = True
+        say(f"clew: {error}; without a key, values are masked as [REDACTED], without rule and tag")
+
+
 def _standard_input() -> Callable[[], BinaryIO]:
     """Opens what comes in, again and again: masking reads everything twice."""
     return partial(BytesIO, sys.stdin.buffer.read())
+
+
+def _context() -> click.Context | None:
+    """The run of a command; None for those that run before click is loaded."""
+    return sys.modules["click"].get_current_context(silent=True) if "click" in sys.modules else None
 
 
 def redaction(context: click.Context, default: str) -> Redaction:
@@ -261,7 +283,6 @@ def redaction(context: click.Context, default: str) -> Redaction:
 
 def masked_for_people(text: str, *, counted: bool = True) -> str:
     """A text for the terminal, masked as this run was asked to; without secrets where nobody asked for anything."""
-    # Some commands run before click is loaded.
-    context = sys.modules["click"].get_current_context(silent=True) if "click" in sys.modules else None
+    context = _context()
     masking = redaction(context, TEXT) if context is not None else Redaction(TEXT)
     return str(masking.redactor(counted).once(text)) if masking.is_on else text

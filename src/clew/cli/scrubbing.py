@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -12,18 +12,18 @@ from pathlib import Path
 import click
 
 from clew.agents.registry import load_all
-from clew.archive.cached import CACHE
 from clew.archive.layout import archive_folder
 from clew.catalog.place import DATABASE
+from clew.cli.each import say_unscanned
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
-from clew.host import data_dir
+from clew.filters import Filters
+from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
 from clew.io.paths import link_below
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
-from clew.sources.known import REMOTES
 
 _LONGEST_NAME = 100
 """Characters of the name of a folder for copies."""
@@ -42,6 +42,14 @@ def _linked_files(root: Path) -> Iterator[Path]:
                 yield path
 
 
+def _passes(session: StoredSession, filters: Filters) -> bool:
+    """True where a session passes the filters, and where it cannot be read, so that nobody knows."""
+    try:
+        return not session.path.is_file() or filters.admits(session)
+    except (SourceUnreadable, OSError):
+        return True
+
+
 def _linked_sides(path: Path) -> list[Path]:
     """Files that belong to a session and are symbolic links, so that they were not read with it."""
     names = ("metadata.json", "snapshots.jsonl", f"{path.stem}.meta.json")
@@ -58,8 +66,10 @@ class Scrub:
         self.rows: list[dict[str, JSON]] = []
         self.refused: list[dict[str, JSON]] = []
         """Sessions that hold something and were left as they are, with the reason for each file."""
+        self.unreadable = 0
+        """Sessions that could not be scanned."""
         self._values: set[str] = set()
-        self._folders = dict.fromkeys(data_dir() / name for name in (CACHE, REMOTES))
+        self._folders = dict.fromkeys(data_dir() / name for name in (ARCHIVED, REMOTES))
         self._cleaned: set[Path] = set()
 
     def session(self, session: StoredSession) -> None:
@@ -97,26 +107,29 @@ class Scrub:
             self.refused.append({"session": session.id, "agent": session.agent.id, "files": files})
         return bool(files)
 
-    def name_links(self, agents: Collection[str]) -> None:
-        """Name session files that are symbolic links: they are not read, so what they hold is not known."""
+    def name_links(self, filters: Filters) -> None:
+        """Name session files that are symbolic links and pass the filters: what they hold is not looked at."""
         seen: set[Path] = set()
         for host, agent in product(self._shelf.hosts, load_all()):
-            for root in agent.roots(host) if not agents or agent.id in agents else ():
+            for root in agent.roots(host) if not filters.agent or agent.id in filters.agent else ():
                 for path in _linked_files(root):
                     if path in seen:
                         continue  # the folders of two agents may lie in one another
                     seen.add(path)
                     with suppress(SourceUnreadable):
-                        session = agent.session_id(agent.locate(path))
+                        session = StoredSession(agent, agent.locate(path), host)
+                        if not _passes(session, filters):
+                            continue
                         files = [{"path": str(path), "reason": other_name(path)}]
-                        self.refused.append({"session": session, "agent": agent.id, "files": files})
+                        self.refused.append({"session": session.id, "agent": agent.id, "files": files})
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""
-        link = next(filter(None, (link_below(host.home, path) for host in self._shelf.hosts)), None)
+        homes = [host.base or host.home for host in self._shelf.hosts if host.holds(path)]
+        link = next(filter(None, (link_below(home, path) for home in homes)), None)
         if link is not None:
             return f"{link} is a symbolic link, and nothing is written through it"
-        if path.resolve().is_relative_to(data_dir().resolve()):
+        if is_copy(path):
             return "a copy of another machine's or of an archived session, which clew only reads"
         return other_name(path)
 
@@ -158,8 +171,9 @@ class Scrub:
                 say(f"clew: not scrubbed: {row['agent']}:{row['session']}: {file['path']} {file['reason']}")
         for path in left:
             say(f"clew: not removed from {path}")
+        say_unscanned(self.unreadable)
         if not self.rows:
-            say("nothing was changed" if self.refused else "nothing found")
+            say("nothing was changed" if self.refused or self.unreadable else "nothing found")
         elif not self._write:
             say("nothing was changed; --write does it")
         else:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from clew.cli import ABOUT, COMMANDS, OPTIONS
+from clew.datadir import environment_problem
 
 _WIDTH = 80
 """On a terminal this wide no line of the help is broken."""
@@ -23,23 +24,30 @@ def run() -> None:
 def _run() -> None:
     if sys.argv[1:] in (["--help"], ["-h"]) and _width() >= _WIDTH and _print(help_text(sys.argv[0])):
         return
-    if "sync" in sys.argv[1:] and _synced(sys.argv[1:]):
+    # The group of all commands reports a problem; the quick answers below run outside its error handling.
+    if environment_problem() is None and _is_answered(sys.argv[1:]):
         return
-    if "stats" in sys.argv[1:]:
-        from clew.cli.quick_stats import answered
-
-        code = answered(sys.argv[1:])
-        if code is not None:
-            sys.exit(code)
-    if "--site" in sys.argv[1:]:
-        from clew.cli.quick_pages import answered as pages_answered
-
-        code = pages_answered(sys.argv[1:])
-        if code is not None:
-            sys.exit(code)
     from clew.cli.group import main
 
     main()
+
+
+def _is_answered(words: list[str]) -> bool:
+    """Answer a plain request for `sync`, `stats` or pages before click is loaded; False where it takes more."""
+    if "sync" in words and _synced(words):
+        return True
+    code = None
+    if "stats" in words:
+        from clew.cli.quick_stats import answered
+
+        code = answered(words)
+    if code is None and "--site" in words:
+        from clew.cli.quick_pages import answered as pages_answered
+
+        code = pages_answered(words)
+    if code is not None:
+        sys.exit(code)
+    return False
 
 
 def _synced(words: list[str]) -> bool:

@@ -38,8 +38,10 @@ def replacing(path: Path, mode: int = _OWN, *, durable: bool = True) -> Iterator
         if mode != _OWN:
             Path(name).chmod(mode)
         os.replace(name, path)  # noqa: PTH105 - there may be many
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == name:
+            error.filename = str(path)
         raise
     if durable:
         sync_folder(path.parent)
@@ -54,6 +56,10 @@ def _temporary(path: Path) -> tuple[int, str]:
             return os.open(place, _NEW, _OWN), place
         except FileExistsError:
             continue
+        except OSError as error:
+            # Whoever reads the message knows the file that was to be written.
+            error.filename = str(path)
+            raise
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o600) -> None:

@@ -116,24 +116,36 @@ def link_below(home: Path, path: Path) -> Path | None:
     Links in the user's own home are the user's: people keep `~/.claude` elsewhere. Any other home may be a repository,
     which can hold links that lead anywhere.
     """
-    return None if home.resolve() == Path.home().resolve() else link_on_way(home, path)
+    return None if is_own_home(home) else link_on_way(home, path)
+
+
+def is_own_home(home: Path) -> bool:
+    """True for the home of the user who runs clew; any other folder may come from somebody else."""
+    return home.resolve() == Path.home().resolve()
 
 
 def link_on_way(folder: Path, path: Path) -> Path | None:
-    """The symbolic link on the way from a folder to a path below it, or at the path; None where there is none."""
+    """The symbolic link on the way from a folder to a path below it, or at the path; None where there is none.
+
+    Raises PathRefused for a path that does not lie below the folder.
+    """
     folder, path = folder.absolute(), path.absolute()
+    if not path.is_relative_to(folder) or ".." in path.relative_to(folder).parts:
+        raise PathRefused(f"{path}: is not below {folder}")
     below = (place for place in (path, *path.parents) if place != folder and place.is_relative_to(folder))
     return next((place for place in below if place.is_symlink()), None)
 
 
 def refuse_link_below(home: Path, path: Path) -> None:
-    """Refuse to write below a home through a symbolic link."""
-    if home.resolve() != Path.home().resolve():
-        refuse_link_on_way(home, path)
+    """Refuse to write below a home through a symbolic link; one in the user's own home is followed."""
+    _refuse(link_below(home, path))
 
 
 def refuse_link_on_way(folder: Path, path: Path) -> None:
     """Refuse to write through a symbolic link below a folder that the user named."""
-    link = link_on_way(folder, path)
+    _refuse(link_on_way(folder, path))
+
+
+def _refuse(link: Path | None) -> None:
     if link is not None:
         raise PathRefused(f"{link}: is a symbolic link, and nothing is written through it")

@@ -6,6 +6,7 @@ import os
 import secrets
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from clew.datadir import private_folder
@@ -24,19 +25,33 @@ _LENGTH = 32
 _READ_ATTEMPTS, _READ_PAUSE_SECONDS = 20, 0.05
 
 
-def chosen(profile: str, *, plain: bool = False, rules: Path | None = None) -> Setting:
-    """What is masked and how: by the rules of a file, which is else the one in the person's configuration."""
+class KeyUnavailable(SourceUnreadable):
+    """The key can neither be read nor made, as in a data folder that nobody may write to."""
+
+
+def chosen(
+    profile: str,
+    *,
+    plain: bool = False,
+    rules: Path | None = None,
+    without_key: Callable[[KeyUnavailable], object] | None = None,
+) -> Setting:
+    """What is masked and how: by the rules of a file, which is else the one in the person's configuration.
+
+    Where there can be no key, `without_key` is told, and markers are plain; without it, KeyUnavailable is raised.
+    """
     kinds_of(profile)
     own = config_dir() / RULES_FILE
     file = rules or (own if own.is_file() else None)
-    return Setting(profile, Marker() if plain else OwnMarker(data_dir()), load_rules(file) if file else None)
+    marker = Marker() if plain else OwnMarker(data_dir(), without_key)
+    return Setting(profile, marker, load_rules(file) if file else None)
 
 
 class OwnMarker:
     """Marks under the person's own key, which is read, or made, when something is marked for the first time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, without_key: Callable[[KeyUnavailable], object] | None = None) -> None:
+        self._folder, self._without_key = folder, without_key
         self._marker: Marker | None = None
 
     def __call__(self, value: str, rule: str) -> str:
@@ -44,6 +59,11 @@ class OwnMarker:
         if self._marker is None:
             try:
                 self._marker = Marker(marker_key(self._folder))
+            except KeyUnavailable as error:
+                if self._without_key is None:
+                    raise
+                self._marker = Marker()
+                self._without_key(error)
             except SourceUnreadable as error:
                 raise SourceUnreadable(f"{error}; --redact-plain masks without a key") from error
         return self._marker(value, rule)
@@ -59,7 +79,7 @@ def marker_key(folder: Path) -> bytes:
         try:
             key = path.read_bytes()
         except OSError as error:
-            raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+            raise KeyUnavailable(f"{path}: {error.strerror or error}") from error
         if len(key) >= _LENGTH:
             break
         time.sleep(_READ_PAUSE_SECONDS)  # where there are no hard links, another process may be writing it right now
@@ -73,7 +93,7 @@ def _make(path: Path) -> None:
         private_folder(str(path.parent))
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which nobody else may read
     except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+        raise KeyUnavailable(f"{path}: {error.strerror or error}") from error
     key = secrets.token_bytes(_LENGTH)
     try:
         with open(descriptor, "wb") as handle:
@@ -97,7 +117,7 @@ def _make_in_place(path: Path, key: bytes) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+        raise KeyUnavailable(f"{path}: {error.strerror or error}") from error
     try:
         with open(descriptor, "wb") as handle:
             handle.write(key)
@@ -105,4 +125,4 @@ def _make_in_place(path: Path, key: bytes) -> None:
             os.fsync(handle.fileno())
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+        raise KeyUnavailable(f"{path}: {error.strerror or error}") from error

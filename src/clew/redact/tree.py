@@ -12,6 +12,7 @@ from functools import cached_property
 from hashlib import sha256
 from threading import Lock
 
+from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file
 from clew.redact.finding import Finding, Spans
@@ -29,8 +30,8 @@ __all__ = ["Redactor", "Setting"]
 # So much of what was read is kept until it is masked.
 _MOST_SEEN = 24 << 20
 _MOST_TOLD = 100_000
-MOST_BYTES = 64 << 20
-"""A JSON record of more bytes is masked whole."""
+MOST_BYTES = max(64 << 20, MAX_RECORD_BYTES)
+"""A JSON record of more bytes is masked whole. Whoever raises CLEW_MAX_LINE to read longer records has them scanned."""
 Read = tuple[Collected, bool]
 """The texts of a record, and whether it is one, no JSON."""
 _NOTHING = Seen(Collected([], [], [], [], []), {}, is_text=False)
@@ -327,6 +328,12 @@ class Redactor(Looker):
         """A value that stands alone: learned from, then masked."""
         self.learn([value])
         return self.value(value)
+
+    def apart(self, texts: Sequence[str]) -> list[str]:
+        """Texts that do not belong together, such as names: each is searched by itself, and none is the context of
+        another. A value that is found in one is masked in all."""
+        self.learn(texts)
+        return [str(self.value(text)) for text in texts]
 
     def stream(self, value: dict[str, JSON]) -> dict[str, JSON]:
         """A record that is written down now: masked with what is known so far. Any thread may ask."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clew.errors import UsageError, WouldLose
-from clew.host import Host, Kind, data_dir
+from clew.host import REMOTES, Host, Kind, data_dir
 from clew.sources import configured
 from clew.sources.beside import Machine, host_at
 from clew.sources.configured import Entry, default_name
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     # Most people have no hosts among their sources: they need not wait for what reads them.
     from clew.sources.mirror import Mirror
     from clew.sources.target import Target
-
-REMOTES = "remotes"
 
 
 class Source(NamedTuple):

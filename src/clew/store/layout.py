@@ -12,7 +12,7 @@ import msgspec
 from clew.agents.backups import read_inside
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
 from clew.errors import PathRefused, TargetRefused, UsageError
-from clew.host import data_dir
+from clew.host import is_copy
 from clew.io.codec import NOT_JSON, loads
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
@@ -79,8 +79,8 @@ def refuse_links(folder: Path, *inner: str) -> None:
 
 
 def refuse_copy(folder: Path) -> None:
-    """Refuse to write below clew's data folder: what lies there is copied from other machines and archives."""
-    if folder.resolve().is_relative_to(data_dir().resolve()):
+    """Refuse to write into the copy of another machine's sessions, or of archived ones."""
+    if is_copy(folder):
         raise TargetRefused(f"{folder}: a copy of another machine's or of an archived session, which clew only reads")
 
 

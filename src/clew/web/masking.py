@@ -89,6 +89,10 @@ class Masking:
         # A long credential file is one marker.
         return masked if isinstance(masked, list) else [PLAIN] * len(texts)
 
+    def names(self, names: list[str]) -> list[str]:
+        """Names as they may be seen, each masked by itself."""
+        return self.redactor().apart(names) if self.is_on else names
+
     def value(self, value: JSON) -> JSON:
         """A value that stands alone."""
         return self.redactor().once(value) if self.is_on else value
@@ -135,5 +139,5 @@ def _state_of_rules() -> tuple[int, int] | None:
 
 @lru_cache(maxsize=16)
 def _setting(profile: str, manner: Manner, _state: tuple[int, int] | None) -> Setting:
-    """What is masked, and how. The rules are read again when their file has changed."""
-    return chosen(profile, plain=manner.plain, rules=manner.rules)
+    """What is masked, and how. The rules are read again when their file has changed. Without a key, masks are plain."""
+    return chosen(profile, plain=manner.plain, rules=manner.rules, without_key=lambda _error: None)

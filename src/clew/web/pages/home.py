@@ -57,7 +57,7 @@ def page_of(asked: Asked) -> Response:
 def _drawn(shelf: Shelf, today: date, profile: str) -> Markup:
     """What only changes with the catalog."""
     overview = _overview(shelf, today)
-    cells = with_names(overview.cells, shelf.masking(profile).texts)
+    cells = with_names(overview.cells, shelf.masking(profile).names)
     charts = [stacked(cells, what, names=overview.names) for what in ("cost_nano", "total_tokens")]
     return Markup(drawn("overview.html", profile, overview=overview, charts=charts))
 

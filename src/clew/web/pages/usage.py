@@ -58,7 +58,7 @@ def _weight(row: Row) -> tuple[int, int]:
 
 def _figures(asked: Asked, choice: Choice, by: str) -> tuple[Row, list[Chart]]:
     stats = over(asked.shelf.db, choice, is_full=True)
-    mask = asked.shelf.masking(asked.profile).texts
+    mask = asked.shelf.masking(asked.profile).names
     return with_names(report(stats, by), mask), [] if by == "tool" else _charts(stats, by, mask)
 
 
@@ -85,7 +85,7 @@ def sheet(asked: Asked) -> Response:
     by = _by(asked)
     found = report(over(asked.shelf.db, _choice(asked), is_full=True), by)
     out = io.StringIO()
-    write_csv(with_names(found, asked.shelf.masking(asked.profile).texts)["rows"], out)
+    write_csv(with_names(found, asked.shelf.masking(asked.profile).names)["rows"], out)
     headers = {"Content-Disposition": f'attachment; filename="usage-by-{by}.csv"'}
     return Response(out.getvalue(), media_type="text/csv", headers=headers)
 
