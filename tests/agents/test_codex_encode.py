@@ -286,6 +286,6 @@ def test_the_copy_of_a_sub_agent_names_the_copy_of_its_parent(tmp_path: Path) ->
 
 
 def test_sub_agents_of_a_copy_are_in_its_records_already(tmp_path: Path) -> None:
-    started = event("sub_agent_activity", agent_thread_id=OTHER, event_id="c", agent_path="/root/a", kind="started")
+    started = event("sub_agent_activity", agent_thread_id=OTHER, event_id="c", agent_path="/w/a", kind="started")
     links = [{"session_id": OTHER, "agent_id": "a", "tool_id": "c"}]
     assert len(copied(meta(), *asked("a"), started, home=tmp_path, subagents=links)) == 4

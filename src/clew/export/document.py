@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
@@ -46,6 +47,8 @@ LINES = b"\n"
 ONE_LINE = b""
 """Layout of a .ndjson file: one document a line."""
 
+_HUGE_NUMBER = re.compile(rb"[0-9]{4000}")
+"""Digits that Python does not take for a number."""
 _is_json_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -175,7 +178,7 @@ class _Writer:
         try:
             _is_json_object(line)
             line.decode()
-            if line[:1] == b"{" and line[-1:] == b"}":
+            if line[:1] == b"{" and line[-1:] == b"}" and not _HUGE_NUMBER.search(line):
                 return line
         except (*NOT_JSON, UnicodeDecodeError):
             pass
