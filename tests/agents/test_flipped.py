@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.base import SourceFile, freeze, skim
+from clew.agents.base import SourceFile, skim, with_current_size
 from clew.demo import write_demo
 from clew.export.verify import verify
 from clew.host import Host
@@ -43,7 +43,7 @@ def test_P05_a_flipped_byte_moves_no_message(
         try:
             for _ in range(FLIPS):
                 path.write_bytes(flipped(content, chance))
-                source = freeze(SourceFile(agent, path))
+                source = with_current_size(SourceFile(agent, path))
                 facts = skim(session.agent, source, tree=tree, counts=not tree)
                 whole = skim(session.agent, source, tree=True, counts=True)
                 read = sum(unit.is_message for unit in session.agent.read(source, whole))
@@ -58,7 +58,7 @@ def told(tmp_path: Path, *lines: bytes) -> tuple[StoredSession, SourceFile]:
     path = folder / "aaaaaaaa-0000-4000-8000-000000000001.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n")
     (session,) = Library(Host.at(tmp_path)).sources()
-    return session, freeze(session.source)
+    return session, with_current_size(session.source)
 
 
 def prompt(number: int, content: bytes) -> bytes:
@@ -98,4 +98,4 @@ def test_P05_a_margin_that_is_no_text_spoils_no_document(tmp_path: Path) -> None
     for session in found:
         content = session.path.read_bytes()
         session.path.write_bytes(content.replace(b"\n    {", b"\n \xc3  {", 1))
-        assert verify(session.agent, freeze(SourceFile(session.agent.id, session.path))).holds
+        assert verify(session.agent, with_current_size(SourceFile(session.agent.id, session.path))).holds

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clew.agents import registry
 from clew.agents.base import Header
-from clew.agents.gemini.receive import RECEIVER
+from clew.agents.gemini.target_profile import TARGET_PROFILE
 from clew.convert.choosing import prepare
 from clew.model.json import JSON
 from clew.model.unit import Unit
@@ -190,11 +190,11 @@ def test_sparse_messages_are_written(tmp_path: Path, title: str | None) -> None:
 
 def test_the_client_is_told_where_the_project_is() -> None:
     header_of = Header("1.1", "", "gemini", SESSION, {})
-    files = dict(RECEIVER.register(header_of, lambda _: None))
+    files = dict(TARGET_PROFILE.register(header_of, lambda _: None))
     assert json.loads(files[".gemini/projects.json"]) == {"projects": {ROOT: "bell"}}
     assert files[".gemini/tmp/bell/.project_root"] == files[".gemini/history/bell/.project_root"] == ROOT.encode()
-    assert dict(RECEIVER.register(header_of, files.get)) == {}
-    assert RECEIVER.resume(SESSION) == ["gemini", "--resume", ID]
+    assert dict(TARGET_PROFILE.register(header_of, files.get)) == {}
+    assert TARGET_PROFILE.resume(SESSION) == ["gemini", "--resume", ID]
 
 
 def copied(path: Path, folder: Path) -> Path:

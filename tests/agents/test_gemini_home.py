@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.gemini.project import hash_of, proven, registered, slug_of
+from clew.agents.gemini.project_registry import hash_of, proven, registered, slug_of
 from clew.errors import WouldLose
 from clew.export.verify import Proof, verify
 from clew.host import Host

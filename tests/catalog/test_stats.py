@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from clew.analysis.usage import NAMELESS, UsageLedger
+from clew.analysis.usage import UNNAMED_CALL_PREFIX, UsageLedger
 from clew.catalog.changes import Change, changes_of
 from clew.catalog.stats import BY, IDLE, Choice, changed_of, percentile, ratio, report, used_of
 from clew.cli import stats_shown
@@ -192,7 +192,7 @@ def test_lines_that_nobody_tells_are_unknown() -> None:
 
 def test_calls_without_a_name_are_their_sessions_own() -> None:
     one, all_calls = UsageLedger(), UsageLedger()
-    one.note(f"{NAMELESS}3", SONNET, [1, 2, None, None, None, None, None])
+    one.note(f"{UNNAMED_CALL_PREFIX}3", SONNET, [1, 2, None, None, None, None, None])
     for session in ("a", "b", "b"):
         all_calls.absorb(one, session)
     assert all_calls.by_model()[SONNET].calls == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents.base import Agent, SourceFile
-from clew.convert.path import Chosen
+from clew.convert.path import BranchSelection
 from clew.sources.local import Found, at_path
 
 Said = tuple[str, str]
@@ -22,7 +22,7 @@ def only(path: Path) -> Found:
 def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Said]:
     """Texts, calls and results of the active path, or of the branch a message is on."""
     facts = agent.facts(source)
-    path = Chosen(facts, branch)
+    path = BranchSelection(facts, branch)
     messages = [unit.value for unit in agent.units(source) if unit.is_message]
     return [
         word

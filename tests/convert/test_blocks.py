@@ -10,7 +10,7 @@ import pytest
 from clew.agents import registry
 from clew.agents.tools import Translator
 from clew.convert.choosing import prepare
-from clew.convert.conversation import Loss, is_given
+from clew.convert.conversation import Loss, is_custom_title
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript
 
@@ -124,4 +124,4 @@ class TestArguments:
     ],
 )
 def test_a_title_is_more_than_the_first_words(title: str | None, prompt: str | None, is_more: bool) -> None:
-    assert is_given(title, prompt) is is_more
+    assert is_custom_title(title, prompt) is is_more

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.convert.placing import Placing
+from clew.convert.file_transaction import FileTransaction
 from clew.demo import write_demo
 from clew.errors import WouldLose
 from clew.host import Host
@@ -97,7 +97,7 @@ def test_neither_on_the_way_back(demo: Path, tmp_path: Path, place: str) -> None
 
 class TestPlacing:
     def put(self, folder: Path, **named: bytes) -> None:
-        with Placing() as placing:
+        with FileTransaction() as placing:
             for name, content in named.items():
                 placing.new(folder / name, last=name == "main").write(content)
             placing.finish()
@@ -143,11 +143,11 @@ class TestPlacing:
     def test_a_line_that_was_added_is_not_added_again(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         for _ in range(2):
-            with Placing() as placing:
+            with FileTransaction() as placing:
                 placing.add(log, b"ours\n")
                 placing.finish()
         assert log.read_bytes() == b"ours\n"
-        with Placing() as placing:
+        with FileTransaction() as placing:
             placing.add(log, b"rs\n")
             placing.finish()
         assert log.read_bytes() == b"ours\nrs\n"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.convert import held
+from clew.convert import out_of_order_buffer as held
 from clew.convert.choosing import prepare
-from clew.convert.path import Chosen
+from clew.convert.path import BranchSelection
 from tests.agents import gemini_worlds as bell
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript
@@ -116,7 +116,7 @@ def test_calls_at_the_same_time_keep_the_order_of_the_file(tmp_path: Path) -> No
     found = only(path)
     facts = found.agent.facts(found.source)
     units = list(found.agent.units(found.source))
-    assert list(Chosen(facts, None).in_order(units)) == units
+    assert list(BranchSelection(facts, None).in_order(units)) == units
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

@@ -18,7 +18,7 @@ import pytest
 
 from clew.agents import registry
 from clew.convert.choosing import Prepared, prepare
-from clew.convert.placing import Placing
+from clew.convert.file_transaction import FileTransaction
 from clew.demo import write_demo
 from clew.errors import Busy, WouldLose
 from clew.host import Host
@@ -162,7 +162,7 @@ def test_no_file_stays_open_while_others_are_written(tmp_path: Path) -> None:
     """A session may have more large parts than a process may have open files."""
     piece = b"x" * (1 << 20)
     open_before = len(list(Path("/dev/fd").iterdir()))
-    with Placing() as placing:
+    with FileTransaction() as placing:
         files = [placing.new(tmp_path / f"{number}") for number in range(3)]
         for file in files * 2:
             file.write(piece)
@@ -178,7 +178,7 @@ class TestLog:
         path.write_bytes(b"first")
 
         def add(number: int) -> None:
-            with Placing() as placing:
+            with FileTransaction() as placing:
                 placing.add(path, b"line %d\n" % number)
                 placing.finish()
 
@@ -192,7 +192,7 @@ class TestLog:
         log, other = tmp_path / "list.jsonl", tmp_path / "other.jsonl"
         log.write_bytes(b"first\n")
         other.mkdir()
-        with pytest.raises(OSError, match=r"other\.jsonl"), Placing() as placing:
+        with pytest.raises(OSError, match=r"other\.jsonl"), FileTransaction() as placing:
             placing.add(log, b"ours\n")
             placing.add(other, b"ours\n")
             placing.finish()
@@ -253,7 +253,7 @@ class TestRegistry:
     def test_what_changed_meanwhile_is_not_undone(self, tmp_path: Path) -> None:
         path = tmp_path / "list.json"
         path.write_text("now")
-        with pytest.raises(Busy, match=r"list\.json"), Placing() as placing:
+        with pytest.raises(Busy, match=r"list\.json"), FileTransaction() as placing:
             placing.renew(path, b"before", b"ours")
             placing.finish()
         assert [each.name for each in tmp_path.iterdir()] == ["list.json"]
@@ -315,8 +315,8 @@ class TestArchived:
 SLOW = """
 import sys, time
 from pathlib import Path
-from clew.convert.placing import Placing, ended_in_order
-with ended_in_order(), Placing() as placing:
+from clew.convert.file_transaction import FileTransaction, roll_back_on_signal
+with roll_back_on_signal(), FileTransaction() as placing:
     placing.new(Path(sys.argv[1]) / "new/file").write(b"x" * 5_000_000)
     print("begun", flush=True)
     time.sleep(60)

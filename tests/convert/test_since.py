@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew.convert.choosing import Prepared, prepare
-from clew.convert.returning import Return
+from clew.convert.restore_original import Return
 from clew.errors import WouldLose
 from clew.host import Host
 from clew.library import Library

@@ -10,7 +10,7 @@ import pytest
 
 from clew.agents.base import Agent, SourceFile
 from clew.convert.choosing import Prepared, prepare
-from clew.convert.returning import Return
+from clew.convert.restore_original import Return
 from clew.convert.writing import Converted
 from clew.demo import write_demo
 from clew.host import Host

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.agents.evidence import ABSENT, State, Whole
+from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.file_history.history import FileHistory
 
 
@@ -14,7 +14,7 @@ def known(history: FileHistory, message: int, path: str) -> tuple[str, bytes | N
 
 
 def body(state: State | None) -> bytes | None:
-    return state.body if isinstance(state, Whole) else None
+    return state.body if isinstance(state, FileContent) else None
 
 
 def is_absent(history: FileHistory, message: int, path: str) -> bool:

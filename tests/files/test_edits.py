@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.edits import Replacement, parse_hunks, patched, patching, replacing, restyled
-from clew.agents.evidence import ABSENT, Whole, absolute, as_bytes, as_text
-from clew.agents.harmless import only_reads
+from clew.agents.edits import Replacement, parse_hunks, patched, patching, replacing, with_line_endings_of
+from clew.agents.file_evidence import ABSENT, FileContent, absolute, as_bytes, as_text
+from clew.agents.read_only_commands import is_read_only_command
 from clew.file_history.differing import unified
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "-", "+x", "@@ -1 +1 @@", "\\ No"]), max_size=12)
@@ -20,7 +20,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "-", "+x", "@@ -1 +1 @@", "\\ No
 def test_a_diff_makes_the_new_text_of_the_old(old: list[str], new: list[str], ends: bool, ends_too: bool) -> None:
     before = "\n".join(old) + ("\n" if ends and old else "")
     after = "\n".join(new) + ("\n" if ends_too and new else "")
-    diff = unified("x", Whole(before.encode(), True), Whole(after.encode(), True))
+    diff = unified("x", FileContent(before.encode(), True), FileContent(after.encode(), True))
     if not diff:
         assert before == after
         return
@@ -42,10 +42,10 @@ def test_hunks_must_fit() -> None:
 
 
 def test_a_replacement_must_be_the_only_one() -> None:
-    base = Whole(b"a a b", True)
-    assert replacing([Replacement("b", "c")])(base) == Whole(b"a a c", True)
+    base = FileContent(b"a a b", True)
+    assert replacing([Replacement("b", "c")])(base) == FileContent(b"a a c", True)
     assert replacing([Replacement("a", "c")])(base) is None
-    assert replacing([Replacement("a", "c", True)])(base) == Whole(b"c c b", True)
+    assert replacing([Replacement("a", "c", True)])(base) == FileContent(b"c c b", True)
     assert replacing([Replacement("x", "y")])(base) is None
     assert replacing([Replacement("b", "c")])(None) is None
 
@@ -53,23 +53,23 @@ def test_a_replacement_must_be_the_only_one() -> None:
 @pytest.mark.parametrize(
     ("base", "text", "expected"),
     [
-        (b"a\n", "x\ny\n", Whole(b"x\ny\n", True)),
-        (b"a\r\n", "x\ny\n", Whole(b"x\r\ny\r\n", True)),
-        (b"\xef\xbb\xbfa\n", "x\n", Whole(b"\xef\xbb\xbfx\n", True)),
-        (b"a\r\nb\n", "x\n", Whole(b"x\n", False)),
-        (b"a\rb\n", "x\n", Whole(b"x\n", False)),
-        (b"\xff\xfea\0", "x\n", Whole(b"x\n", False)),
+        (b"a\n", "x\ny\n", FileContent(b"x\ny\n", True)),
+        (b"a\r\n", "x\ny\n", FileContent(b"x\r\ny\r\n", True)),
+        (b"\xef\xbb\xbfa\n", "x\n", FileContent(b"\xef\xbb\xbfx\n", True)),
+        (b"a\r\nb\n", "x\n", FileContent(b"x\n", False)),
+        (b"a\rb\n", "x\n", FileContent(b"x\n", False)),
+        (b"\xff\xfea\0", "x\n", FileContent(b"x\n", False)),
     ],
 )
-def test_lines_end_as_those_of_the_file(base: bytes, text: str, expected: Whole) -> None:
-    assert restyled(text, Whole(base, True)) == expected
-    assert restyled(text, Whole(base, False)) == as_text(text)
+def test_lines_end_as_those_of_the_file(base: bytes, text: str, expected: FileContent) -> None:
+    assert with_line_endings_of(text, FileContent(base, True)) == expected
+    assert with_line_endings_of(text, FileContent(base, False)) == as_text(text)
 
 
 def test_text_that_was_lost_is_no_content() -> None:
     assert as_text("caf\ufffd") is None and as_bytes("caf\ufffd") is None
     assert as_text("\ud800") is None and as_bytes("\ud800") is None
-    assert as_text("\ufeffa\r\n") == Whole(b"a\n", False)
+    assert as_text("\ufeffa\r\n") == FileContent(b"a\n", False)
 
 
 @pytest.mark.parametrize(
@@ -116,19 +116,19 @@ WRITES = (
 
 @pytest.mark.parametrize("command", READS)
 def test_commands_that_only_read(command: str) -> None:
-    assert only_reads(command)
+    assert is_read_only_command(command)
 
 
 @pytest.mark.parametrize("command", WRITES)
 def test_commands_that_may_write(command: str) -> None:
-    assert not only_reads(command)
+    assert not is_read_only_command(command)
 
 
 def test_diffs_say_when_a_file_came_or_went() -> None:
-    one = Whole(b"a\n", True)
+    one = FileContent(b"a\n", True)
     assert unified("x", ABSENT, one).startswith("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n")
     assert unified("x", one, ABSENT).startswith("--- a/x\n+++ /dev/null\n")
-    assert unified("x", ABSENT, Whole(b"", True)) == "--- /dev/null\n+++ b/x\n"
+    assert unified("x", ABSENT, FileContent(b"", True)) == "--- /dev/null\n+++ b/x\n"
     assert unified("x", one, one) == "" and unified("x", ABSENT, ABSENT) == ""
-    assert unified("x", one, Whole(b"\0", True)) == "Binary files a/x and b/x differ\n"
+    assert unified("x", one, FileContent(b"\0", True)) == "Binary files a/x and b/x differ\n"
     assert list(difflib.unified_diff([], [])) == []

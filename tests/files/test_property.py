@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.agents.evidence import Whole
+from clew.agents.file_evidence import FileContent
 from tests.files.claude import FOLDER, Transcript
 
 NAMES = ("bell.py", "horn.py", "flag.txt")
@@ -260,7 +260,7 @@ def check(files: Disk, steps: list[tuple[object, ...]]) -> None:
         contents = history.contents([answer for _, _, answer in asked])
     for (path, message, answer), state in zip(asked, contents, strict=True):
         truth = world.moments[message].get(path)
-        found = state.body if isinstance(state, Whole) else None
+        found = state.body if isinstance(state, FileContent) else None
         if answer.certainty == "exact":
             assert found == truth, (message, answer)
         elif answer.certainty == "text":

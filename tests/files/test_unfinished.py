@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.evidence import ABSENT, State, Whole
+from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.errors import Busy, SourceUnreadable
 from clew.file_history.restoring import Step, carry_out
 from clew.file_history.timeline import Answer
@@ -43,11 +43,11 @@ def work(tmp_path: Path) -> Path:
 def steps() -> list[Step]:
     """One file changed, one removed, two made, one of them in folders that are not there."""
     states: dict[str, State] = {
-        "changed": Whole(b"behind\n", True),
+        "changed": FileContent(b"behind\n", True),
         "sub/gone": ABSENT,
-        "new": Whole(b"new\n", True),
-        "a/b/deep": Whole(b"deep\n", True),
-        "same": Whole(b"same\n", True),
+        "new": FileContent(b"new\n", True),
+        "a/b/deep": FileContent(b"deep\n", True),
+        "same": FileContent(b"same\n", True),
     }
     answer = Answer("/home/ada/x", "exact", None)
     return [Step(answer, path, "same" if path == "same" else "write", state) for path, state in states.items()]

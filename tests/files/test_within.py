@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from clew.errors import PathRefused
-from clew.io import within as within_module
-from clew.io.within import Change, Within, parts_of, refuse_twins
+from clew.io import safe_write as within_module
+from clew.io.safe_write import Change, Within, parts_of, refuse_twins
 from tests.store.support import in_memory
 
 SPELLINGS = (

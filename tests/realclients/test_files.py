@@ -21,7 +21,7 @@ from unittest import mock
 import msgspec
 import pytest
 
-from clew.agents.evidence import Whole
+from clew.agents.file_evidence import Whole
 from clew.file_history.history import FileHistory
 from clew.library import Library, StoredSession
 from clew.sources.beside import host_at

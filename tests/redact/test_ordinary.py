@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clew.agents.base import Agent, SourceFile, freeze
+from clew.agents.base import Agent, SourceFile, with_current_size
 from clew.model.json import JSON
 from clew.redact import Marker
 from clew.redact.jsontext import splice
@@ -100,7 +100,7 @@ def test_RD09_nothing_of_a_long_ordinary_session_is_hidden(profile: str, also: d
 
 
 def _messages(agent: Agent, source: SourceFile) -> list[Any]:
-    frozen = freeze(source)
+    frozen = with_current_size(source)
     return [unit.value for unit in agent.units(frozen)]
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from clew.analysis.actions import exit_code
-from clew.analysis.joining import WINDOW, joined
+from clew.analysis.pair_tool_results import WINDOW, joined
 from clew.demo import write_demo
 from clew.library import StoredSession
 from clew.model import ForkBranch, ForkPoint

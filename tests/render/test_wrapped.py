@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.analysis.actions import Change, action, printed
-from clew.analysis.reminders import split_context
+from clew.analysis.injected_text import split_context
 from clew.render.detail import FULL, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import parts

@@ -19,7 +19,7 @@ import pytest
 
 from clew import Host, Library
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
-from clew.io.within import Within
+from clew.io.safe_write import Within
 from clew.store import CannotLock, Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
 from clew.store.erase import erase_record, erase_session

@@ -13,7 +13,7 @@ import pytest
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_of
-from clew.io.ignoring import ignoring
+from clew.io.ignore_patterns import ignoring
 from clew.store import Session, Store, scan
 from clew.store.blobs import Fresh
 from clew.store.sightings import read_look

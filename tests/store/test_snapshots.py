@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clew import Host, Library
-from clew.agents.evidence import Whole
+from clew.agents.file_evidence import Whole
 from clew.analysis.snapshots import snapshots_by_message
 from clew.errors import PathRefused
 from clew.file_history.history import FileHistory

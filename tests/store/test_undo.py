@@ -18,7 +18,7 @@ import pytest
 from clew import Host, Library
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, UsageError
 from clew.io.blobs import digest_of, name_of
-from clew.io.within import Within
+from clew.io.safe_write import Within
 from clew.store import Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
 from clew.store.steps import Refused, Undone

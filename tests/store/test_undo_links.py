@@ -250,7 +250,7 @@ def test_R07_names_that_differ_in_case_have_a_way_out(session: Session, work: Pa
 def test_R07_where_the_file_system_holds_them_for_one_there_is_none(
     session: Session, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clew.io import within
+    from clew.io import safe_write as within
 
     command(session, "mv a.txt A.TXT")
     behind = tree(work)

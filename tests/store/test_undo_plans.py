@@ -14,7 +14,7 @@ import pytest
 
 from clew.errors import ClewError, PathRefused, SourceUnreadable
 from clew.io.protected import is_protected, leads_out
-from clew.io.within import Change
+from clew.io.safe_write import Change
 from clew.store import Session, Store
 from clew.store.keeping import CAN_KEEP
 from clew.store.placing import place

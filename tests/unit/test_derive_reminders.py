@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.analysis.injected_text import is_reminder, reminder_spans, split_reminders, strip_reminders
 from clew.analysis.prompts import is_prompt
-from clew.analysis.reminders import is_reminder, reminder_spans, split_reminders, strip_reminders
 from tests.unit.samples import SESSION, read_lines, say
 
 OPEN, CLOSE = "<system-reminder>", "</system-reminder>"

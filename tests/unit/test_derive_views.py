@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.analysis.grouping import group_tools, ungroup_tools
+from clew.analysis.group_tool_results import group_tools, ungroup_tools
 from clew.analysis.views import by_session, chronological, shared_uuids, sidechains, tree, walk_to_root
 from tests.unit.samples import Record, call, chain, claude_line, demo_transcripts, read_lines, result, say
 

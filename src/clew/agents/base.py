@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple, Protocol
 import msgspec
 
 from clew.agents.native_records import HEAD_BYTES, units_of_events
-from clew.agents.receiving import Header as Header
-from clew.agents.receiving import Receiver
+from clew.agents.target_profile import Header as Header
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts, FactsCollector, collect_facts
 from clew.analysis.tree import Tree
@@ -29,7 +29,7 @@ from clew.model.json import JSON
 from clew.model.unit import Unit as Unit
 
 if TYPE_CHECKING:
-    from clew.agents.evidence import Event as FileEvidence
+    from clew.agents.file_evidence import Event as FileEvidence
 
 SINGLE_PASS_BYTES = 16 << 20
 """Events of a source up to this size are held until its facts are known, instead of reading it twice."""
@@ -79,7 +79,7 @@ class Mask(Protocol):
         ...
 
 
-def freeze(source: SourceFile) -> SourceFile:
+def with_current_size(source: SourceFile) -> SourceFile:
     """The source as long as it is now."""
     try:
         return msgspec.structs.replace(source, size=source.path.stat().st_size, frozen=True)
@@ -262,7 +262,7 @@ class Agent(ABC):
         """
         raise UsageError(f"clew cannot write sessions for {self.title}")
 
-    def receiver(self) -> Receiver | None:
+    def receiver(self) -> TargetProfile | None:
         """What it takes to write another agent's session for this one; None where that is not possible."""
         return None
 

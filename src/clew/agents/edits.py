@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from clew.agents.evidence import Absent, Edit, State, Whole, as_text
+from clew.agents.file_evidence import Absent, Edit, FileContent, State, as_text
 
 _HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NO_NEWLINE = "\\"
@@ -35,7 +35,7 @@ def replacing(replacements: Sequence[Replacement]) -> Edit:
         text = plain(base)
         for one in replacements if text is not None else ():
             text = _replaced(text, one) if text is not None else None
-        return restyled(text, base) if text is not None else None
+        return with_line_endings_of(text, base) if text is not None else None
 
     return edit
 
@@ -52,7 +52,7 @@ def _replaced(text: str, one: Replacement) -> str | None:
 
 def plain(base: State | None) -> str | None:
     """Content as an editing tool sees it: characters, lines that end in "\\n", no byte order mark."""
-    if not isinstance(base, Whole):
+    if not isinstance(base, FileContent):
         return None
     wide = base.body.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
@@ -62,16 +62,16 @@ def plain(base: State | None) -> str | None:
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
-def restyled(text: str, base: State | None) -> Whole | None:
+def with_line_endings_of(text: str, base: State | None) -> FileContent | None:
     """New text in a file that ends its lines as the base does; exact only where that is known and the same for all."""
-    if not isinstance(base, Whole) or not base.exact or b"\0" in base.body:
+    if not isinstance(base, FileContent) or not base.exact or b"\0" in base.body:
         return as_text(text)
     returns, feeds = base.body.count(b"\r\n"), base.body.count(b"\n")
     if "\r" in text or base.body.count(b"\r") != returns or returns not in (0, feeds):
         return as_text(text)
     mark = "\ufeff" if base.body.startswith(b"\xef\xbb\xbf") else ""
     body = (text.replace("\n", "\r\n") if returns else text).encode("utf-8", "surrogatepass")
-    return Whole(mark.encode() + body, True)
+    return FileContent(mark.encode() + body, True)
 
 
 def parse_hunks(diff: str) -> list[Hunk] | None:
@@ -134,14 +134,14 @@ def patching(hunks: Sequence[Hunk], *, translated: bool = False) -> Edit:
         if translated:
             text = plain(base)
             done = patched(text, hunks) if text is not None else None
-            return restyled(done, base) if done is not None else None
-        if not isinstance(base, Whole):
+            return with_line_endings_of(done, base) if done is not None else None
+        if not isinstance(base, FileContent):
             return None
         try:
             done = patched(base.body.decode(), hunks)
         except UnicodeDecodeError:
             return None
-        return Whole(done.encode(), base.exact) if done is not None else None
+        return FileContent(done.encode(), base.exact) if done is not None else None
 
     return edit
 
@@ -171,16 +171,16 @@ def writing(text: str, *, verbatim: bool = False) -> Edit:
     def edit(base: State | None) -> State | None:
         if isinstance(base, Absent) or (verbatim and not text.startswith("\ufeff")):
             return _encoded(text)
-        if isinstance(base, Whole) and base.exact and b"\r" not in base.body and _is_plain(base.body):
+        if isinstance(base, FileContent) and base.exact and b"\r" not in base.body and _is_plain(base.body):
             return _encoded(text)
         return as_text(text)
 
     return edit
 
 
-def _encoded(text: str) -> Whole | None:
+def _encoded(text: str) -> FileContent | None:
     try:
-        return Whole(text.encode(), True)
+        return FileContent(text.encode(), True)
     except UnicodeEncodeError:
         return None
 

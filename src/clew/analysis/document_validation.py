@@ -11,7 +11,7 @@ from clew.errors import InvalidDocument
 from clew.model import Message, Problem, Record
 from clew.model.base import Part
 from clew.model.codes import problem
-from clew.model.fields import stow_fields
+from clew.model.fields import move_unknown_to_extensions
 from clew.model.json import JSON
 from clew.model.load import explain, load_document
 from clew.model.time import parse_time
@@ -62,7 +62,7 @@ def _arrays(document: dict[str, JSON], file: str | None) -> Iterator[Problem]:
     for name, part in parts:
         for at, value in enumerate(document.get(name) or ()):
             try:
-                msgspec.convert(stow_fields(value, part), part)
+                msgspec.convert(move_unknown_to_extensions(value, part), part)
             except msgspec.ValidationError as error:
                 detail = f"$.{name}[{at}]{explain(error).removeprefix('$')}"
                 yield _wrong(detail, file, at + 1 if part is Message else None)

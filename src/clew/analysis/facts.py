@@ -10,11 +10,11 @@ from typing import TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.analysis.injected_text import split_context
 from clew.analysis.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
 from clew.analysis.prompts import is_prompt_message, typed_text
-from clew.analysis.reminders import split_context
 from clew.analysis.tree import Tree
-from clew.analysis.usage import FIELDS, NAMELESS, UsageLedger
+from clew.analysis.usage import FIELDS, UNNAMED_CALL_PREFIX, UsageLedger
 from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
@@ -157,7 +157,7 @@ class FactsCollector:
                 self._prompt(message)
         elif message.role == "assistant":
             self._reply(message, metadata)
-            if metadata.message_id is UNSET or facts.links.begins_reply(metadata.message_id):
+            if metadata.message_id is UNSET or facts.links.is_first_line_of_reply(metadata.message_id):
                 flags |= SIGNIFICANT
         stamp = parse_time(message.timestamp) if flags & SIGNIFICANT else None
         facts.links.add(
@@ -214,7 +214,7 @@ class FactsCollector:
         if model:
             facts.models[model] += 1
         if metadata.token_usage is not UNSET and self._reported != facts.messages:
-            call = _known(metadata.message_id) or _known(message.uuid) or f"{NAMELESS}{facts.records}"
+            call = _known(metadata.message_id) or _known(message.uuid) or f"{UNNAMED_CALL_PREFIX}{facts.records}"
             self._use(call, model, metadata.token_usage, facts.messages)
 
     def _use(self, call: str, model: str | None, usage: TokenUsage, message: int) -> None:

@@ -36,7 +36,7 @@ class Links:
         self.repeated: list[int] = []
         self.is_derived = False
         """True where the reader says who follows whom: then what follows nobody is a beginning."""
-        self.looks_ahead = False
+        self.has_forward_links = False
         """True where a parent stands behind its child."""
         self._leaps = 0
         """Nodes whose parent is not the node right before them."""
@@ -92,7 +92,7 @@ class Links:
         self.flags += flags
         self.messages.extend(messages)
         self.times.extend(times)
-        self.extend_names(uuids)
+        self.add_ids_only(uuids)
         recent, found = self._recent, self.parents.append
         may_overflow = len(recent) + len(uuids) > WINDOW
         if not may_overflow and self._is_chain(uuids, parents):
@@ -132,7 +132,7 @@ class Links:
         self._leaps += at != node - 1
         return at
 
-    def extend_names(self, uuids: Sequence[str | None]) -> None:
+    def add_ids_only(self, uuids: Sequence[str | None]) -> None:
         """Note only that nodes of these uuids are there; for whom `holds` is enough."""
         named = [uuid for uuid in uuids if uuid is not None]
         text = "\n".join([*named, ""])
@@ -154,7 +154,7 @@ class Links:
             self._is_plain = self._is_plain and "\n" not in uuid
             self._uuids += uuid.encode("utf-8", "surrogatepass") + _BETWEEN
 
-    def begins_reply(self, group: str) -> bool:
+    def is_first_line_of_reply(self, group: str) -> bool:
         """True for the first line of an API reply; remembers the replies read last."""
         if group in self._groups:
             return False
@@ -197,14 +197,14 @@ class Links:
                 # A compaction may name a record that was never written: it follows what stands before it.
                 self.parents[node] = self._before(node)
         self._wanted, self._logical = {}, {}
-        if self.looks_ahead:
+        if self.has_forward_links:
             self.cycles += self._cut_cycles()
 
     def _attach(self, uuid: str, node: int) -> None:
         for wanted in (self._wanted, self._logical):
             for child in wanted.pop(uuid, ()):
                 self.parents[child] = node if node != child else NONE
-                self.looks_ahead |= node > child
+                self.has_forward_links |= node > child
                 if node == child:
                     self.cycles.append(child)
 
@@ -264,7 +264,7 @@ class Links:
             for node in range(len(self) - 1, -1, -1):
                 flags = self.flags[node]
                 if flags & SAID and not flags & skip and self.uuid(node) is not None:
-                    return self._end(node) if self.looks_ahead else node
+                    return self._end(node) if self.has_forward_links else node
         return NONE
 
     def _end(self, node: int) -> int:

@@ -60,7 +60,7 @@ def find_forks(links: Links) -> list[Fork]:
     if links.is_chain:
         return []
     flags, parents = links.flags, links.parents
-    owners = _owners(links) if links.looks_ahead else array("i", bytes(4 * len(links)))
+    owners = _owners(links) if links.has_forward_links else array("i", bytes(4 * len(links)))
     continuations: dict[int, list[int]] = {}
     first = array("i", [NONE]) * len(links)
     for node, flag in enumerate(flags):
@@ -74,7 +74,7 @@ def find_forks(links: Links) -> list[Fork]:
                 continuations.setdefault(owner, [first[owner]]).append(node)
             else:
                 first[owner] = node
-        elif not links.looks_ahead:
+        elif not links.has_forward_links:
             # A parent that stands before its child has its owner by now.
             owners[node] = owners[parent]
     return sorted(_fork(links, branches) for branches in continuations.values())

@@ -18,7 +18,7 @@ FIELDS = (
 )
 _UNKNOWN = -1
 _CREATED, _SHORT, _LONG = map(FIELDS.index, FIELDS[2:3] + FIELDS[4:6])
-NAMELESS = "line "
+UNNAMED_CALL_PREFIX = "line "
 """So begins the name of a call that has none but its place; it says nothing outside its session."""
 MOST = 10**10
 """A larger count is no count, and neither is one below zero."""
@@ -62,7 +62,7 @@ def _add(left: int | None, right: int | None) -> int | None:
 
 def scoped(call: str, session: str) -> str:
     """A name that is the call's alone, whatever sessions there are."""
-    return f"{session} {call}" if call.startswith(NAMELESS) else call
+    return f"{session} {call}" if call.startswith(UNNAMED_CALL_PREFIX) else call
 
 
 def created(total: int, short: int, long: int) -> int:

@@ -13,7 +13,7 @@ from clew.archive.state import State
 from clew.datadir import private_folder
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.paths import file_name
-from clew.io.within import Change, Within, refuse_twins
+from clew.io.safe_write import Change, Within, refuse_twins
 
 _AT_ONCE = 64 << 20
 _OUTSIDE = "outside-home"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from clew.agents.evidence import absolute
+from clew.agents.file_evidence import absolute
 from clew.catalog.schema import SPAN
 from clew.catalog.writing import span_of
 

@@ -22,7 +22,7 @@ from clew.analysis.calls import UNKNOWN, Calls, Columns, sound
 from clew.analysis.facts import SYNTHETIC_MODEL
 from clew.analysis.pricing import PriceTable, prices
 from clew.analysis.session import project_of
-from clew.analysis.usage import FIELDS, MOST, NAMELESS, scoped
+from clew.analysis.usage import FIELDS, MOST, UNNAMED_CALL_PREFIX, scoped
 from clew.catalog.keys import session_key
 from clew.catalog.statements import TOKENS
 from clew.errors import SourceUnreadable
@@ -197,7 +197,11 @@ def general(agent: Agent, source: SourceFile) -> Calls:
         branch = metadata.get("git_branch") or branch
         usage, model = metadata.get("token_usage"), (metadata.get("model") or {}).get("name")
         if usage and model != SYNTHETIC_MODEL:
-            key = metadata.get("message_id") or unit.value.get("uuid") or scoped(f"{NAMELESS}{records}", calls.session)
+            key = (
+                metadata.get("message_id")
+                or unit.value.get("uuid")
+                or scoped(f"{UNNAMED_CALL_PREFIX}{records}", calls.session)
+            )
             counts = [usage.get(name, UNKNOWN) for name in FIELDS]
             calls.note(key, model, unit.value.get("timestamp"), branch, counts)
     return calls

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents import registry
-from clew.agents.base import SourceFile, freeze
+from clew.agents.base import SourceFile, with_current_size
 from clew.catalog import indexing, place
 from clew.catalog.fresh import print_of, settled_time
 from clew.catalog.ingest import Ingested, ingest
@@ -128,7 +128,7 @@ class Shop:
         return task.shard if task.shard >= 0 else self._shard
 
     def _ingest(self, read: _Read) -> None:
-        task, source = read.task, freeze(read.task.source)
+        task, source = read.task, with_current_size(read.task.source)
         text = self.text(self._place(task))
         packer = Packer(lambda *chunk: read.chunks.append(chunk))
         for step in ingest(registry.get(task.agent), source, task.number):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from clew.agents.evidence import absolute
+from clew.agents.file_evidence import absolute
 from clew.cli.filing import spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say

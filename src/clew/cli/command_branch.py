@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import click
 
-from clew.agents.evidence import ABSENT, State, Whole
+from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.cli.command_branches import print_branches
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_line
@@ -103,7 +103,7 @@ def _diff(session: Session, file: FileDifference) -> str:
 
 
 def _state(body: bytes | None) -> State:
-    return ABSENT if body is None else Whole(body, True)
+    return ABSENT if body is None else FileContent(body, True)
 
 
 def _print(records: Iterable[dict[str, JSON]], json: bool, masking: Redaction, indent: str = "") -> None:

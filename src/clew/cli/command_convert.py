@@ -13,7 +13,7 @@ from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sourcing import Folder
 from clew.convert.choosing import Prepared, is_there, prepare, prepare_original
-from clew.convert.placing import ended_in_order
+from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.writing import Conversion, Converted, counted
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
@@ -62,7 +62,7 @@ def command(
     session is looked for in your own home, or in the one named before the command: clew --home FROM convert REF
     --to AGENT --home TO.
     """
-    context.with_resource(ended_in_order())
+    context.with_resource(roll_back_on_signal())
     shelf, session = find(library(context, ()), reference, home)
     masking = redaction(context, DATA)
     children, session = shelf.subagents(session), masking.session(session)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from clew.agents.evidence import State
+from clew.agents.file_evidence import State
 from clew.cli.filing import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from clew.agents.evidence import absolute
+from clew.agents.file_evidence import absolute
 from clew.cli.filing import in_words, message_in, opened, row, spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say

@@ -11,7 +11,7 @@ import click
 
 from clew.agents import registry
 from clew.agents.base import Agent
-from clew.agents.receiving import Receiver
+from clew.agents.target_profile import TargetProfile
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
@@ -132,7 +132,7 @@ def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
     return Host.at(Path(named[0])) if named else Host.local()
 
 
-def _is_at_home(session: StoredSession, host: Host, receiver: Receiver) -> bool:
+def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
     """True when the agent itself finds the session, and goes on with what it finds."""
     path = session.path.absolute()
     is_taken = receiver.finds(path, session.id) and receiver.goes_on(path, session.source.parts)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from clew.agents.evidence import Whole
+from clew.agents.file_evidence import FileContent
 from clew.cli.filing import content, in_words, message_in, opened, row, spelled
 from clew.cli.options import wants_json
 from clew.cli.output import print_json, say
@@ -24,14 +24,14 @@ def show_file(
     wanted = answer.certainty in ("exact", "text") or (unproved and answer.certainty == "unproved")
     (state,) = history.contents([answer]) if wanted else [None]
     masking = redaction(context, DATA)
-    if masking.is_on and isinstance(state, Whole):
+    if masking.is_on and isinstance(state, FileContent):
         state = state._replace(body=masking.file(session, state.body, answer.path))
     if wants_json(context, as_json):
         print_json(masking.value({**row(answer), **content(state)}))
-    elif isinstance(state, Whole):
+    elif isinstance(state, FileContent):
         say(f"{spelled(answer.path)}: {in_words(answer)}")
         sys.stdout.buffer.write(state.body)
         sys.stdout.flush()
-    if not isinstance(state, Whole):
+    if not isinstance(state, FileContent):
         hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
         raise UnknownReference(f"{spelled(answer.path)} at message {message}: {in_words(answer)}{hint}")

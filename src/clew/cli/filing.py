@@ -6,7 +6,7 @@ import re
 
 import click
 
-from clew.agents.evidence import State, Whole
+from clew.agents.file_evidence import FileContent, State
 from clew.cli.options import library
 from clew.errors import UsageError
 from clew.file_history.content import Print
@@ -93,7 +93,7 @@ def printed(found: Print | None) -> dict[str, JSON]:
 
 def content(state: State | None) -> dict[str, JSON]:
     """Content as JSON: text where it is text."""
-    if not isinstance(state, Whole):
+    if not isinstance(state, FileContent):
         return {}
     try:
         return {"content": state.body.decode()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote
 
-from clew.agents.base import freeze, show
+from clew.agents.base import show, with_current_size
 from clew.analysis.session import project_of
 from clew.cli.each import UNREADABLE
 from clew.cli.output import opened, say
@@ -115,7 +115,7 @@ class Pages:
         before = self._masking.masked.total()
         session = self._masking.session(session)
         # All passes over a session that still grows see the same of it.
-        agent, source, style = session.agent, freeze(session.source), self._style
+        agent, source, style = session.agent, with_current_size(session.source), self._style
         header, tree, messages = show(agent, source)
 
         def document(packed: IO[bytes]) -> object:
@@ -152,7 +152,7 @@ class Pages:
             source = find(identity)
             if source is None or source.path == session.path:
                 return None
-            source = freeze(source)
+            source = with_current_size(source)
             child = StoredSession(session.agent, source)
             deeper = self._nested(child, depth + 1)
             shown = self._masking.session(child)

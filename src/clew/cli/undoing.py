@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from clew.agents.evidence import ABSENT, State, Whole
+from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
@@ -107,15 +107,15 @@ def _diff(step: Step) -> str:
 
 
 def _whole(body: bytes | None) -> State:
-    return ABSENT if body is None else Whole(body, True)
+    return ABSENT if body is None else FileContent(body, True)
 
 
 def _diff_since(step: Step) -> str:
     if not step.is_changed_since:
         return ""
-    recorded: State = Whole(step.recorded, True) if step.recorded is not None else ABSENT
+    recorded: State = FileContent(step.recorded, True) if step.recorded is not None else ABSENT
     if step.recorded is None and step.content is not None and (step.expected is None or not step.expected.is_nothing):
-        recorded = Whole(step.content, True)
+        recorded = FileContent(step.content, True)
     return differing(step.path, recorded, _whole(step.there))
 
 

@@ -11,10 +11,10 @@ from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
 from clew.agents.derived_ids import derived_id
 from clew.convert import origin
+from clew.convert.changed_since_conversion import is_unchanged
 from clew.convert.conversation import Loss
-from clew.convert.returning import Return
-from clew.convert.since import is_unchanged
-from clew.convert.trial import Member, Misplaced, laid_out
+from clew.convert.origin_validation import Member, Misplaced, laid_out
+from clew.convert.restore_original import Return
 from clew.convert.writing import REFERRED, Conversion, Converted, Find, NothingSaid
 from clew.errors import SourceUnreadable, UsageError
 

@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from clew.agents.derived_ids import derived_id
-from clew.agents.receiving import Aside, Receiver
+from clew.agents.target_profile import Aside, TargetProfile
 from clew.agents.tools import Translator
-from clew.convert.asides import Asides
-from clew.convert.attached import fitted
-from clew.convert.losing import Loss as Loss
-from clew.convert.losing import Losses
-from clew.convert.path import Chosen
+from clew.convert.attachments import fitted
+from clew.convert.losses import Loss as Loss
+from clew.convert.losses import Losses
+from clew.convert.non_message_content import Asides
+from clew.convert.path import BranchSelection
 from clew.convert.todos import Todos
-from clew.convert.unread import unread
+from clew.convert.unmapped_content import unread
 from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.unit import Unit
@@ -47,10 +47,10 @@ class Conversation:
 
     def __init__(
         self,
-        path: Chosen,
-        target: Receiver,
+        path: BranchSelection,
+        target: TargetProfile,
         translator: Translator,
-        own: Receiver | None,
+        own: TargetProfile | None,
         *,
         new_id: str,
         title: str,
@@ -265,7 +265,7 @@ class Conversation:
     def _drawn(self, block: dict[str, JSON], value: dict[str, JSON], call: str) -> list[dict[str, JSON]]:
         """The picture that a call gave, which its agent keeps with the call."""
         what = "a picture in a tool's result"
-        kept = self._attachment(block, value["index"], self._capacity.pictured_results, what)
+        kept = self._attachment(block, value["index"], self._capacity.images_in_results, what)
         return (
             [{"type": "tool_result", "tool_id": call, "tool_name": self._calls[call], "output": kept}] if kept else []
         )
@@ -282,7 +282,7 @@ class Conversation:
         if identity in self._answered:
             return self._stray(block, index, "it was answered before")
         self._answered[identity] = ""
-        output = self._output(block.get("output"), index, self._capacity.pictured_results)
+        output = self._output(block.get("output"), index, self._capacity.images_in_results)
         result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
         if block.get("is_error"):
             result["is_error"] = True
@@ -328,7 +328,7 @@ class Conversation:
     def _attached(self, block: dict[str, JSON], value: dict[str, JSON]) -> list[dict[str, JSON]]:
         """What a message holds beside words."""
         what, kind = _ATTACHED[block["type"]], block["type"]
-        if value["role"] == "assistant" and not self._capacity.pictured_replies:
+        if value["role"] == "assistant" and not self._capacity.images_in_replies:
             self._lose(value["index"], f"{what} in a reply", f"{self._title} has none where the model speaks")
             return []
         held = self._capacity.images if kind == "image" else self._capacity.documents
@@ -367,7 +367,7 @@ def _why_kept_back(kind: JSON) -> str:
     return "no other agent is known to have the like"
 
 
-def is_given(title: str | None, prompt: str | None) -> bool:
+def is_custom_title(title: str | None, prompt: str | None) -> bool:
     """True for a title that is more than the beginning of what was asked first."""
     if not title:
         return False

@@ -8,25 +8,25 @@ from io import BytesIO
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.receiving import Receiver
+from clew.agents.target_profile import TargetProfile
 from clew.convert.copies import place_of, places_of
-from clew.convert.placing import Placing, Staged
+from clew.convert.file_transaction import FileTransaction, StagedFile
 from clew.io.paths import safe_below
 
 
 class Files:
     """The main file, those beside it, and the copies; `is_last`: the main one takes its place after all others."""
 
-    def __init__(self, placing: Placing, main: Path, receiver: Receiver | None, *, is_last: bool) -> None:
+    def __init__(self, placing: FileTransaction, main: Path, receiver: TargetProfile | None, *, is_last: bool) -> None:
         self.main = main
         self.digest = hashlib.sha256()
         """Of what went into the main file so far."""
         self._placing, self._renewed = placing, receiver.renewed if receiver else {}
         self._is_last = is_last
-        self._open: dict[str, Staged | BytesIO] = {}
+        self._open: dict[str, StagedFile | BytesIO] = {}
         self._copies: list[Path] = []
 
-    def open(self, name: str) -> Staged | BytesIO:
+    def open(self, name: str) -> StagedFile | BytesIO:
         """A file, named as it lies beside the main one; "" is the main one."""
         if name not in self._open:
             path = self.path(name)
@@ -34,7 +34,7 @@ class Files:
             self._open[name] = BytesIO() if is_left else self._placing.new(path, last=self._is_last and not name)
         return self._open[name]
 
-    def copy(self, agent: str, name: str) -> Staged | None:
+    def copy(self, agent: str, name: str) -> StagedFile | None:
         """A copy that the agent keeps for the session; None where there is one."""
         path = place_of(places_of(SourceFile(agent, self.main)), name)
         if path is None or os.path.lexists(path):

@@ -18,11 +18,11 @@ import zstandard
 from clew.agents import registry
 from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
-from clew.agents.receiving import BESIDE as BESIDE
-from clew.agents.receiving import ORIGIN
+from clew.agents.target_profile import BESIDE as BESIDE
+from clew.agents.target_profile import ORIGIN
 from clew.convert.copies import copies_of, place_of, places_of
-from clew.convert.marked import MARK as MARK
-from clew.convert.marked import is_marked
+from clew.convert.origin_lines import MARK as MARK
+from clew.convert.origin_lines import is_marked
 from clew.errors import InvalidDocument, UsageError
 from clew.host import Host
 from clew.io.codec import dumps

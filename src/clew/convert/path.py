@@ -13,11 +13,11 @@ from clew.agents.base import Unit
 from clew.analysis.facts import Facts
 from clew.analysis.links import MESSAGE, NONE, SAID, SIDECHAIN, Links
 from clew.analysis.tree import find_path
-from clew.convert.held import Held
+from clew.convert.out_of_order_buffer import Held
 from clew.errors import UsageError
 
 
-class Chosen:
+class BranchSelection:
     """The messages of one path, and how many others there are."""
 
     def __init__(self, facts: Facts, branch: str | None, *, ends: bool = False) -> None:
@@ -131,7 +131,7 @@ def bridge(links: Links) -> dict[int, str]:
 
 def _follows(links: Links, node: int, other: int) -> bool:
     """True where one node comes after another, though it stands before it."""
-    return links.looks_ahead and other in links.ancestors(node)
+    return links.has_forward_links and other in links.ancestors(node)
 
 
 def _leaf(facts: Facts) -> int:

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from clew.agents.receiving import Header, Read, Receiver
-from clew.convert.placing import Placing
+from clew.agents.target_profile import Header, Read, TargetProfile
+from clew.convert.file_transaction import FileTransaction
 from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
 
@@ -39,7 +39,7 @@ def patiently(write: Callable[[], T]) -> T:
 class Registration:
     """What is to be said of a session below a home; what cannot be said is refused at once."""
 
-    def __init__(self, receiver: Receiver, header: Header, home: Path) -> None:
+    def __init__(self, receiver: TargetProfile, header: Header, home: Path) -> None:
         read = cache(reader(home))
         found = list(receiver.register(header, read))
         self._lines = {home / safe_below(name): line for name, line in receiver.listed(header)}
@@ -53,7 +53,7 @@ class Registration:
         """The files that will name it."""
         return [*self._files, *self._lines]
 
-    def place(self, placing: Placing) -> None:
+    def place(self, placing: FileTransaction) -> None:
         """Let it be said together with the other files."""
         for path, (before, content) in self._files.items():
             placing.renew(path, before, content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from clew.agents.receiving import Capacity
+from clew.agents.target_profile import Capacity
 from clew.agents.tools import TODOS, Translator
 from clew.analysis.todos import Replay
 from clew.model import Todo

@@ -11,20 +11,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, Header, SourceFile, Unit, archive_damage, freeze, main_file, open_file
+from clew.agents.base import Agent, Header, SourceFile, Unit, archive_damage, main_file, open_file, with_current_size
 from clew.agents.derived_ids import derived_id
 from clew.agents.tools import Translator
 from clew.convert import origin
-from clew.convert.conversation import Conversation, Loss, is_given, safe_id
+from clew.convert.conversation import Conversation, Loss, is_custom_title, safe_id
 from clew.convert.copies import LIMIT as MOST_COPIES
 from clew.convert.copies import copies_of
 from clew.convert.damage import Damage
+from clew.convert.file_transaction import DryRun, FileTransaction, roll_back_on_signal
 from clew.convert.files import Files
+from clew.convert.full_history import Whole
 from clew.convert.origin import BESIDE, Origin
-from clew.convert.placing import Placing, Rehearsal, ended_in_order
 from clew.convert.registering import Registration, patiently, reader
-from clew.convert.same import SameAgent
-from clew.convert.whole import Whole
+from clew.convert.same_agent_copy import SameAgent
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
@@ -96,7 +96,7 @@ class Conversion:
         receiver = target.receiver()
         if receiver is None:
             raise UsageError(f"{target.title} does not go on with sessions that were written for it")
-        self._agent, self._source, self._target = agent, freeze(source), target
+        self._agent, self._source, self._target = agent, with_current_size(source), target
         self._receiver = receiver
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
         self._branch, self._parent, self._find, self._with_original = branch, parent, find, with_original
@@ -173,7 +173,7 @@ class Conversion:
             pass
         is_cut = archive_damage(self._whole.source) is not None
         yield from map(self._whole.placed, chain(damage.losses(is_cut), conversation.losses))
-        has_title = self._facts.titles or is_given(self._original.get("title"), self._facts.first_prompt)
+        has_title = self._facts.titles or is_custom_title(self._original.get("title"), self._facts.first_prompt)
         if not self._is_same and has_title and not self._receiver.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not conversation.said:
@@ -268,7 +268,7 @@ class Conversion:
 
     def rehearse(self, home: Path) -> Converted:
         """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        return self._place(Rehearsal(home), home)
+        return self._place(DryRun(home), home)
 
     def _converted(self, files: Iterable[Path]) -> Converted:
         resume = self._receiver.command(self.session)
@@ -286,10 +286,10 @@ class Conversion:
 
     def _write(self, home: Path) -> Converted:
         refuse_copy(home)
-        with ended_in_order(), Placing(home) as placing:
+        with roll_back_on_signal(), FileTransaction(home) as placing:
             return self._place(placing, home)
 
-    def _place(self, placing: Placing, home: Path) -> Converted:
+    def _place(self, placing: FileTransaction, home: Path) -> Converted:
         # What cannot be registered is refused before anything is written.
         registration = Registration(self._receiver, self._header(home), home)
         family = list(self._family())
@@ -306,7 +306,7 @@ class Conversion:
             yield child
             yield from child._family()
 
-    def _stage(self, placing: Placing, home: Path, agents: Mapping[str, str]) -> list[Path]:
+    def _stage(self, placing: FileTransaction, home: Path, agents: Mapping[str, str]) -> list[Path]:
         header = self._header(home)
         pieces = self._renamed(self._target.encode(header, self._units()), agents)
         main = main_file(self._target, header, home)

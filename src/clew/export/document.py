@@ -22,9 +22,9 @@ from clew.agents.base import (
     SINGLE_PASS_BYTES,
     Agent,
     SourceFile,
-    freeze,
     open_file,
     session_object,
+    with_current_size,
 )
 from clew.analysis.facts import collect_facts
 from clew.analysis.tree import Tree
@@ -72,7 +72,7 @@ def write_document(
     native: bool = True,
 ) -> Written:
     """Write the session in `source` as one unified document."""
-    return _Writer(agent, freeze(source), out, timestamp, layout).write(native)
+    return _Writer(agent, with_current_size(source), out, timestamp, layout).write(native)
 
 
 class _Writer:

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, freeze, open_file
+from clew.agents.base import Agent, SourceFile, open_file, with_current_size
 from clew.export.document import write_document
 from clew.export.reading import DocumentStream
 from clew.io.compress import damage
@@ -56,7 +56,7 @@ class Proof(msgspec.Struct):
 def verify(agent: Agent, source: SourceFile) -> Proof:
     """Prove one session; its document lies on disk in between, so that size costs no memory."""
     proof = Proof()
-    source = freeze(source)
+    source = with_current_size(source)
     with tempfile.SpooledTemporaryFile(_SPOOL) as text:
         written = write_document(agent, source, text, timestamp=_TIME)
         proof.document_bytes = text.tell()

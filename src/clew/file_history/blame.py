@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from clew.agents.evidence import How
+from clew.agents.file_evidence import How
 from clew.file_history.content import Certainty
 from clew.file_history.differing import lines_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal, NamedTuple
 
-from clew.agents.evidence import Absent, State, Whole
+from clew.agents.file_evidence import Absent, FileContent, State
 
 Certainty = Literal["exact", "text", "unproved", "unknown"]
 """Every byte is proved; every character is, but not how lines end; it was so once, and nothing proves that it still
@@ -64,6 +64,6 @@ def agree(one: Print, other: Print) -> bool:
 
 def weakened(state: State, certainty: Certainty) -> State:
     """The state as it is held on to when it is no more than so certain."""
-    if isinstance(state, Whole) and certainty != "exact":
-        return Whole(state.body, False)
+    if isinstance(state, FileContent) and certainty != "exact":
+        return FileContent(state.body, False)
     return state

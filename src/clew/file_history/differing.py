@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from clew.agents.evidence import Absent, State, Whole
+from clew.agents.file_evidence import Absent, FileContent, State
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -28,7 +28,9 @@ def _modes(path: str, modes: tuple[int, int] | None) -> str:
 
 
 def _contents(path: str, before: State, after: State) -> str:
-    if before == after or (isinstance(before, Whole) and isinstance(after, Whole) and before.body == after.body):
+    if before == after or (
+        isinstance(before, FileContent) and isinstance(after, FileContent) and before.body == after.body
+    ):
         return ""
     one, other = _name("a", path, before), _name("b", path, after)
     if _is_binary(before) or _is_binary(after):
@@ -53,7 +55,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _is_binary(state: State) -> bool:
-    return isinstance(state, Whole) and b"\0" in state.body[:8000]
+    return isinstance(state, FileContent) and b"\0" in state.body[:8000]
 
 
 def lines_of(body: bytes) -> list[str]:

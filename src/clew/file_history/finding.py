@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.evidence import State, Whole, absolute
+from clew.agents.file_evidence import FileContent, State, absolute
 from clew.errors import SourceUnreadable
 from clew.file_history.blame import Origin, Version
 from clew.file_history.history import FileHistory
@@ -62,7 +62,7 @@ def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tu
 
 
 def _body(state: State | None) -> bytes | None:
-    return None if state is None else state.body if isinstance(state, Whole) else b""
+    return None if state is None else state.body if isinstance(state, FileContent) else b""
 
 
 def _origin(history: FileHistory, session: str, mark: Mark) -> Origin:

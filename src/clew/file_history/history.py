@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from clew.agents.base import Agent, SourceFile, Unit, freeze, session_object
-from clew.agents.evidence import State, absolute
+from clew.agents.base import Agent, SourceFile, Unit, session_object, with_current_size
+from clew.agents.file_evidence import State, absolute
 from clew.analysis.facts import Facts
 from clew.analysis.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError
@@ -23,7 +23,7 @@ class FileHistory:
 
     def __init__(self, agent: Agent, source: SourceFile) -> None:
         self.agent = agent
-        self.source = freeze(source)
+        self.source = with_current_size(source)
         self.times: dict[int, str] = {}
         """When each message was written."""
         self._prompts: dict[int, str] = {}

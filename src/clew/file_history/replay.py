@@ -7,7 +7,17 @@ from bisect import bisect_right, insort_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from clew.agents.evidence import Amid, Calm, Edit, Event, State, Steady, Touch, Unrest, Whole
+from clew.agents.file_evidence import (
+    Edit,
+    Event,
+    FileChange,
+    FileContent,
+    NoExternalRestore,
+    State,
+    WriterFinished,
+    WriterStarted,
+    WrittenDuringRun,
+)
 from clew.file_history.content import RANK, Print, agree, print_of, weakened
 from clew.file_history.lineage import Lineage
 from clew.file_history.timeline import LOOKS, NEVER, Mark, Span, Timeline, led
@@ -37,7 +47,7 @@ class Replay:
         """By key: the number of a span that is not over."""
         self._over: list[tuple[int, int]] = []
         """End and number of those that are, by end."""
-        self._amid: dict[int, list[Amid]] = {}
+        self._amid: dict[int, list[WrittenDuringRun]] = {}
         self._held: dict[str, tuple[Mark, State]] = {}
         self._number = 0
 
@@ -56,22 +66,22 @@ class Replay:
 
     def add(self, event: Event) -> None:
         """Take up one piece of evidence."""
-        if isinstance(event, Unrest):
+        if isinstance(event, WriterStarted):
             self._open[event.key] = len(self.spans)
-            self.spans.append(Span(event.call, NEVER, event.what, event.spares, event.is_cut_off, event.only))
-        elif isinstance(event, Calm):
+            self.spans.append(Span(event.call, NEVER, event.what, event.observed_paths, event.is_cut_off, event.only))
+        elif isinstance(event, WriterFinished):
             at = self._open.pop(event.key, None)
             if at is not None:
                 self.spans[at] = self.spans[at]._replace(done=event.done)
                 insort_right(self._over, (event.done, at))
-        elif isinstance(event, Steady):
+        elif isinstance(event, NoExternalRestore):
             self._lineage.hold(event.message)
-        elif isinstance(event, Amid):
+        elif isinstance(event, WrittenDuringRun):
             self._amid.setdefault(event.message, []).append(event)
         else:
             self._touch(event)
 
-    def _touch(self, touch: Touch) -> None:
+    def _touch(self, touch: FileChange) -> None:
         before = self._before(touch)
         after, reason = self._after(touch, before)
         found = before.print if before is not None else None
@@ -86,7 +96,7 @@ class Replay:
         self._keep(mark, before, after)
         self._place(mark, after)
 
-    def _before(self, touch: Touch) -> Found | None:
+    def _before(self, touch: FileChange) -> Found | None:
         """What the tool found: what the record says, spelled exactly where what is held is the same."""
         held = self._known(touch.path, touch.call)
         if touch.before is None:
@@ -94,7 +104,7 @@ class Replay:
         said = Found(touch.before, print_of(touch.before))
         return held if held is not None and _is_better(held, said) else said
 
-    def _is_other(self, touch: Touch) -> bool:
+    def _is_other(self, touch: FileChange) -> bool:
         """True where the tool found something else than was held, and no more is known of that."""
         held = self._held.get(touch.path)
         return touch.before is None and touch.found is not None and held is not None and not _fits(held[1], touch.found)
@@ -123,7 +133,7 @@ class Replay:
     def _disturbs(self, at: int, mark: Mark, call: int) -> bool:
         return self.spans[at].call < call and self.spans[at].concerns(mark.path)
 
-    def _after(self, touch: Touch, before: Found | None) -> tuple[Found | None, str | None]:
+    def _after(self, touch: FileChange, before: Found | None) -> tuple[Found | None, str | None]:
         """What the tool left, and why that is not for sure."""
         if touch.after is not None:
             shown = Found(touch.after, print_of(touch.after))
@@ -135,7 +145,7 @@ class Replay:
                 return before, reason
         return _hashed(touch.digest, before)
 
-    def _edited(self, touch: Touch, edit: Edit, before: Found | None) -> tuple[Found | None, str | None]:
+    def _edited(self, touch: FileChange, edit: Edit, before: Found | None) -> tuple[Found | None, str | None]:
         base = self._known(touch.source, touch.call) if touch.source is not None else before
         doubtful = base is not None and base.print.certainty == "unproved"
         if doubtful and edit(None) is not None:
@@ -177,7 +187,7 @@ class Replay:
         return all(one.action in LOOKS for one in timeline.marks if one.done > mark.done)
 
 
-def _is_look(touch: Touch) -> bool:
+def _is_look(touch: FileChange) -> bool:
     return touch.action in LOOKS
 
 
@@ -190,15 +200,15 @@ def _fits(state: State, found: str | None) -> bool:
     """True where content can be what a record says of it."""
     if found is None:
         return True
-    return isinstance(state, Whole) and found in ("", hashlib.sha256(state.body).hexdigest())
+    return isinstance(state, FileContent) and found in ("", hashlib.sha256(state.body).hexdigest())
 
 
 def _hashed(digest: str | None, found: Found | None) -> tuple[Found | None, str | None]:
     """Content that the record knows by its digest: exactly right, or not known."""
     if digest is None:
         return None, "the record does not hold it"
-    body = found.state.body if found is not None and isinstance(found.state, Whole) else None
+    body = found.state.body if found is not None and isinstance(found.state, FileContent) else None
     if body is not None and hashlib.sha256(body).hexdigest() == digest:
-        state = Whole(body, True)
+        state = FileContent(body, True)
         return Found(state, print_of(state)), None
     return None, "only the digest of it is recorded"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from clew.agents.evidence import State, Whole
+from clew.agents.file_evidence import FileContent, State
 from clew.errors import PathRefused
 from clew.file_history.timeline import Answer
 from clew.file_history.unfinished import told
 from clew.io.protected import is_protected
-from clew.io.within import Change, Within, parts_of, refuse_twins
+from clew.io.safe_write import Change, Within, parts_of, refuse_twins
 from clew.store.system import SYSTEM, make_folder
 
 Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
@@ -72,7 +72,7 @@ def _step(within: Within, answer: Answer, state: State | None, base: str, guarde
 
 
 def _verdict(there: bytes | None, state: State) -> Verdict:
-    if isinstance(state, Whole):
+    if isinstance(state, FileContent):
         return "write" if there is None else "same" if there == state.body else "conflict"
     return "same" if there is None else "remove"
 
@@ -83,7 +83,7 @@ def carry_out(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) ->
     Returns the paths that were copied. It is told in `place`, clew's own folder, and the caller is alone there.
     """
     changes = [
-        Change(step.path, step.state.body if isinstance(step.state, Whole) else None)
+        Change(step.path, step.state.body if isinstance(step.state, FileContent) else None)
         for step in steps
         if step.verdict != "same" and step.state is not None
     ]

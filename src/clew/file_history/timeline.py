@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from clew.agents.evidence import Action, Amid, How
+from clew.agents.file_evidence import Action, How, WrittenDuringRun
 from clew.file_history.content import RANK, Certainty, Print, agree
 from clew.file_history.lineage import Lineage
 
@@ -49,7 +49,7 @@ class Span(NamedTuple):
     call: int
     done: int
     what: str
-    spares: frozenset[str] = frozenset()
+    observed_paths: frozenset[str] = frozenset()
     """Files that were watched meanwhile."""
     is_cut_off: bool = False
     only: frozenset[str] | None = None
@@ -57,7 +57,7 @@ class Span(NamedTuple):
 
     def concerns(self, path: str) -> bool:
         """True where it could change a file, and no evidence tells what it did."""
-        return path not in self.spares and (self.only is None or path in self.only)
+        return path not in self.observed_paths and (self.only is None or path in self.only)
 
 
 class Answer(NamedTuple):
@@ -89,7 +89,11 @@ class Timeline:
     """The marks of one file, in order, and all that ran meanwhile."""
 
     def __init__(
-        self, path: str, spans: Sequence[Span], lineage: Lineage, amid: Mapping[int, Sequence[Amid]] | None = None
+        self,
+        path: str,
+        spans: Sequence[Span],
+        lineage: Lineage,
+        amid: Mapping[int, Sequence[WrittenDuringRun]] | None = None,
     ) -> None:
         self.path = path
         self.marks: list[Mark] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clew.errors import ClewError, SourceUnreadable
 from clew.io.blobs import digest_of
-from clew.io.within import Change, Within
+from clew.io.safe_write import Change, Within
 from clew.store.lock import WAIT, Lock
 from clew.store.pending import Pending, announce, announced, put_as_it_was
 from clew.store.snapshots import NO_FILE, FileState

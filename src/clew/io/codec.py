@@ -31,7 +31,7 @@ HEADROOM = 100
 
 
 @contextmanager
-def headroom() -> Iterator[None]:
+def reserve_recursion_depth() -> Iterator[None]:
     """While a document is written, records may be less deep than its reader can go, so that it can be read back."""
     # The limit is that of all threads: the first to come lowers it, the last to go puts it back.
     with _guard:

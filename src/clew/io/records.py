@@ -142,10 +142,10 @@ def read_line(text: bytes, line: int, start: int, whole: bool = True) -> Iterato
             return
     except _UNUSUAL:
         pass
-    yield from _dissect(text, line, start)
+    yield from _split_damaged_line(text, line, start)
 
 
-def _dissect(text: bytes, line: int, start: int) -> Iterator[RawRecord]:
+def _split_damaged_line(text: bytes, line: int, start: int) -> Iterator[RawRecord]:
     """The records and fragments of a line that is not plainly one compact record."""
     end = b"\r\n" if text.endswith(b"\r\n") else b"\n" if text.endswith(b"\n") else b""
     pieces = list(_pieces(text[: len(text) - len(end)], torn=not end))
@@ -181,7 +181,7 @@ def _values(raw: bytes, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
     elif whole.code == "too-deep":
         yield raw, _fragment("too-deep", *decode_text(raw)[1])
     else:
-        yield from _salvage(text, torn)
+        yield from _recover_records(text, torn)
 
 
 _Value = tuple[JSON, int, int, CarefulReader]
@@ -237,7 +237,7 @@ def _found(one: _Value, piece: bytes, extra: str | None) -> Decoded:
     return found
 
 
-def _salvage(text: str, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
+def _recover_records(text: str, torn: bool) -> Iterator[tuple[bytes, Decoded]]:
     """Leading whole records, then the damage, then whole records up to the end of the line."""
     head, at = _leading(text)
     yield from _spell(head, text)

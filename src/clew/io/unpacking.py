@@ -23,7 +23,7 @@ from typing import IO, BinaryIO, NamedTuple, cast
 from clew.datadir import private_folder
 from clew.errors import LimitExceeded, PathRefused, SourceUnreadable, WouldLose
 from clew.io.compress import FREE_BYTES, MAX_RATIO, MAX_UNPACKED, open_source
-from clew.io.within import parts_of, refuse_twins
+from clew.io.safe_write import parts_of, refuse_twins
 
 MAX_ENTRIES = 100_000
 """So many files and folders may be in an archive."""

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from clew.agents.base import SourceFile
-from clew.agents.receiving import BESIDE
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
+from clew.agents.target_profile import BESIDE
 from clew.archive.layout import manifest_numbers, packs
 from clew.archive.recovering import recovered
 from clew.archive.state import load

@@ -36,12 +36,12 @@ class _Child(NamedTuple):
     types: dict[str | None, type[msgspec.Struct]]
 
 
-def stow_fields(value: JSON, part: type[Part]) -> JSON:
+def move_unknown_to_extensions(value: JSON, part: type[Part]) -> JSON:
     """The value with every unknown field moved into extensions; itself unchanged."""
     return _stow(value, _shape(part), [], [])
 
 
-def hoist_fields(value: JSON, part: type[Part]) -> JSON:
+def restore_unknown(value: JSON, part: type[Part]) -> JSON:
     """The value with every stowed field back in its place; changes the value it is given."""
     _hoist(value, _shape(part))
     return value
@@ -176,5 +176,5 @@ def _put(value: JSON, entry: dict[str, JSON]) -> bool:
 def to_builtins(part: Part) -> dict[str, JSON]:
     """A typed value as plain JSON, with all stowed fields back in their places."""
     plain: dict[str, JSON] = msgspec.to_builtins(part)
-    hoist_fields(plain, type(part))
+    restore_unknown(plain, type(part))
     return plain

@@ -8,7 +8,7 @@ import msgspec
 
 from clew.errors import InvalidDocument
 from clew.model.document import Document
-from clew.model.fields import stow_fields, to_builtins
+from clew.model.fields import move_unknown_to_extensions, to_builtins
 from clew.model.json import JSON
 from clew.model.version import SCHEMA_VERSION, check_version
 
@@ -24,7 +24,7 @@ def load_document(source: bytes | dict[str, JSON]) -> Document:
         raise InvalidDocument("$: the required field `schema_version` is missing")
     check_version(value["schema_version"])
     try:
-        return msgspec.convert(stow_fields(value, Document), Document)
+        return msgspec.convert(move_unknown_to_extensions(value, Document), Document)
     except msgspec.ValidationError as error:
         raise InvalidDocument(explain(error)) from error
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from clew.analysis.injected_text import REMINDER, strip_reminders
 from clew.analysis.prompts import is_prompt
-from clew.analysis.reminders import REMINDER, strip_reminders
 from clew.model.json import JSON
 
 Detail = Literal["prompts", "conversation", "actions", "full"]

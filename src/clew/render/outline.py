@@ -12,9 +12,9 @@ from itertools import chain
 
 from clew.analysis.actions import Printed, exit_code, printed
 from clew.analysis.commands import parse_command
-from clew.analysis.joining import Answer, Joined, joined
+from clew.analysis.injected_text import REMINDER, split_context, split_reminders, strip_reminders, with_files
+from clew.analysis.pair_tool_results import Answer, Joined, joined
 from clew.analysis.prompts import typed_text
-from clew.analysis.reminders import REMINDER, split_context, split_reminders, strip_reminders, with_files
 from clew.analysis.todos import SINGLE, stepped
 from clew.model import Todo
 from clew.model.json import JSON

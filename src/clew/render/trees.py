@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from clew.analysis.facts import FactsCollector, as_event
+from clew.analysis.injected_text import strip_reminders
 from clew.analysis.links import NONE, SIGNIFICANT, Links
-from clew.analysis.reminders import strip_reminders
 from clew.model import Graph
 from clew.model.json import JSON
 from clew.render.safe import one_line

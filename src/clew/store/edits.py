@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from clew.io.ignoring import ignoring
+from clew.io.ignore_patterns import ignoring
 from clew.store.snapshots import CUT_OFF, Change, FileState, Taken
 
 BETWEEN = "was changed by somebody between two tool runs"

@@ -11,7 +11,7 @@ import msgspec
 from clew.errors import PathRefused, SourceUnreadable
 from clew.host import data_dir
 from clew.io.blobs import digest_of
-from clew.io.within import Change, Within
+from clew.io.safe_write import Change, Within
 from clew.store.groups import grouped
 from clew.store.placing import obstacle, place, remove_empty, state_among
 from clew.store.snapshots import FileState

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clew.errors import ClewError, PathRefused
 from clew.io.blobs import digest_of
-from clew.io.within import Change, Within
+from clew.io.safe_write import Change, Within
 from clew.store.groups import folders_of, folders_to, grouped
 from clew.store.snapshots import NO_FILE, FileState
 

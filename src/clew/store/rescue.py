@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from clew.io.within import Change
+from clew.io.safe_write import Change
 from clew.store.groups import folders_of
 from clew.store.placing import is_folder, is_there, obstacle, place
 from clew.store.steps import Step

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.errors import PathRefused, UnknownReference
 from clew.io.codec import NOT_JSON
-from clew.io.within import parts_of
+from clew.io.safe_write import parts_of
 from clew.store.edits import Edit, Edits, in_time
 from clew.store.snapshots import CUT_OFF, Change, FileState, Taken
 from clew.store.tree import NONE, Peek, Tree, whole_lines

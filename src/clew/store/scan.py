@@ -17,8 +17,8 @@ import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable
 from clew.io.blobs import LIMIT, digest_of
-from clew.io.ignoring import TEMPORARY, Ignored, ignoring
-from clew.io.within import Within
+from clew.io.ignore_patterns import TEMPORARY, Ignored, ignoring
+from clew.io.safe_write import Within
 from clew.store.blobs import Fresh
 from clew.store.groups import groups_of
 from clew.store.sightings import Files, Seen, Sightings

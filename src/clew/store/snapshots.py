@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from clew.errors import PathRefused, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
-from clew.io.within import WIDEST, Within
+from clew.io.safe_write import WIDEST, Within
 from clew.store.blobs import Blobs, Fresh
 from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in

@@ -17,8 +17,8 @@ import msgspec
 from clew.agents.backups import read_inside
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_of
-from clew.io.within import WIDEST, TwinRefused, Within, refuse_twins
-from clew.io.within import Change as Written
+from clew.io.safe_write import WIDEST, CaseCollisionError, Within, refuse_twins
+from clew.io.safe_write import Change as Written
 from clew.store.blobs import Fresh
 from clew.store.branches import node_of
 from clew.store.drafts import State
@@ -147,7 +147,7 @@ class Undoing:
         try:
             now, there = state_among(within, path, route.targets)
         except PathRefused as error:
-            way_out = _APART if isinstance(error, TwinRefused) else ""
+            way_out = _APART if isinstance(error, CaseCollisionError) else ""
             return Step(path, "refused", target, expected, reason=f"{error}{way_out}")
         if now.link is not None and (expected is None or expected.link != now.link):
             words = "it is a link that no tool made; put it aside first"
@@ -310,7 +310,7 @@ def _without_twins(steps: list[Step], wish: Wish) -> list[Step]:
         return steps  # then the file system itself is asked
     try:
         refuse_twins([step.path for step in steps if step.is_changing])
-    except TwinRefused as error:
+    except CaseCollisionError as error:
         return [msgspec.structs.replace(step, verdict="refused", reason=f"{error}{_APART}") for step in steps]
     return steps
 

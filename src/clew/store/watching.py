@@ -15,8 +15,8 @@ import msgspec
 from msgspec import UNSET
 
 from clew.errors import PathRefused, SourceUnreadable
-from clew.io.ignoring import ignoring
-from clew.io.within import Within, parts_of
+from clew.io.ignore_patterns import ignoring
+from clew.io.safe_write import Within, parts_of
 from clew.store.log import Log
 from clew.store.scan import Workspace, permissions
 from clew.store.sightings import Files, Look, Seen

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.agents import registry
-from clew.agents.base import SourceFile, freeze
+from clew.agents.base import SourceFile, with_current_size
 from clew.agents.masking import masked_source
 from clew.analysis.pricing import prices
 from clew.catalog.ingest import ingest as rows_of
@@ -101,7 +101,7 @@ def _below(folder: Path, name: str) -> Path:
 def read(source: SourceFile, meta: Meta) -> Batch:
     """The same for a source that lies on disk."""
     policy = check(meta.policy)
-    agent, source = registry.get(meta.agent), freeze(source)
+    agent, source = registry.get(meta.agent), with_current_size(source)
     masking = redactor(policy) if policy.level != "raw" else None
     if policy.level == "redacted" and masking is not None:
         source = masked_source(agent, source, masking)

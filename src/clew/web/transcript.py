@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from clew.agents.base import Agent, SourceFile, freeze, messages_of, session_object
+from clew.agents.base import Agent, SourceFile, messages_of, session_object, with_current_size
 from clew.analysis.facts import Facts
-from clew.analysis.joining import WINDOW as JOINED
+from clew.analysis.pair_tool_results import WINDOW as JOINED
 from clew.catalog.opening import Remembered
 from clew.io.compress import open_source
 from clew.library import StoredSession
@@ -142,7 +142,7 @@ def transcript_of(session: StoredSession) -> Transcript:
         facts = session.facts
         messages = (unit.value for unit in session.units())
         return Transcript(session.session_object, facts.messages, Forks.of_tree(facts.tree), messages, is_all=True)
-    source = freeze(session.source)
+    source = with_current_size(session.source)
     return _made(session.agent, source, session.agent.facts(source))
 
 
@@ -152,7 +152,7 @@ def beginning_of(session: StoredSession, count: int) -> Transcript | None:
     What comes later may tell more of these messages: that others took their place, what became of a call. None where
     the source must be read whole, or is not so long that this would be quicker.
     """
-    source = freeze(session.source)
+    source = with_current_size(session.source)
     if source.parts or source.path.suffix != _LINES or isinstance(session, Remembered):
         return None
     for length in _BEGINNINGS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.claude_code import locate
 from clew.agents.derived_ids import derived_id
-from clew.agents.receiving import Receiver
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts
 from clew.host import Host
@@ -18,7 +18,7 @@ from clew.model.events import Event
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
-    from clew.agents.evidence import Event as FileEvidence
+    from clew.agents.file_evidence import Event as FileEvidence
 
 
 class ClaudeCode(Agent):
@@ -85,10 +85,10 @@ class ClaudeCode(Agent):
 
         return encode(header, units)
 
-    def receiver(self) -> Receiver:
-        from clew.agents.claude_code.receive import RECEIVER
+    def receiver(self) -> TargetProfile:
+        from clew.agents.claude_code.target_profile import TARGET_PROFILE
 
-        return RECEIVER
+        return TARGET_PROFILE
 
     def target(self, header: Header) -> str:
         session = header.session

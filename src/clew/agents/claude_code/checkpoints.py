@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clew.agents.backups import read_inside
 from clew.agents.claude_code.locate import stem
-from clew.agents.evidence import ABSENT, State, Touch, Whole, absolute
+from clew.agents.file_evidence import ABSENT, FileChange, FileContent, State, absolute
 from clew.model.json import JSON
 
 _FOLDER = "file-history"
@@ -34,7 +34,7 @@ class Checkpoints:
         self._folder: str | None = None
         """Where the session began: tracked paths are relative to it."""
 
-    def see(self, message: dict[str, JSON], folder: str | None, native: Mapping[str, JSON]) -> Iterator[Touch]:
+    def see(self, message: dict[str, JSON], folder: str | None, native: Mapping[str, JSON]) -> Iterator[FileChange]:
         """Remember where a message stands; yields the copies that were noted before it."""
         self._folder = self._folder or folder
         forked = native.get("forkedFrom")
@@ -49,7 +49,7 @@ class Checkpoints:
             for path, entry in self._waiting.pop(uuid, ()):
                 yield self._touch(path, entry, message["index"])
 
-    def take(self, uuid: JSON, native: Mapping[str, JSON]) -> Iterator[Touch]:
+    def take(self, uuid: JSON, native: Mapping[str, JSON]) -> Iterator[FileChange]:
         """What a snapshot record shows of files before the message `uuid`: of an update, only what it adds."""
         path, backup = native.get("trackingPath"), native.get("backup")
         if isinstance(path, str) and isinstance(backup, dict):
@@ -65,12 +65,12 @@ class Checkpoints:
             elif isinstance(uuid, str):
                 self._waiting.setdefault(uuid, []).append((name, entry))
 
-    def _touch(self, name: str, entry: Entry, index: int) -> Touch:
+    def _touch(self, name: str, entry: Entry, index: int) -> FileChange:
         backup = entry.get("backupFileName", "")
         path = self._path(name, entry, backup)
         state = ABSENT if backup is None else self._copy(backup)
         note = None if state is not None else "the copy of it is gone"
-        return Touch(path, "snapshot", index, index, "backup", state, state, note=note)
+        return FileChange(path, "snapshot", index, index, "backup", state, state, note=note)
 
     def _path(self, name: str, entry: Entry, backup: JSON) -> str:
         """The file that is meant: the name of its copy begins with the digest of its path."""
@@ -89,7 +89,7 @@ class Checkpoints:
             folder = self._root / session
             body = None if folder.is_symlink() else read_inside(folder, backup)
             if body is not None:
-                return Whole(body, True)
+                return FileContent(body, True)
         return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from clew.agents.derived_ids import derived_id
-from clew.agents.receiving import Header
+from clew.agents.target_profile import Header
 from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.unit import Unit

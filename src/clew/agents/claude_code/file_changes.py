@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
+from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
-from clew.agents.claude_code.unrest import Watch
-from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, restyled, writing
-from clew.agents.evidence import ABSENT, Edit, Event, State, Touch, absolute, as_bytes, as_text
+from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, with_line_endings_of, writing
+from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, State, absolute, as_bytes, as_text
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
@@ -47,7 +47,7 @@ class _Reader:
     def __init__(self, source: SourceFile) -> None:
         self.index = 0
         self._calls: dict[str, Call] = {}
-        self._watch = Watch()
+        self._watch = BackgroundWriters()
         self._checkpoints = Checkpoints(source.path)
         self._version, self._folder = "", None
 
@@ -88,7 +88,9 @@ class _Reader:
         for key, call in self._calls.items():
             path = _path(call)
             if call.name in _CHANGES and path is not None:
-                yield Touch(path, "change", call.at, index, "edit", note="the call that changed it was interrupted")
+                yield FileChange(
+                    path, "change", call.at, index, "edit", note="the call that changed it was interrupted"
+                )
             yield from self._watch.ended(key, index)
         self._calls.clear()
 
@@ -134,7 +136,7 @@ class _Reader:
             yield from _read(path, self.index, self.index, content)
         elif attachment.get("type") == "edited_text_file":
             note = "it was changed from outside"
-            yield Touch(path, "change", self._watch.last_reply, self.index, "record", note=note)
+            yield FileChange(path, "change", self._watch.last_reply, self.index, "record", note=note)
 
 
 def _path(call: Call) -> str | None:
@@ -142,7 +144,7 @@ def _path(call: Call) -> str | None:
     return absolute(path, call.folder) if isinstance(path, str) else None
 
 
-def _read(path: str, call: int, done: int, told: dict[str, JSON]) -> Iterator[Touch]:
+def _read(path: str, call: int, done: int, told: dict[str, JSON]) -> Iterator[FileChange]:
     """What a reading shows: all of the file only where it says so."""
     file = told.get("file")
     state: State | None = None
@@ -151,21 +153,21 @@ def _read(path: str, call: int, done: int, told: dict[str, JSON]) -> Iterator[To
         if is_whole and not file.get("truncatedByTokenCap"):
             state = as_text(file["content"])
     note = None if state is not None else "what was read of it is not all, or not text"
-    yield Touch(path, "read", call, done, "read", state, state, note=note)
+    yield FileChange(path, "read", call, done, "read", state, state, note=note)
 
 
-def _edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> Touch:
+def _edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
     old = _text(told.get("oldString"), call.input.get("old_string"))
     new = _text(told.get("newString"), call.input.get("new_string"))
     every = told.get("replaceAll") is True or call.input.get("replace_all") is True
     original = told.get("originalFile")
     if old == "" and new is not None and original in (None, ""):
-        return Touch(path, "create", call.at, done, "record", after=as_bytes(new))
+        return FileChange(path, "create", call.at, done, "record", after=as_bytes(new))
     replacements = [Replacement(old, new, every)] if old and new is not None else []
     return _changed(path, call, done, told, original, replacements)
 
 
-def _multi_edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> Touch:
+def _multi_edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
     edits = told.get("edits") or call.input.get("edits")
     replacements = [
         Replacement(str(one.get("old_string", "")), str(one.get("new_string", "")), one.get("replace_all") is True)
@@ -177,10 +179,10 @@ def _multi_edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> Touc
 
 def _changed(
     path: str, call: Call, done: int, told: dict[str, JSON], original: JSON, replacements: list[Replacement]
-) -> Touch:
+) -> FileChange:
     before = as_text(original) if isinstance(original, str) else None
     edit = _editing(_hunks(told.get("structuredPatch")), replacements, told.get("userModified") is True)
-    return Touch(path, "change", call.at, done, "edit", before, edit=edit)
+    return FileChange(path, "change", call.at, done, "edit", before, edit=edit)
 
 
 def _editing(hunks: list[Hunk], replacements: list[Replacement], by_user: bool) -> Edit:
@@ -191,7 +193,7 @@ def _editing(hunks: list[Hunk], replacements: list[Replacement], by_user: bool) 
         text = plain(base)
         done = patched(text, hunks) if text is not None and hunks else None
         if done is not None:
-            return restyled(done, base)
+            return with_line_endings_of(done, base)
         return replace(base) if replace is not None else None
 
     return edit
@@ -210,26 +212,26 @@ def _hunks(patch: JSON) -> list[Hunk]:
     return hunks
 
 
-def _write(path: str, call: Call, done: int, told: dict[str, JSON]) -> Touch:
+def _write(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
     content = _text(told.get("content"), call.input.get("content"))
     if content is None or told.get("userModified") is True:
-        return Touch(path, "change", call.at, done, "record")
+        return FileChange(path, "change", call.at, done, "record")
     if told.get("type") == "create":
-        return Touch(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
+        return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
     original = told.get("originalFile")
     before = as_text(original) if isinstance(original, str) else None
     edit = writing(content, verbatim=_number(call.version) >= _VERBATIM)
-    return Touch(path, "change", call.at, done, "record", before, edit=edit)
+    return FileChange(path, "change", call.at, done, "record", before, edit=edit)
 
 
-def _notebook(path: str, call: Call, done: int, told: dict[str, JSON]) -> Touch:
+def _notebook(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
     before, after = (told.get(name) for name in ("original_file", "updated_file"))
     found = as_text(before) if isinstance(before, str) else None
     left = as_text(after) if isinstance(after, str) else None
-    return Touch(path, "change", call.at, done, "record", found, left)
+    return FileChange(path, "change", call.at, done, "record", found, left)
 
 
-_CHANGES: dict[str, Callable[[str, Call, int, dict[str, JSON]], Touch]] = {
+_CHANGES: dict[str, Callable[[str, Call, int, dict[str, JSON]], FileChange]] = {
     "Edit": _edit,
     "MultiEdit": _multi_edit,
     "Write": _write,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.codex import locate
-from clew.agents.receiving import Receiver
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts
 from clew.host import Host
@@ -17,7 +17,7 @@ from clew.model.events import Event
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
-    from clew.agents.evidence import Event as FileEvidence
+    from clew.agents.file_evidence import Event as FileEvidence
 
 
 class Codex(Agent):
@@ -76,10 +76,10 @@ class Codex(Agent):
 
         return encode(header, units)
 
-    def receiver(self) -> Receiver:
-        from clew.agents.codex.receive import RECEIVER
+    def receiver(self) -> TargetProfile:
+        from clew.agents.codex.target_profile import TARGET_PROFILE
 
-        return RECEIVER
+        return TARGET_PROFILE
 
     def target(self, header: Header) -> str:
         from clew.agents.codex.encode import target

@@ -15,8 +15,18 @@ from clew.agents.base import SourceFile, Unit
 from clew.agents.codex.exit_status import exit_status
 from clew.agents.codex.patches import Section, in_command, parse, updating
 from clew.agents.edits import parse_hunks, patching
-from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute, as_bytes, as_text
-from clew.agents.harmless import only_reads
+from clew.agents.file_evidence import (
+    ABSENT,
+    Edit,
+    Event,
+    FileChange,
+    WriterFinished,
+    WriterStarted,
+    absolute,
+    as_bytes,
+    as_text,
+)
+from clew.agents.read_only_commands import is_read_only_command
 from clew.agents.tools import command_text
 from clew.analysis.titles import short_command
 from clew.io.codec import NOT_JSON, loads
@@ -90,8 +100,8 @@ class _Reader:
         elif kind == "patch_apply_end":
             self._patched(payload, payload.get("call_id"), payload.get("success") is not False)
         elif kind == "undo_completed":
-            yield Unrest(f"undo {record['after']}", record["after"] - 1, "an undo")
-            yield Calm(f"undo {record['after']}", record["after"] + 1)
+            yield WriterStarted(f"undo {record['after']}", record["after"] - 1, "an undo")
+            yield WriterFinished(f"undo {record['after']}", record["after"] + 1)
 
     def _item(self, item: dict[str, JSON], after: int) -> Iterator[Event]:
         key = item.get("id")
@@ -109,23 +119,23 @@ class _Reader:
         elif item.get("type") == "SubAgentActivity":
             yield from self._agent(item, key, after)
         elif item.get("type") == "McpToolCall" and isinstance(item.get("id"), str) and item["id"] != key:
-            yield Unrest(item["id"], self._calls[key].at if key in self._calls else after, "a foreign tool")
-            yield Calm(item["id"], after + 1)
+            yield WriterStarted(item["id"], self._calls[key].at if key in self._calls else after, "a foreign tool")
+            yield WriterFinished(item["id"], after + 1)
 
     def _agent(self, item: dict[str, JSON], key: str | None, after: int) -> Iterator[Event]:
         thread = str(item.get("agent_thread_id"))
         if item.get("kind") in ("completed", "interrupted") and thread in self._spawned:
-            yield Calm(self._spawned.pop(thread), after + 1)
+            yield WriterFinished(self._spawned.pop(thread), after + 1)
         elif item.get("kind") in ("started", "interacted") and key is not None:
             self._spawned.setdefault(thread, key)
 
     def _ran_in_code(self, item: dict[str, JSON], key: str, command: str, after: int) -> Iterator[Event]:
         """A command that a script ran; its own call is not recorded."""
-        if item.get("id") == key or only_reads(command) or key not in self._calls:
+        if item.get("id") == key or is_read_only_command(command) or key not in self._calls:
             return
         name = str(item.get("id"))
-        yield Unrest(name, self._calls[key].at, f"`{short_command(command)}`")
-        yield Calm(name, after + 1)
+        yield WriterStarted(name, self._calls[key].at, f"`{short_command(command)}`")
+        yield WriterFinished(name, after + 1)
 
     def _patched(self, told: dict[str, JSON], key: JSON, is_done: bool) -> None:
         changes = told.get("changes")
@@ -142,8 +152,8 @@ class _Reader:
             elif block["type"] == "tool_result":
                 yield from self._returned(block, message["index"])
             elif block["type"] == "text" and block["text"].startswith("<user_shell_command>"):
-                yield Unrest(f"typed {message['index']}", message["index"] - 1, "a command of the person")
-                yield Calm(f"typed {message['index']}", message["index"])
+                yield WriterStarted(f"typed {message['index']}", message["index"] - 1, "a command of the person")
+                yield WriterFinished(f"typed {message['index']}", message["index"])
 
     def _called(self, block: dict[str, JSON], index: int, is_inherited: bool) -> Iterator[Event]:
         key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
@@ -159,10 +169,10 @@ class _Reader:
             return
         if name not in _HARMLESS and name != "apply_patch" and not _is_plain(call):
             command = _command(call)
-            yield Unrest(key, index, f"`{short_command(command)}`" if command is not None else name)
+            yield WriterStarted(key, index, f"`{short_command(command)}`" if command is not None else name)
             if is_inherited:
                 # It was over before this thread began.
-                yield Calm(key, index + 1)
+                yield WriterFinished(key, index + 1)
 
     def _returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
         key = block.get("tool_id")
@@ -188,13 +198,13 @@ class _Reader:
             return
         began = self._running.pop(str(call.input.get("session_id")), None)
         if began is not None:
-            yield Calm(began, index)
+            yield WriterFinished(began, index)
         if key in self._scripts and len(self._shown.get(key, ())) < _code(call).count("tools.exec_command("):
             # A command that was begun and is not over yet.
-            yield Unrest(f"{key} goes on", call.at, "a command in the background")
+            yield WriterStarted(f"{key} goes on", call.at, "a command in the background")
         yield from self._agents(key, call, block, index)
         if key not in self._spawned.values() and call.name not in _SPAWNS:
-            yield Calm(key, index)
+            yield WriterFinished(key, index)
 
     def _agents(self, key: str, call: Call, block: dict[str, JSON], index: int) -> Iterator[Event]:
         """Sub-agents that a call began or saw the end of; one whose name is not told goes on for ever."""
@@ -209,9 +219,9 @@ class _Reader:
             over += [str(call.input.get("id"))] if call.name == "close_agent" else []
             for name in over:
                 if name in self._spawned:
-                    yield Calm(self._spawned.pop(name), index)
+                    yield WriterFinished(self._spawned.pop(name), index)
 
-    def _read(self, key: str, call: Call, block: dict[str, JSON], index: int, code: int | None) -> Iterator[Touch]:
+    def _read(self, key: str, call: Call, block: dict[str, JSON], index: int, code: int | None) -> Iterator[FileChange]:
         shown = self._shown.pop(key, [])
         command = _command(call)
         if not shown and command is not None and code == 0:
@@ -222,24 +232,24 @@ class _Reader:
                 state = None
                 if isinstance(output, str) and len(output) < _MOST and not _CUT.search(output):
                     state = as_text(output) if call.input.get("tty") else as_bytes(output)
-                yield Touch(absolute(path, folder or None), "read", call.at, index, "read", state, state)
+                yield FileChange(absolute(path, folder or None), "read", call.at, index, "read", state, state)
 
 
-def _noted(path: str, change: dict[str, JSON], call: int, done: int) -> Iterator[Touch]:
+def _noted(path: str, change: dict[str, JSON], call: int, done: int) -> Iterator[FileChange]:
     """What a finished patch did to one file, by the client's own account."""
     kind, content, target = change.get("type"), change.get("content"), change.get("move_path")
     whole = as_bytes(content) if isinstance(content, str) else None
     if kind == "add":
-        yield Touch(path, "create", call, done, "record", after=whole)
+        yield FileChange(path, "create", call, done, "record", after=whole)
     elif kind == "delete":
-        yield Touch(path, "delete", call, done, "record", whole, ABSENT)
+        yield FileChange(path, "delete", call, done, "record", whole, ABSENT)
     elif kind == "update":
         hunks = parse_hunks(str(change.get("unified_diff", "")))
         edit = patching(hunks) if hunks else (lambda base: base) if change.get("unified_diff") == "" else None
         yield from _moved(path, absolute(target, None) if isinstance(target, str) else None, edit, call, done)
 
 
-def _said(call: Call, done: int) -> Iterator[Touch]:
+def _said(call: Call, done: int) -> Iterator[FileChange]:
     """What a patch did by its own words, where the client keeps no account of it."""
     folder, patch = call.folder, None
     if call.name == "apply_patch":
@@ -253,29 +263,29 @@ def _said(call: Call, done: int) -> Iterator[Touch]:
         yield from _sectioned(section, folder, call.at, done)
 
 
-def _sectioned(section: Section, folder: str | None, call: int, done: int) -> Iterator[Touch]:
+def _sectioned(section: Section, folder: str | None, call: int, done: int) -> Iterator[FileChange]:
     path = absolute(section.path, folder)
     if section.content is not None:
-        yield Touch(path, "create", call, done, "record", after=as_bytes(section.content))
+        yield FileChange(path, "create", call, done, "record", after=as_bytes(section.content))
     elif section.chunks is None:
-        yield Touch(path, "delete", call, done, "record", after=ABSENT)
+        yield FileChange(path, "delete", call, done, "record", after=ABSENT)
     else:
         target = absolute(section.target, folder) if section.target else None
         yield from _moved(path, target, updating(section.chunks), call, done)
 
 
-def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[Touch]:
+def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[FileChange]:
     if target is None or target == path:
-        yield Touch(path, "change", call, done, "edit", edit=edit)
+        yield FileChange(path, "change", call, done, "edit", edit=edit)
         return
-    yield Touch(target, "create", call, done, "edit", edit=edit, source=path)
-    yield Touch(path, "delete", call, done, "edit", after=ABSENT)
+    yield FileChange(target, "create", call, done, "edit", edit=edit, source=path)
+    yield FileChange(path, "delete", call, done, "edit", after=ABSENT)
 
 
 def _is_plain(call: Call) -> bool:
     """True for a command that only reads, or only applies a patch."""
     command = _command(call)
-    return command is not None and (only_reads(command) or in_command(command) is not None)
+    return command is not None and (is_read_only_command(command) or in_command(command) is not None)
 
 
 def _is_transparent(code: str) -> bool:
@@ -301,7 +311,7 @@ def _command(call: Call) -> str | None:
 
 def _shown_file(command: str) -> str | None:
     """The one file that a command prints whole."""
-    if not only_reads(command):
+    if not is_read_only_command(command):
         return None
     words = shlex.split(command)
     return words[1] if len(words) == 2 and words[0] == "cat" and not words[1].startswith("-") else None

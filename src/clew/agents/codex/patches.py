@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from clew.agents.evidence import Edit, State, Whole
+from clew.agents.file_evidence import Edit, FileContent, State
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File: ", "*** Delete File: ", "*** Update File: ", "*** Move to: "
@@ -123,14 +123,14 @@ def updating(chunks: Sequence[Chunk]) -> Edit:
     """The edit of an update. Only lines that stand in the file letter for letter are found."""
 
     def edit(base: State | None) -> State | None:
-        if not isinstance(base, Whole):
+        if not isinstance(base, FileContent):
             return None
         try:
             text = base.body.decode()
         except UnicodeDecodeError:
             return None
         done = updated(text, chunks)
-        return Whole(done.encode(), base.exact) if done is not None else None
+        return FileContent(done.encode(), base.exact) if done is not None else None
 
     return edit
 

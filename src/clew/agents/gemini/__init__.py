@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.gemini import locate
-from clew.agents.receiving import Receiver
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts
 from clew.host import Host
@@ -18,7 +18,7 @@ from clew.model.events import Event
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
-    from clew.agents.evidence import Event as FileEvidence
+    from clew.agents.file_evidence import Event as FileEvidence
 
 _HEADER = re.compile(rb'"sessionId"\s*:\s*"')
 _PROJECT = re.compile(rb'"(?:projectHash|startTime|lastUpdated)"\s*:')
@@ -44,12 +44,12 @@ class Gemini(Agent):
         return locate.discover(root)
 
     def companions(self, host: Host) -> Iterator[Path]:
-        from clew.agents.gemini.project import REGISTRY, TRUSTED
+        from clew.agents.gemini.project_registry import REGISTRY, TRUSTED
 
         yield from (root.parent / name for root in locate.roots(host) for name in (REGISTRY, TRUSTED))
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
-        from clew.agents.gemini.project import MARKER
+        from clew.agents.gemini.project_registry import MARKER
 
         project = locate.project_folder(source.path)
         yield from (project / name for name in (MARKER, locate.LOG, "checkpoints"))
@@ -110,10 +110,10 @@ class Gemini(Agent):
 
         return target(header)
 
-    def receiver(self) -> Receiver:
-        from clew.agents.gemini.receive import RECEIVER
+    def receiver(self) -> TargetProfile:
+        from clew.agents.gemini.target_profile import TARGET_PROFILE
 
-        return RECEIVER
+        return TARGET_PROFILE
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
         from clew.agents.gemini.check import check

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from clew.agents.backups import is_behind_link, read_inside
-from clew.agents.evidence import State, Touch, Whole, absolute
+from clew.agents.file_evidence import FileChange, FileContent, State, absolute
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
@@ -42,7 +42,7 @@ class Checkpoints:
         self._commits: dict[bytes, list[str]] | None = None
         self._touched: set[str] = set()
 
-    def before(self, name: str, given: dict[str, JSON], index: int) -> Iterator[Touch]:
+    def before(self, name: str, given: dict[str, JSON], index: int) -> Iterator[FileChange]:
         """The files of the session so far as they were when a call was made, if there is a checkpoint for it."""
         path = next((given[word] for word in _PATHS if isinstance(given.get(word), str)), None)
         if path is None or self._root is None:
@@ -55,7 +55,7 @@ class Checkpoints:
         inside = {one: one[len(self._root) + 1 :] for one in self._touched if one.startswith(self._root + "/")}
         for one, state in zip(inside, self._read(commits[0], list(inside.values())), strict=False):
             if state is not None:
-                yield Touch(one, "snapshot", index, index, "backup", state, state)
+                yield FileChange(one, "snapshot", index, index, "backup", state, state)
 
     def _all(self) -> dict[bytes, list[str]]:
         if self._commits is None:
@@ -101,7 +101,7 @@ def _contents(own: Path, objects: Path, commit: str, names: Sequence[str]) -> li
             wanted.append(one[0])
             left -= one[2]
     bodies = dict(_bodies(_asked(own, objects, "--batch", wanted))) if wanted else {}
-    return [Whole(bodies[one[0]], True) if one is not None and one[0] in bodies else None for one in found]
+    return [FileContent(bodies[one[0]], True) if one is not None and one[0] in bodies else None for one in found]
 
 
 def _asked(own: Path, objects: Path, how: str, names: Sequence[str]) -> bytes:

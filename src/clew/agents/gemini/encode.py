@@ -14,7 +14,7 @@ from clew.agents.base import Header
 from clew.agents.derived_ids import derived_id
 from clew.agents.gemini.events import RESULTS_SUFFIX, is_ignored
 from clew.agents.gemini.locate import is_own_path, relative_name, safe_id
-from clew.agents.gemini.project import hash_of, slug_of
+from clew.agents.gemini.project_registry import hash_of, slug_of
 from clew.agents.gemini.records import embedded_messages, is_header, message_record
 from clew.io.codec import dumps
 from clew.io.paths import safe_relative

@@ -11,11 +11,22 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.edits import restyled, writing
-from clew.agents.evidence import ABSENT, Calm, Edit, Event, State, Touch, Unrest, absolute, as_bytes, as_text
+from clew.agents.edits import with_line_endings_of, writing
+from clew.agents.file_evidence import (
+    ABSENT,
+    Edit,
+    Event,
+    FileChange,
+    State,
+    WriterFinished,
+    WriterStarted,
+    absolute,
+    as_bytes,
+    as_text,
+)
 from clew.agents.gemini.checkpoints import Checkpoints
 from clew.agents.gemini.records import message_record
-from clew.agents.harmless import only_reads
+from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.titles import short_command
 from clew.model.json import JSON
 from clew.model.unit import Unit
@@ -84,9 +95,9 @@ class _Reader:
         self._calls[key] = Call(name, given, index, display)
         yield from self._checkpoints.before(name, given, index)
         command = given.get("command")
-        reads = name == "run_shell_command" and isinstance(command, str) and only_reads(command)
+        reads = name == "run_shell_command" and isinstance(command, str) and is_read_only_command(command)
         if name not in _HARMLESS and name not in _CHANGES and not reads:
-            yield Unrest(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
+            yield WriterStarted(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
 
     def _returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
         key = block.get("tool_id")
@@ -96,7 +107,7 @@ class _Reader:
         assert isinstance(key, str)
         self._done.add(key)
         if not _goes_on(call, block):
-            yield Calm(key, index)
+            yield WriterFinished(key, index)
         display, failed = self._earlier_displays.pop(key, (None, False))
         if call.display is not None:
             display = call.display
@@ -126,32 +137,32 @@ def _goes_on(call: Call, block: dict[str, JSON]) -> bool:
     return call.input.get("is_background") is True or "Background PIDs:" in str(block.get("output"))
 
 
-def _read(path: str, call: Call, block: dict[str, JSON], done: int) -> Iterator[Touch]:
+def _read(path: str, call: Call, block: dict[str, JSON], done: int) -> Iterator[FileChange]:
     output = block.get("output")
     state: State | None = None
     asked = {"offset", "limit", "start_line", "end_line"} & call.input.keys()
     if isinstance(output, str) and not asked and not output.lstrip().startswith(_CUT):
         is_other = output.startswith(("Cannot display content", "Binary content", "<tool_output_masked>"))
         state = None if is_other or "Output too large" in output[:40] else as_text(output)
-    yield Touch(path, "read", call.at, done, "read", state, state)
+    yield FileChange(path, "read", call.at, done, "read", state, state)
 
 
-def _changed(path: str, call: Call, display: dict[str, JSON], done: int) -> Touch:
+def _changed(path: str, call: Call, display: dict[str, JSON], done: int) -> FileChange:
     old, new = display.get("originalContent"), display.get("newContent")
     is_new = display.get("isNewFile") is True
     if not isinstance(new, str):
         content = call.input.get("content")
         edit = writing(content) if call.name == "write_file" and isinstance(content, str) else None
-        return Touch(path, "change", call.at, done, "record", edit=edit)
+        return FileChange(path, "change", call.at, done, "record", edit=edit)
     if is_new:
-        return Touch(path, "create", call.at, done, "record", ABSENT, as_bytes(new))
+        return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(new))
     before: State | None = None
     if isinstance(old, str):
         # What begins with a mark may be of another encoding.
         is_raw = call.name == "write_file" and not old.startswith("\ufeff")
         before = as_bytes(old) if is_raw else as_text(old)
     edit = writing(new) if call.name == "write_file" else _restyling(new)
-    return Touch(path, "change", call.at, done, "record", before, edit=edit)
+    return FileChange(path, "change", call.at, done, "record", before, edit=edit)
 
 
 def _restyling(text: str) -> Edit:
@@ -159,6 +170,6 @@ def _restyling(text: str) -> Edit:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
 
     def edit(base: State | None) -> State | None:
-        return as_text(text) if "\ufffd" in text else restyled(plain, base)
+        return as_text(text) if "\ufffd" in text else with_line_endings_of(plain, base)
 
     return edit

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.agents.gemini import locate
-from clew.agents.gemini.project import workspace_of
+from clew.agents.gemini.project_registry import workspace_of
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.model.json import JSON

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from clew.agents.base import SourceFile
 from clew.agents.derived_ids import derived_id
-from clew.agents.gemini.project import MARKER, copies_of
+from clew.agents.gemini.project_registry import MARKER, copies_of
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.compress import open_source

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
-from clew.agents.receiving import Receiver
 from clew.agents.sage_agent import locate
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
@@ -19,7 +19,7 @@ from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 if TYPE_CHECKING:
-    from clew.agents.evidence import Event as FileEvidence
+    from clew.agents.file_evidence import Event as FileEvidence
 
 _NEW = re.compile(rb'"(?:context|toolResults|toolCalls|message)"\s*:\s*[\[{]')
 _SNAPSHOT = re.compile(rb'"type"\s*:\s*"file_history_snapshot"')
@@ -100,10 +100,10 @@ class SageAgent(Agent):
 
         return encode(header, units)
 
-    def receiver(self) -> Receiver:
-        from clew.agents.sage_agent.receive import RECEIVER
+    def receiver(self) -> TargetProfile:
+        from clew.agents.sage_agent.target_profile import TARGET_PROFILE
 
-        return RECEIVER
+        return TARGET_PROFILE
 
     def target(self, header: Header) -> str:
         return f".sage/sessions/{safe_relative(header.session['id'])}/{locate.MESSAGES}"

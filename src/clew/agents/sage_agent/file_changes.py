@@ -15,14 +15,25 @@ from pathlib import Path
 
 from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.base import SourceFile, Unit
-from clew.agents.evidence import ABSENT, Calm, Event, State, Steady, Touch, Unrest, Whole, absolute, as_bytes
-from clew.agents.sage_agent.beside import Crowds
+from clew.agents.file_evidence import (
+    ABSENT,
+    Event,
+    FileChange,
+    FileContent,
+    NoExternalRestore,
+    State,
+    WriterFinished,
+    WriterStarted,
+    absolute,
+    as_bytes,
+)
+from clew.agents.sage_agent.concurrent_messages import ConcurrentRunIndex
+from clew.agents.sage_agent.concurrent_tools import together
 from clew.agents.sage_agent.locate import BACKUPS, session_id
-from clew.agents.sage_agent.overlapping import together
+from clew.agents.sage_agent.observed_runs import Begin, Watching, fully_observed_paths, runs_of, touch_of
 from clew.agents.sage_agent.records import BRANCH, ERASED
 from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, own_part
-from clew.agents.sage_agent.watched import Begin, Watching, runs_of, spared, touch_of
-from clew.agents.simple_tools import Work
+from clew.agents.tool_file_changes import ToolFileChanges
 from clew.analysis.messages import metadata_of
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
@@ -54,8 +65,8 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 class _Reader:
     def __init__(self, source: SourceFile, snapshots: Snapshots) -> None:
         self.index = 0
-        self._work = Work(exact=True)
-        self._snapshots, self._watching = snapshots, Watching(Crowds(snapshots))
+        self._work = ToolFileChanges(exact=True)
+        self._snapshots, self._watching = snapshots, Watching(ConcurrentRunIndex(snapshots))
         own = source.path.parent / BACKUPS
         of_all = source.path.parents[1].parent / BACKUPS / session_id(source)
         self._folders = [folder for folder in (own, of_all) if not is_behind_link(folder, source.path)]
@@ -64,7 +75,7 @@ class _Reader:
         """Files of the message that is being answered: what its snapshot says of them."""
         self._begun = self._answered = 0
         """The message with a snapshot, and the last result of its calls."""
-        self._results: list[Touch] = []
+        self._results: list[FileChange] = []
         self._uuids: dict[str, int] = {}
         self._last: JSON = None
         self._goal: JSON = _NOWHERE
@@ -82,7 +93,7 @@ class _Reader:
             yield from self.finish(message["index"], message.get("parent_uuid") == self._last)
         self.index = message["index"]
         if message.get("parent_uuid") in (self._last, self._goal):
-            yield Steady(self.index)
+            yield NoExternalRestore(self.index)
         self._last, self._goal = message.get("uuid"), _NOWHERE
         self._folder = metadata_of(message).get("cwd") or self._folder
         yield from self._returned(results)
@@ -94,7 +105,7 @@ class _Reader:
             self._answered = self.index
             self._watching.answered(block.get("tool_id"))
             for event in self._work.returned(block, self.index):
-                if not isinstance(event, Touch):
+                if not isinstance(event, FileChange):
                     yield event
                 elif not self._watching.take(event):
                     self._results.append(event)
@@ -108,11 +119,13 @@ class _Reader:
         yield from self._begin(self._of(uuid), self.index)
         records = list(self._snapshots.taken(uuid))
         runs = runs_of(records)
-        unrest = sum(isinstance(event, Unrest) for event in events)
+        unrest = sum(isinstance(event, WriterStarted) for event in events)
         if runs:
             named = Counter(path for block in calls if (path := self._work.named(block, self._folder)) is not None)
-            files = spared(self._snapshots, runs, unrest, named)
-            events = [event._replace(spares=files) if isinstance(event, Unrest) else event for event in events]
+            files = fully_observed_paths(self._snapshots, runs, unrest, named)
+            events = [
+                event._replace(observed_paths=files) if isinstance(event, WriterStarted) else event for event in events
+            ]
             waiting = {str(block.get("tool_id")) for block in calls}
             yield from self._watching.begin(Begin(self.index, uuid, waiting, unrest, files), together(records))
         yield from events
@@ -165,14 +178,14 @@ class _Reader:
 
     def _unsettled(self, key: str, what: str, until: str | None) -> Iterator[Event]:
         self._until[key] = until
-        yield Unrest(key, self.index, what)
+        yield WriterStarted(key, self.index, what)
 
     def _settled(self, index: int) -> Iterator[Event]:
         """A prompt or reply: the turn before it is over."""
         for key, until in list(self._until.items()):
             if until is None or until in self._uuids:
                 del self._until[key]
-                yield Calm(key, index)
+                yield WriterFinished(key, index)
 
     def end(self) -> Iterator[Event]:
         """The end of the session."""
@@ -189,7 +202,7 @@ class _Reader:
             if known is None:
                 self._begun = index
                 state, note = self._before(entry)
-                yield Touch(path, "snapshot", index, index, "backup", state, state, note=note)
+                yield FileChange(path, "snapshot", index, index, "backup", state, state, note=note)
 
     def finish(self, index: int, is_next: bool = True) -> Iterator[Event]:
         """The message is answered: what its tools did, checked against what its snapshot says.
@@ -207,23 +220,23 @@ class _Reader:
         for path, entry in self._open.items():
             action = ACTIONS.get(str(entry.get("state")))
             if action is not None:
-                yield self._checked(Touch(path, action, self._begun, done, "backup"), entry)
+                yield self._checked(FileChange(path, action, self._begun, done, "backup"), entry)
             if is_seen:
                 yield from self._left(path, entry, done)
         self._answered = 0
         self._open.clear()
         self._results.clear()
 
-    def _checked(self, touch: Touch, entry: Entry) -> Touch:
+    def _checked(self, touch: FileChange, entry: Entry) -> FileChange:
         """What was done, with the copy of what it left, or else its digest."""
         state, digest = self._after(entry)
         return touch._replace(digest=digest) if state is None else touch._replace(how="backup", after=state)
 
-    def _left(self, path: str, entry: Entry, done: int) -> Iterator[Touch]:
+    def _left(self, path: str, entry: Entry, done: int) -> Iterator[FileChange]:
         """What the snapshot saw when all was done: whatever ran meanwhile, this is what it left."""
         state, digest = self._after(entry)
         if state is not None or digest is not None:
-            yield Touch(path, "snapshot", done, done, "backup", state, state, digest=digest)
+            yield FileChange(path, "snapshot", done, done, "backup", state, state, digest=digest)
 
     def _after(self, entry: Entry) -> tuple[State | None, str | None]:
         """What a message left, where a copy of it was kept; else its digest."""
@@ -232,7 +245,7 @@ class _Reader:
             return ABSENT, None
         kept = (_kept(folder, digest) for folder in self._folders) if digest is not None else ()
         body = next((body for body in kept if body is not None), None)
-        return (Whole(body, True), None) if body is not None else (None, digest)
+        return (FileContent(body, True), None) if body is not None else (None, digest)
 
     def _before(self, entry: Entry) -> tuple[State | None, str | None]:
         """The content from before a message, if it has the digest that the record names."""
@@ -245,10 +258,10 @@ class _Reader:
         if isinstance(backup, str) and state is None:
             name = re.split(r"[\\/]", backup)[-1]
             bodies = (_copy(folder, name) for folder in self._folders)
-            state = next((Whole(body, True) for body in bodies if body is not None), None)
+            state = next((FileContent(body, True) for body in bodies if body is not None), None)
             if state is None:
                 return None, "the copy of it is gone"
-        if isinstance(state, Whole) and digest is not None and hashlib.sha256(state.body).hexdigest() != digest:
+        if isinstance(state, FileContent) and digest is not None and hashlib.sha256(state.body).hexdigest() != digest:
             return None, "the copy of it does not have the digest that the record names"
         return state, None if state is not None else "no content from before is recorded"
 

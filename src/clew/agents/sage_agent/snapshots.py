@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.evidence import ABSENT, OTHER, Action, State, Whole, absolute
+from clew.agents.file_evidence import ABSENT, OTHER, Action, FileContent, State, absolute
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, SNAPSHOTS
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
 from clew.io.compress import open_source
-from clew.io.ignoring import ignoring
+from clew.io.ignore_patterns import ignoring
 from clew.io.records import RawRecord, read_records
 from clew.model.json import JSON
 
@@ -400,6 +400,6 @@ def _kept(copies: Path, digest: str) -> Moment:
     if copies.is_symlink():
         return Moment(None, digest, "the copies of files lie behind a link, which is not followed")
     try:
-        return Moment(Whole(read_blob(copies, digest), True), digest)
+        return Moment(FileContent(read_blob(copies, digest), True), digest)
     except SourceUnreadable as error:
         return Moment(None, digest, str(error))

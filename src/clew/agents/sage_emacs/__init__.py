@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
-from clew.agents.receiving import Receiver
 from clew.agents.sage_emacs import locate
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model import Problem
@@ -19,7 +19,7 @@ from clew.model.events import Event
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
-    from clew.agents.evidence import Event as FileEvidence
+    from clew.agents.file_evidence import Event as FileEvidence
 
 
 class SageEmacs(Agent):
@@ -87,10 +87,10 @@ class SageEmacs(Agent):
     def target(self, header: Header) -> str:
         return locate.target(header).as_posix()
 
-    def receiver(self) -> Receiver:
-        from clew.agents.sage_emacs.receive import RECEIVER
+    def receiver(self) -> TargetProfile:
+        from clew.agents.sage_emacs.target_profile import TARGET_PROFILE
 
-        return RECEIVER
+        return TARGET_PROFILE
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
         from clew.agents.sage_emacs.check import check

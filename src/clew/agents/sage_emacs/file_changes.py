@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, Unit
-from clew.agents.evidence import Event
+from clew.agents.file_evidence import Event
 from clew.agents.sage_emacs.locate import is_saved, metadata
 from clew.agents.sage_emacs.records import document_records
-from clew.agents.simple_tools import Work
+from clew.agents.tool_file_changes import ToolFileChanges
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a conversation proves, in its order."""
-    work = Work(exact=False)
+    work = ToolFileChanges(exact=False)
     recorded = _recorded(source)
     folder = recorded if isinstance(recorded, str) else None
     for unit in units:

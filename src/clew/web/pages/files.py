@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.agents.evidence import State, Whole, absolute
+from clew.agents.file_evidence import FileContent, State, absolute
 from clew.catalog import browsing
 from clew.catalog.browsing import Change, Entry
 from clew.catalog.keys import session_key
@@ -138,7 +138,7 @@ def _mask_of(asked: Asked, entry: Entry, path: str) -> Callable[[str], str]:
 
 
 def _text(state: State | None) -> str:
-    return state.body.decode("utf-8", "replace") if isinstance(state, Whole) else ""
+    return state.body.decode("utf-8", "replace") if isinstance(state, FileContent) else ""
 
 
 def _diff(before: str, after: str, reference: str) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clew.agents.receiving import Aside
+from clew.agents.target_profile import Aside
 from clew.model.json import JSON
 
 _MOST = 256

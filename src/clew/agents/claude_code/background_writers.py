@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from clew.agents.evidence import Calm, Event, Unrest
-from clew.agents.harmless import only_reads
+from clew.agents.file_evidence import Event, WriterFinished, WriterStarted
+from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.titles import short_command
 from clew.model.json import JSON
 
@@ -30,13 +30,13 @@ _OWN_COMMANDS = frozenset(
     "resume rewind sandbox stats status statusline tasks terminal-setup theme todos upgrade usage vim".split()
 )
 """Slash commands of the client itself; others may run commands."""
-_OVER = ("completed", "failed", "killed", "stopped")
+FINISHED_STATUSES = ("completed", "failed", "killed", "stopped")
 
-Begun = Callable[[JSON], int | None]
+MessageIndexOfCall = Callable[[JSON], int | None]
 """The message of the call that an id stands for."""
 
 
-class Watch:
+class BackgroundWriters:
     """Tells when something begins that can change files, and when it is over."""
 
     def __init__(self) -> None:
@@ -48,35 +48,37 @@ class Watch:
 
     def called(self, key: str, name: str, given: dict[str, JSON], index: int) -> Iterator[Event]:
         command = given.get("command")
-        if name in _HARMLESS or (name in _SHELLS and isinstance(command, str) and only_reads(command)):
+        if name in _HARMLESS or (name in _SHELLS and isinstance(command, str) and is_read_only_command(command)):
             return
         what = f"`{short_command(command)}`" if isinstance(command, str) else name
         self._running.add(key)
-        yield Unrest(key, index, what)
+        yield WriterStarted(key, index, what)
 
     def returned(self, key: str, name: str, given: dict[str, JSON], result: JSON, index: int) -> Iterator[Event]:
         told = result if isinstance(result, dict) else {}
         if key in self._running:
             names = [told.get(word) for word in ("backgroundTaskId", "agentId", "taskId", "shellId")]
-            if self._goes_on(name, given, told):
+            if self._still_running(name, given, told):
                 self._names.update({one: key for one in names if isinstance(one, str)})
             else:
                 yield from self.ended(key, index)
-        yield from self._looked_after(name, given, told, index)
+        yield from self._finish_background_tasks(name, given, told, index)
 
     def ended(self, key: str, index: int) -> Iterator[Event]:
         """What a call began is over."""
         if key in self._running:
             self._running.remove(key)
-            yield Calm(key, index)
+            yield WriterFinished(key, index)
 
-    def message(self, message: dict[str, JSON], native: Mapping[str, JSON], begun: Begun) -> Iterator[Event]:
+    def message(
+        self, message: dict[str, JSON], native: Mapping[str, JSON], begun: MessageIndexOfCall
+    ) -> Iterator[Event]:
         """What a message itself tells: a notice of the client, a command of the person, a hook."""
         index = message["index"]
         if message["role"] == "assistant":
             self.last_reply = index
         if self._typed is not None:
-            yield Calm(self._typed, index)
+            yield WriterFinished(self._typed, index)
             self._typed = None
         attachment = native.get("attachment")
         for text in _texts(message, attachment):
@@ -86,24 +88,24 @@ class Watch:
         if native.get("subtype") == "stop_hook_summary":
             yield from self._hook(native, "", index, begun)
 
-    def progress(self, native: Mapping[str, JSON], index: int, begun: Begun) -> Iterator[Event]:
+    def progress(self, native: Mapping[str, JSON], index: int, begun: MessageIndexOfCall) -> Iterator[Event]:
         """A hook that an older client tells of while it runs."""
         data = native.get("data")
         if isinstance(data, dict) and data.get("type") == "hook_progress":
             yield from self._hook(native, "parentToolUseID", index + 1, begun)
 
-    def _hook(self, told: Mapping[str, JSON], name: str, index: int, begun: Begun) -> Iterator[Event]:
+    def _hook(self, told: Mapping[str, JSON], name: str, index: int, begun: MessageIndexOfCall) -> Iterator[Event]:
         call = begun(told.get(name))
         key = f"hook {index}"
-        yield Unrest(key, call if call is not None else min(self.last_reply, index - 1), "a hook")
-        yield Calm(key, index)
+        yield WriterStarted(key, call if call is not None else min(self.last_reply, index - 1), "a hook")
+        yield WriterFinished(key, index)
 
     def _notice(self, text: str, index: int) -> Iterator[Event]:
         if "<task-notification>" in text:
             for found in _NOTIFIED.finditer(text):
                 yield from self.ended(found[1], index)
         typed, slash = _TYPED.match(text.lstrip()), _SLASH.match(text)
-        if typed is not None and not only_reads(typed[1]):
+        if typed is not None and not is_read_only_command(typed[1]):
             yield from self._type(f"`{short_command(typed[1])}`", index)
         elif slash is not None and slash[1].strip() not in _OWN_COMMANDS:
             yield from self._type(f"/{short_command(slash[1])}", index)
@@ -111,19 +113,21 @@ class Watch:
     def _type(self, what: str, index: int) -> Iterator[Event]:
         """A command that the person typed: it runs about now, and is over at the next message."""
         self._typed = f"typed {index}"
-        yield Unrest(self._typed, index - 1, what)
+        yield WriterStarted(self._typed, index - 1, what)
 
-    def _goes_on(self, name: str, given: dict[str, JSON], told: dict[str, JSON]) -> bool:
+    def _still_running(self, name: str, given: dict[str, JSON], told: dict[str, JSON]) -> bool:
         if name in _AGENTS:
             return told.get("isAsync") is True or told.get("status") not in (None, "completed")
         return given.get("run_in_background") is True or isinstance(told.get("backgroundTaskId"), str)
 
-    def _looked_after(self, name: str, given: dict[str, JSON], told: dict[str, JSON], index: int) -> Iterator[Event]:
+    def _finish_background_tasks(
+        self, name: str, given: dict[str, JSON], told: dict[str, JSON], index: int
+    ) -> Iterator[Event]:
         """The person or the model looked after what runs, or stopped it."""
         task = told.get("task")
         task = task if isinstance(task, dict) else told
         stopped = name in ("KillShell", "KillBash", "TaskStop")
-        if not stopped and task.get("status") not in _OVER:
+        if not stopped and task.get("status") not in FINISHED_STATUSES:
             return
         for told_or_given in (told, task, given):
             for word in ("shellId", "shell_id", "bash_id", "task_id", "taskId"):

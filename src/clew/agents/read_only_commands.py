@@ -29,7 +29,7 @@ _QUOTED = re.compile(r"""\\.|'[^']*'|"(?:[^"$`\\]|\\[^$`\n])*\"""", re.DOTALL)
 _QUIET = re.compile(r"(?<=\s)(?:2>&1|[12]?>\s?/dev/null)(?=\s|$)")
 
 
-def only_reads(command: str) -> bool:
+def is_read_only_command(command: str) -> bool:
     """True for commands in a row that each only read, with no redirection and nothing that is worked out on the way."""
     command = _QUIET.sub("", command.strip())
     bare = _unquoted(command)

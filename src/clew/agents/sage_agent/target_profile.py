@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clew.agents.receiving import Capacity, Receiver
+from clew.agents.target_profile import Capacity, TargetProfile
 
-RECEIVER = Receiver(
+TARGET_PROFILE = TargetProfile(
     Capacity(failures=True, instructions=True, titles=True, todos=("user", "assistant")),
     (),
     ("sessionId", "id"),

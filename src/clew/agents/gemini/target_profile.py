@@ -9,9 +9,9 @@ from pathlib import Path
 from clew.agents.gemini.encode import GUARD, UNANSWERED, project_name
 from clew.agents.gemini.events import CONTEXT_TAGS, FINISHED_STATES
 from clew.agents.gemini.locate import CHATS, is_chat
-from clew.agents.gemini.project import MARKER, REGISTRY, registered
+from clew.agents.gemini.project_registry import MARKER, REGISTRY, registered
 from clew.agents.gemini.records import message_record
-from clew.agents.receiving import Capacity, Header, Read, Receiver
+from clew.agents.target_profile import Capacity, Header, Read, TargetProfile
 from clew.agents.tools import (
     EDIT,
     FETCH,
@@ -101,12 +101,12 @@ def _unsaid(message: Unit) -> Iterator[str]:
                 yield "what a call gave so far"
 
 
-RECEIVER = Receiver(
+TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
         documents=True,
-        pictured_results=True,
-        pictured_replies=True,
+        images_in_results=True,
+        images_in_replies=True,
         image_types=tuple(f"image/{kind}" for kind in ("png", "jpeg", "webp", "heic", "heif", "gif", "bmp")),
         document_types=("application/pdf", "text/", "audio/", "video/"),
         typed_links=True,

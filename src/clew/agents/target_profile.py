@@ -59,9 +59,9 @@ class Capacity(msgspec.Struct, frozen=True):
 
     images: bool = False
     documents: bool = False
-    pictured_results: bool = False
+    images_in_results: bool = False
     """Tool results may hold pictures."""
-    pictured_replies: bool = False
+    images_in_replies: bool = False
     """What the model says may hold pictures and documents."""
     image_types: tuple[str, ...] = ("",)
     """How the types of pictures begin that the provider of its model takes."""
@@ -143,7 +143,7 @@ def _as_named(place: str, host: Host) -> Path:
     return host.home / place
 
 
-class Receiver(msgspec.Struct, frozen=True):
+class TargetProfile(msgspec.Struct, frozen=True):
     """An agent as the one that goes on."""
 
     capacity: Capacity

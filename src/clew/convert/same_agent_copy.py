@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from clew.convert.losing import Loss
-from clew.convert.path import Chosen
+from clew.convert.losses import Loss
+from clew.convert.path import BranchSelection
 from clew.model.unit import Unit
 
 
 class SameAgent:
     """The units of a session, repaired. The losses are complete once it was iterated."""
 
-    def __init__(self, path: Chosen, whole: bool) -> None:
+    def __init__(self, path: BranchSelection, whole: bool) -> None:
         self._path, self._whole = path, whole
         self.losses: list[Loss] = []
         self.said = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 from urllib.parse import urlsplit
 
-from clew.agents.receiving import Capacity
+from clew.agents.target_profile import Capacity
 from clew.model.json import JSON
 
 _WEB = ("http", "https")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clew.agents.claude_code.encode import SESSION_KEYS
 from clew.agents.claude_code.queued_prompts import is_typed_by_person
-from clew.agents.receiving import Aside, Capacity, Receiver
+from clew.agents.target_profile import Aside, Capacity, TargetProfile
 from clew.agents.tools import (
     EDIT,
     FETCH,
@@ -28,7 +28,7 @@ from clew.model.unit import Unit
 CAPACITY = Capacity(
     images=True,
     documents=True,
-    pictured_results=True,
+    images_in_results=True,
     image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
     document_types=("application/pdf", "text/plain"),
     failures=True,
@@ -86,7 +86,7 @@ def _unsaid(unit: Unit) -> Iterator[str]:
             yield "the citations of a text"
 
 
-RECEIVER = Receiver(
+TARGET_PROFILE = TargetProfile(
     CAPACITY,
     TOOLS,
     SESSION_KEYS,

@@ -9,9 +9,9 @@ import msgspec
 from clew.agents import registry
 from clew.agents.base import SourceFile
 from clew.analysis.titles import short_title
-from clew.convert.marked import content_hash, is_marked
 from clew.convert.origin import Origin
-from clew.convert.path import Chosen
+from clew.convert.origin_lines import content_hash, is_marked
+from clew.convert.path import BranchSelection
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source
 
@@ -70,7 +70,7 @@ def _said(source: SourceFile, size: int) -> tuple[str, int]:
     facts = agent.facts(source)
     receiver = agent.receiver()
     tells = receiver is not None and receiver.capacity.instructions
-    path, digest, messages = Chosen(facts, None), hashlib.sha256(), 0
+    path, digest, messages = BranchSelection(facts, None), hashlib.sha256(), 0
     for unit in path.in_order(agent.units(source)):
         value = unit.value
         if not unit.is_message or (value["role"] == "system" and not tells):

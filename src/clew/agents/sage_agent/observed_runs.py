@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from clew.agents.base import Unit
-from clew.agents.evidence import OTHER, Amid, Calm, Event, Touch, Unrest
-from clew.agents.sage_agent.beside import Crowds
+from clew.agents.file_evidence import OTHER, Event, FileChange, WriterFinished, WriterStarted, WrittenDuringRun
+from clew.agents.sage_agent.concurrent_messages import ConcurrentRunIndex
 from clew.agents.sage_agent.snapshots import Moment, Snapshots, Taken, Told
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -70,7 +70,9 @@ def _fits(before: Taken, behind: Taken) -> bool:
     return not before.files or before.files.keys() == behind.files.keys()
 
 
-def spared(snapshots: Snapshots, runs: Sequence[Run], unrest: int, calls: Mapping[str, int]) -> frozenset[str]:
+def fully_observed_paths(
+    snapshots: Snapshots, runs: Sequence[Run], unrest: int, calls: Mapping[str, int]
+) -> frozenset[str]:
     """The files of which the runs tell all that the calls of their message did to them.
 
     `unrest` is the number of its calls that can change any file, `calls` that of those for each file alone.
@@ -92,11 +94,11 @@ def spared(snapshots: Snapshots, runs: Sequence[Run], unrest: int, calls: Mappin
 class _Pending:
     """A message whose tools were watched, until they are over."""
 
-    def __init__(self, begun: Begin, runs: list[Run], contested: frozenset[str]) -> None:
+    def __init__(self, begun: Begin, runs: list[Run], files_with_unknown_writer: frozenset[str]) -> None:
         self.index, self.uuid, self.waiting, self._unrest = begun.call, begun.uuid, begun.waiting, begun.unrest
-        self._runs, self._contested, self._spares = runs, contested, begun.spares
+        self._runs, self._contested, self._spares = runs, files_with_unknown_writer, begun.observed_paths
         self._paths = {path for run in runs for path in run.taken.files}
-        self._touches: list[Touch] = []
+        self._touches: list[FileChange] = []
         self._is_left = False
         """The conversation went on, whatever became of its calls."""
         sure = [run.taken for run in runs if run.is_sure]
@@ -105,7 +107,7 @@ class _Pending:
         logs = [taken.log for taken in sure if taken.log is not None]
         self._log = max(logs) if logs and len(logs) == len(sure) else None
 
-    def take(self, touch: Touch) -> bool:
+    def take(self, touch: FileChange) -> bool:
         """Keep what a call says that it did to a file, if it was watched."""
         if touch.call != self.index or touch.path not in self._paths or touch.action == "read":
             return False
@@ -123,19 +125,19 @@ class _Pending:
             return not self.waiting or self._last is None
         return when.time >= self._last
 
-    def amid(self, index: int, when: When) -> Iterator[Amid]:
+    def amid(self, index: int, when: When) -> Iterator[WrittenDuringRun]:
         """A message that was written before it was over."""
         if self._log is not None:
             is_at_work = when.start < self._log
         else:
             is_at_work = self._last is not None and when.time is not None and when.time < self._last
         if is_at_work:
-            yield Amid(index, self.index, self._spares | self._paths)
+            yield WrittenDuringRun(index, self.index, self._spares | self._paths)
 
-    def events(self, done: int) -> Iterator[Touch | Calm]:
+    def events(self, done: int) -> Iterator[FileChange | WriterFinished]:
         """What was done to files, in order, and that it is over."""
         yield from (touch for touch in self._done(done) if touch.path not in self._contested)
-        yield Calm(_key(self.index), done)
+        yield WriterFinished(_key(self.index), done)
 
     def unsure(self) -> Iterator[Unsure]:
         """What tools changed that were cut off, and perhaps somebody behind them."""
@@ -145,7 +147,7 @@ class _Pending:
                 files = frozenset(run.taken.files) if run.is_over or not run.is_whole else None
                 yield Unsure(self.index, run.taken.root, files)
 
-    def _done(self, done: int) -> Iterator[Touch]:
+    def _done(self, done: int) -> Iterator[FileChange]:
         counts = Counter(path for run in self._runs for path in run.taken.files)
         has_whole = any(run.is_whole for run in self._runs)
         spoken: set[str] = set()
@@ -166,7 +168,7 @@ class _Pending:
             for path in run.taken.left.keys() - run.taken.files.keys():
                 yield self._left(path, run, done)
 
-    def _left(self, path: str, run: Run, done: int) -> Touch:
+    def _left(self, path: str, run: Run, done: int) -> FileChange:
         """What the last look of a tool at a whole folder saw: before it, if it was cut off."""
         moment = run.taken.left[path]
         if run.is_over:
@@ -175,7 +177,7 @@ class _Pending:
             return self._touch(path, Told("snapshot", moment, moment), done)
         return self._touch(path, Told("change", moment, Moment(None, None, _CUT_OFF)), done)
 
-    def _found(self, run: Run, done: int) -> Iterator[Touch]:
+    def _found(self, run: Run, done: int) -> Iterator[FileChange]:
         """What had changed when the files were looked at before the tool, and was not changed by it."""
         for path, moment in run.opened.found.items() if run.opened is not None else ():
             if path in run.taken.files:
@@ -186,17 +188,17 @@ class _Pending:
                 other = moment._replace(digest=OTHER)
                 yield self._touch(path, Told("outside", other, Moment(None, None, moment.note)), done)
 
-    def _seen(self, path: str, told: Told, done: int, mine: Sequence[Touch]) -> Touch:
+    def _seen(self, path: str, told: Told, done: int, mine: Sequence[FileChange]) -> FileChange:
         """What was seen; where no copy was kept, it may follow from what the call says."""
         touch = self._touch(path, told, done)
         if touch.after is None and len(mine) == 1:
             return touch._replace(edit=mine[0].edit, source=mine[0].source)
         return touch
 
-    def _touch(self, path: str, told: Told, done: int) -> Touch:
+    def _touch(self, path: str, told: Told, done: int) -> FileChange:
         return touch_of(path, told, self.index, done)
 
-    def _by_calls(self, mine: list[Touch], path: str) -> Iterator[Touch]:
+    def _by_calls(self, mine: list[FileChange], path: str) -> Iterator[FileChange]:
         """What several calls did, from the first look to the digest of the last."""
         first, last = (_moments(self._runs, path)[at] for at in (0, -1))
         for number, touch in enumerate(mine):
@@ -216,14 +218,14 @@ def _moments(runs: Iterable[Run], path: str) -> list[Told]:
     ]
 
 
-def touch_of(path: str, told: Told, call: int, done: int) -> Touch:
+def touch_of(path: str, told: Told, call: int, done: int) -> FileChange:
     """One file before and behind, as evidence."""
     before, after = told.before, told.after
     note = after.note if after.state is None else before.note if before.state is None else None
     leaves_other = after.digest == OTHER
     digest = after.digest if after.state is None and not leaves_other else None
     found = before.digest if before.state is None else None
-    return Touch(
+    return FileChange(
         path,
         told.action,
         call,
@@ -248,7 +250,7 @@ class Begin(NamedTuple):
     """Its calls."""
     unrest: int
     """How many of them can change any file."""
-    spares: frozenset[str]
+    observed_paths: frozenset[str]
 
 
 class When(NamedTuple):
@@ -286,39 +288,39 @@ def _key(index: int) -> str:
 class Watching:
     """The messages whose tools were watched, as a session is gone through."""
 
-    def __init__(self, crowds: Crowds) -> None:
+    def __init__(self, crowds: ConcurrentRunIndex) -> None:
         self._pending: list[_Pending] = []
         self._crowds = crowds
         self._unsure: list[Unsure] = []
 
-    def begin(self, begun: Begin, runs: list[Run]) -> Iterator[Unrest | Calm]:
+    def begin(self, begun: Begin, runs: list[Run]) -> Iterator[WriterStarted | WriterFinished]:
         """A message with runs. Where no call tells of it, something ran that a whole folder was watched for."""
         index = begun.call
         yield from self.looked([run.opened or run.taken for run in runs], index)
-        self._pending.append(_Pending(begun, runs, self._crowds.contested(begun.uuid)))
+        self._pending.append(_Pending(begun, runs, self._crowds.files_with_unknown_writer(begun.uuid)))
         if any(run.is_whole and not run.is_over for run in runs):
-            yield Unrest(_key(index), index, "a tool that was cut off", is_cut_off=True)
+            yield WriterStarted(_key(index), index, "a tool that was cut off", is_cut_off=True)
         elif not begun.unrest and any(run.is_whole for run in runs):
-            yield Unrest(_key(index), index, "a tool that was watched", begun.spares)
+            yield WriterStarted(_key(index), index, "a tool that was watched", begun.observed_paths)
 
-    def looked(self, records: Sequence[Taken], index: int) -> Iterator[Unrest | Calm]:
+    def looked(self, records: Sequence[Taken], index: int) -> Iterator[WriterStarted | WriterFinished]:
         """Files were looked at: whatever happened to them behind a tool that was cut off, it is over."""
         named = frozenset(path for record in records for path in record.files)
         roots = {record.root for record in records if record.ignored is not None}
         waiting, self._unsure = self._unsure, []
         for one in waiting:
             left = one._replace(looked_at=one.looked_at | named)
-            yield Calm(one.key, index)
+            yield WriterFinished(one.key, index)
             if one.root not in roots and not left.is_over:
                 yield from self._doubt(left, index)
 
-    def _doubt(self, unsure: Unsure, since: int) -> Iterator[Unrest]:
+    def _doubt(self, unsure: Unsure, since: int) -> Iterator[WriterStarted]:
         """Nothing tells the tool from who came behind it."""
         self._unsure.append(unsure)
         what = "a tool that was cut off, or somebody behind it,"
-        yield Unrest(unsure.key, since, what, unsure.looked_at, only=unsure.files)
+        yield WriterStarted(unsure.key, since, what, unsure.looked_at, only=unsure.files)
 
-    def take(self, touch: Touch) -> bool:
+    def take(self, touch: FileChange) -> bool:
         """Keep what a call says that it did, if it was watched; False where it was not."""
         return any(one.take(touch) for one in self._pending)
 
@@ -338,13 +340,13 @@ class Watching:
         for one in self._pending:
             yield from one.amid(index, when) if one.index < index else ()
 
-    def finish(self, index: int) -> Iterator[Touch | Unrest | Calm]:
+    def finish(self, index: int) -> Iterator[FileChange | WriterStarted | WriterFinished]:
         """The end of the session: what no message saw the end of."""
         for one in self._pending:
             yield from self._over(one, index + 1)
         self._pending.clear()
 
-    def _over(self, one: _Pending, done: int) -> Iterator[Touch | Unrest | Calm]:
+    def _over(self, one: _Pending, done: int) -> Iterator[FileChange | WriterStarted | WriterFinished]:
         yield from one.events(done)
         yield from self._crowds.done(one.uuid, one.index, done)
         for unsure in one.unsure():

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from clew.agents.evidence import Touch
+from clew.agents.file_evidence import FileChange
 from clew.agents.sage_agent.snapshots import Begun, Moment, Ran, Snapshots, Told
-from clew.io.ignoring import ignoring
+from clew.io.ignore_patterns import ignoring
 
 _AT_ONCE = "tools of several messages ran at the same time"
 
 
-class Crowd:
+class ConcurrentRuns:
     """Runs that overlap, one with another."""
 
     def __init__(self, runs: list[Ran]) -> None:
@@ -25,7 +25,7 @@ class Crowd:
         self.messages = {run.begun.message for run in runs}
 
     @cached_property
-    def contested(self) -> dict[str, list[Ran]]:
+    def files_with_unknown_writer(self) -> dict[str, list[Ran]]:
         """The files that runs of several messages could have changed, each with those runs."""
         sees = [(run, _sight(run.begun)) for run in self.runs]
         found: dict[str, list[Ran]] = {}
@@ -45,51 +45,51 @@ def _sight(begun: Begun) -> Callable[[str], bool]:
 
 
 class _Waiting(NamedTuple):
-    crowd: Crowd
+    crowd: ConcurrentRuns
     messages: set[str]
     """Those whose tools are not over yet."""
 
 
-class Crowds:
+class ConcurrentRunIndex:
     """All of them in a session, as it is gone through."""
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._snapshots = snapshots
         self._waiting: dict[str, list[_Waiting]] = {}
         for runs in _joined(snapshots.overlaps):
-            waiting = _Waiting(Crowd(runs), {run.begun.message for run in runs})
+            waiting = _Waiting(ConcurrentRuns(runs), {run.begun.message for run in runs})
             for message in waiting.messages:
                 self._waiting.setdefault(message, []).append(waiting)
 
-    def contested(self, message: str) -> frozenset[str]:
+    def files_with_unknown_writer(self, message: str) -> frozenset[str]:
         """The files of which nothing tells what this message did to them."""
         return frozenset(path for one in self._waiting.get(message, ()) for path in self._of(one.crowd, message))
 
-    def done(self, message: str, call: int, done: int) -> Iterator[Touch]:
+    def done(self, message: str, call: int, done: int) -> Iterator[FileChange]:
         """That its tools changed them somehow; and what they are, where it was the last of all."""
         for one in self._waiting.pop(message, ()):
             for path in self._of(one.crowd, message):
                 yield self._changed(one.crowd, path, message, call, done)
             one.messages.discard(message)
-            for path in one.crowd.contested if not one.messages else ():
+            for path in one.crowd.files_with_unknown_writer if not one.messages else ():
                 moment = self._last(one.crowd, path)
-                yield Touch(path, "snapshot", done, done, "backup", moment.state, moment.state, note=moment.note)
+                yield FileChange(path, "snapshot", done, done, "backup", moment.state, moment.state, note=moment.note)
 
-    def _of(self, crowd: Crowd, message: str) -> Iterator[str]:
-        for path, runs in crowd.contested.items():
+    def _of(self, crowd: ConcurrentRuns, message: str) -> Iterator[str]:
+        for path, runs in crowd.files_with_unknown_writer.items():
             if any(run.begun.message == message for run in runs):
                 yield path
 
-    def _changed(self, crowd: Crowd, path: str, message: str, call: int, done: int) -> Touch:
-        first = min(crowd.contested[path], key=lambda run: run.begun.number)
+    def _changed(self, crowd: ConcurrentRuns, path: str, message: str, call: int, done: int) -> FileChange:
+        first = min(crowd.files_with_unknown_writer[path], key=lambda run: run.begun.number)
         told = self._told(first).get(path) if first.begun.message == message else None
         before = told.before.state if told is not None else None
-        return Touch(path, "change", call, done, "backup", before, None, note=_AT_ONCE)
+        return FileChange(path, "change", call, done, "backup", before, None, note=_AT_ONCE)
 
-    def _last(self, crowd: Crowd, path: str) -> Moment:
+    def _last(self, crowd: ConcurrentRuns, path: str) -> Moment:
         """What was seen of a file when the last of them was over; that it is not told of says only that it is the same
         as before that one."""
-        told = self._told(crowd.contested[path][-1]).get(path)
+        told = self._told(crowd.files_with_unknown_writer[path][-1]).get(path)
         return told.after if told is not None else Moment(None, None, _AT_ONCE)
 
     def _told(self, run: Ran) -> Mapping[str, Told]:

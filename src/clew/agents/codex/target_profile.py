@@ -11,7 +11,7 @@ from clew.agents.codex.encode import ID_KEYS, tool_output
 from clew.agents.codex.exit_status import exit_status
 from clew.agents.codex.history_base import read_with_history
 from clew.agents.codex.injected_context import SPOKEN, TEXT_TYPES
-from clew.agents.receiving import ORIGIN, Aside, Capacity, Header, Receiver
+from clew.agents.target_profile import ORIGIN, Aside, Capacity, Header, TargetProfile
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
@@ -210,10 +210,10 @@ def _item(unit: Unit) -> Mapping[str, JSON]:
     return item if isinstance(item, Mapping) else {}
 
 
-RECEIVER = Receiver(
+TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
-        pictured_results=True,
+        images_in_results=True,
         image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
         thinking=True,
         titles=True,

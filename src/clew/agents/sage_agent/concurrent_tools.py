@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from clew.agents.evidence import ABSENT, Action
+from clew.agents.file_evidence import ABSENT, Action
+from clew.agents.sage_agent.observed_runs import Run, runs_of
 from clew.agents.sage_agent.snapshots import Moment, Taken, Told
-from clew.agents.sage_agent.watched import Run, runs_of
 
 _AT_ONCE = "several tools ran at the same time"
 

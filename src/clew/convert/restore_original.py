@@ -7,13 +7,13 @@ from itertools import chain
 from pathlib import Path
 
 from clew.agents.base import Agent, Header
-from clew.agents.receiving import Receiver
+from clew.agents.target_profile import TargetProfile
 from clew.convert import origin
-from clew.convert.conversation import Loss, is_given
+from clew.convert.conversation import Loss, is_custom_title
+from clew.convert.file_transaction import DryRun, FileTransaction, roll_back_on_signal
 from clew.convert.files import Files
-from clew.convert.placing import Placing, Rehearsal, ended_in_order
+from clew.convert.origin_validation import Member
 from clew.convert.registering import Registration, patiently, reader
-from clew.convert.trial import Member
 from clew.convert.writing import Converted, refuse_losses
 from clew.errors import UsageError, WouldLose
 from clew.io.compress import open_source
@@ -34,7 +34,7 @@ class Return:
         home: Path | None = None,
     ) -> None:
         self._kept, self._target, self._workspace = kept, target, workspace
-        self._receiver: Receiver | None = target.receiver()
+        self._receiver: TargetProfile | None = target.receiver()
         self._session, self._folder = members[0].session, str(members[0].session.get("workspace_encoded") or "")
         self._first_prompt = members[0].first_prompt
         self._resume: list[str] = []
@@ -56,7 +56,7 @@ class Return:
 
     def rehearse(self, home: Path) -> Converted:
         """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        return self._place(Rehearsal(home), home)
+        return self._place(DryRun(home), home)
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the files of the original; each is checked against its hash."""
@@ -65,13 +65,13 @@ class Return:
 
     def _write(self, home: Path) -> Converted:
         refuse_copy(home)
-        with ended_in_order(), Placing(home) as placing:
+        with roll_back_on_signal(), FileTransaction(home) as placing:
             return self._place(placing, home)
 
     def _converted(self, files: Sequence[Path]) -> Converted:
         return Converted(self._session["id"], [str(path) for path in files], self._resume, self.losses)
 
-    def _place(self, placing: Placing, home: Path) -> Converted:
+    def _place(self, placing: FileTransaction, home: Path) -> Converted:
         self._check_free(home)
         family = self._kept.origin.family()
         mains = [self._main(each, home) for each in family]
@@ -117,4 +117,4 @@ class Return:
         title = self._kept.origin.title
         if not isinstance(title, str) or title == self._session.get("title"):
             return None
-        return title if is_given(title, self._first_prompt) else None
+        return title if is_custom_title(title, self._first_prompt) else None

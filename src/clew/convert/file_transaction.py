@@ -31,7 +31,7 @@ _OLDER = 2
 """So many seconds: some agents look at no less."""
 
 
-class Staged:
+class StagedFile:
     """A file under another name, beside the place it is meant for."""
 
     def __init__(self, path: Path, mode: int = _OWN) -> None:
@@ -98,7 +98,7 @@ class Staged:
             self.name.unlink(missing_ok=True)
 
 
-class Placing:
+class FileTransaction:
     """New and renewed files on their way; leaving it without `finish` leaves everything as it was.
 
     What tries that were killed have left on their way is taken away: from the folders that files come to, and from
@@ -107,14 +107,14 @@ class Placing:
 
     def __init__(self, home: Path | None = None) -> None:
         self._home = home
-        self._new: list[Staged] = []
-        self._last: list[Staged] = []
+        self._new: list[StagedFile] = []
+        self._last: list[StagedFile] = []
         self._renewed: list[_Renewed] = []
         self._lines: list[tuple[Path, bytes]] = []
         self._undo: list[Callable[[], object]] = []
         self._swept: set[Path] = set()
 
-    def __enter__(self) -> Placing:
+    def __enter__(self) -> FileTransaction:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -126,7 +126,7 @@ class Placing:
         if self._home is not None:
             refuse_link_below(self._home, path)
 
-    def new(self, path: Path, last: bool = False) -> Staged:
+    def new(self, path: Path, last: bool = False) -> StagedFile:
         """A file that must not be there yet, unless with the same content.
 
         The last one takes its place when all others have theirs: by it the session is found. It must not be there at
@@ -157,10 +157,10 @@ class Placing:
         self._make(path.parent)
         self._lines.append((path, line))
 
-    def _staged(self, path: Path, mode: int) -> Staged:
+    def _staged(self, path: Path, mode: int) -> StagedFile:
         self._make(path.parent)
         self._sweep(path.parent)
-        staged = Staged(path, mode)
+        staged = StagedFile(path, mode)
         self._undo.append(staged.drop)
         return staged
 
@@ -209,7 +209,7 @@ class Placing:
             self._put(one.staged, one.take_back)
         _sync(staged.path.parent for staged in chain(self._new, (one.staged for one in self._renewed)))
 
-    def _missing(self) -> list[Staged]:
+    def _missing(self) -> list[StagedFile]:
         """The new files that are not there yet."""
         missing = []
         for staged in self._new:
@@ -228,16 +228,16 @@ class Placing:
             self._put(staged, staged.take_back)
         _sync(staged.path.parent for staged in self._last)
 
-    def _put(self, staged: Staged, undo: Callable[[], object]) -> None:
+    def _put(self, staged: StagedFile, undo: Callable[[], object]) -> None:
         self._undo.append(undo)
         with named(staged.path):
             os.replace(staged.name, staged.path)  # noqa: PTH105 - as above
 
 
-class Rehearsal(Placing):
+class DryRun(FileTransaction):
     """Says what is in the way of files, and writes nothing."""
 
-    def _staged(self, path: Path, mode: int) -> Staged:
+    def _staged(self, path: Path, mode: int) -> StagedFile:
         return _Unwritten(path, mode)
 
     def _make(self, folder: Path) -> None:
@@ -248,7 +248,7 @@ class Rehearsal(Placing):
         self._missing()
 
 
-class _Unwritten(Staged):
+class _Unwritten(StagedFile):
     """A file of which only the hash is known."""
 
     def __init__(self, path: Path, mode: int) -> None:
@@ -303,8 +303,8 @@ def _is_dead(process: int) -> bool:
 class _Renewed(NamedTuple):
     """What is to come, a copy of what is there, and the bytes of both."""
 
-    staged: Staged
-    copy: Staged | None
+    staged: StagedFile
+    copy: StagedFile | None
     before: bytes | None
     content: bytes
 
@@ -434,7 +434,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def ended_in_order() -> Iterator[None]:
+def roll_back_on_signal() -> Iterator[None]:
     """Let a request to end come as an exception, so that nothing half done stays behind."""
     if threading.current_thread() is not threading.main_thread():
         yield

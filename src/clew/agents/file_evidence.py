@@ -21,7 +21,7 @@ How = Literal["backup", "record", "edit", "read"]
 """A copy that the agent made; whole content in a record; an edit of content known before; what a tool read."""
 
 
-class Whole(NamedTuple):
+class FileContent(NamedTuple):
     """The content of a file. Where it is not exact, its characters are known, but not how lines end and it begins.
 
     Inexact content is spelled in UTF-8 with "\\n", and without a byte order mark.
@@ -38,7 +38,7 @@ class Absent(Enum):
 
 
 ABSENT = Absent.ABSENT
-State: TypeAlias = Whole | Absent
+State: TypeAlias = FileContent | Absent
 Edit: TypeAlias = Callable[[State | None], State | None]
 """Content from content; None is unknown. Pure."""
 
@@ -47,7 +47,7 @@ OTHER = "other"
 """In the place of a digest: nothing tells that it was still what was there before; it may be a link or a folder."""
 
 
-class Touch(NamedTuple):
+class FileChange(NamedTuple):
     """What one tool did to one file, or what a copy or a reading shows of it.
 
     Nothing had happened yet when message `call` was written; all had when message `done` was.
@@ -76,13 +76,13 @@ class Touch(NamedTuple):
     """What it left is known to be no file, such as a link."""
 
 
-class Unrest(NamedTuple):
+class WriterStarted(NamedTuple):
     """Something began after message `call` that can change any file: a command, a sub-agent, a foreign tool."""
 
     key: str
     call: int
     what: str
-    spares: frozenset[str] = frozenset()
+    observed_paths: frozenset[str] = frozenset()
     """Files that were watched meanwhile: whatever happened to them stands in a touch."""
     is_cut_off: bool = False
     """It was to be watched, and was cut off: nothing tells which files it changed."""
@@ -90,20 +90,20 @@ class Unrest(NamedTuple):
     """The files that it can have changed, where not any."""
 
 
-class Calm(NamedTuple):
+class WriterFinished(NamedTuple):
     """It was over when message `done` was written."""
 
     key: str
     done: int
 
 
-class Steady(NamedTuple):
+class NoExternalRestore(NamedTuple):
     """Between the message before and this one no file went elsewhere with the conversation, but as touches tell."""
 
     message: int
 
 
-class Amid(NamedTuple):
+class WrittenDuringRun(NamedTuple):
     """A message that was written while a tool of message `call` was at work on files that were watched: looks before
     and behind it do not tell what they were just then."""
 
@@ -112,30 +112,30 @@ class Amid(NamedTuple):
     files: frozenset[str]
 
 
-Event: TypeAlias = Touch | Unrest | Calm | Steady | Amid
+Event: TypeAlias = FileChange | WriterStarted | WriterFinished | NoExternalRestore | WrittenDuringRun
 
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
 _URI = re.compile(r"file://(?:localhost|(?P<host>[^/]+))?(?=/)", re.IGNORECASE)
 
 
-def as_text(text: str) -> Whole | None:
+def as_text(text: str) -> FileContent | None:
     """Content of which a record keeps the characters; None where some of them are lost."""
     if "\ufffd" in text:
         return None
     try:
         plain = text.replace("\r\n", "\n") if "\r" in text else text
-        return Whole(plain.removeprefix("\ufeff").encode(), False)
+        return FileContent(plain.removeprefix("\ufeff").encode(), False)
     except UnicodeEncodeError:
         return None
 
 
-def as_bytes(text: str) -> Whole | None:
+def as_bytes(text: str) -> FileContent | None:
     """Content of which a record keeps every byte, as UTF-8; None where some are lost."""
     if "\ufffd" in text:
         return None
     try:
-        return Whole(text.encode(), True)
+        return FileContent(text.encode(), True)
     except UnicodeEncodeError:
         return None
 

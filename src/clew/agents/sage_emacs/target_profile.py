@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from clew.agents.receiving import Capacity, Receiver
 from clew.agents.sage_emacs import locate
+from clew.agents.target_profile import Capacity, TargetProfile
 from clew.errors import WouldLose
 from clew.host import Host
 from clew.io.codec import NOT_JSON, dumps, loads
@@ -52,7 +52,7 @@ def _metadata(before: bytes, content: bytes) -> bytes:
 
 
 # It goes on with the conversation of the folder it is started in; a conversation has no other name.
-RECEIVER = Receiver(
+TARGET_PROFILE = TargetProfile(
     Capacity(failures=True, instructions=True),
     (),
     ("session_id", "sessionId"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.agents.receiving import ORIGIN
+from clew.agents.target_profile import ORIGIN
 from clew.io.compress import open_source
 
 MARK = b'{"type":"clew-origin",'

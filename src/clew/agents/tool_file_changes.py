@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.edits import Replacement, replacing, writing
-from clew.agents.evidence import ABSENT, Calm, Edit, Event, Touch, Unrest, absolute
-from clew.agents.harmless import only_reads
+from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, WriterFinished, WriterStarted, absolute
+from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.titles import short_command
 from clew.model.json import JSON
 
@@ -25,7 +25,7 @@ _HARMLESS = frozenset(
 _PATHS = ("file_path", "path", "filename", "file")
 
 
-class Work:
+class ToolFileChanges:
     """Calls and their results, as they come. `exact`: files are written as they are given, byte for byte."""
 
     def __init__(self, exact: bool) -> None:
@@ -42,7 +42,7 @@ class Work:
         self._calls[key] = name, given, index, folder
         if _can_change_anything(name, given):
             command = given.get("command")
-            yield Unrest(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
+            yield WriterStarted(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
 
     def named(self, block: dict[str, JSON], folder: str | None) -> str | None:
         """The file that a call names; None where it names none."""
@@ -59,20 +59,20 @@ class Work:
         assert isinstance(key, str)
         name, given, at, folder = call
         if _can_change_anything(name, given):
-            yield Calm(key, index)
+            yield WriterFinished(key, index)
         path = _named(given)
         if path is not None and block.get("is_error") is not True:
             yield from self._touches(name, given, absolute(path, folder), at, index)
 
-    def _touches(self, name: str, given: dict[str, JSON], path: str, at: int, done: int) -> Iterator[Touch]:
+    def _touches(self, name: str, given: dict[str, JSON], path: str, at: int, done: int) -> Iterator[FileChange]:
         if name in _READS:
-            yield Touch(path, "read", at, done, "read")
+            yield FileChange(path, "read", at, done, "read")
         elif name in _DELETES:
-            yield Touch(path, "delete", at, done, "record", after=ABSENT)
+            yield FileChange(path, "delete", at, done, "record", after=ABSENT)
         elif name in _WRITES:
-            yield Touch(path, "change", at, done, "record", edit=self._writing(given))
+            yield FileChange(path, "change", at, done, "record", edit=self._writing(given))
         elif name in _EDITS:
-            yield Touch(path, "change", at, done, "edit", edit=_replacing(given))
+            yield FileChange(path, "change", at, done, "edit", edit=_replacing(given))
 
     def _writing(self, given: dict[str, JSON]) -> Edit | None:
         text = _text(given, "content", "file_text", "text")
@@ -87,7 +87,7 @@ def _kind(name: str, given: dict[str, JSON]) -> str:
 def _can_change_anything(name: str, given: dict[str, JSON]) -> bool:
     if name in _SHELLS:
         command = given.get("command", given.get("cmd"))
-        return not (isinstance(command, str) and only_reads(command))
+        return not (isinstance(command, str) and is_read_only_command(command))
     return name not in (*_WRITES, *_EDITS, *_READS, *_DELETES) and name not in _HARMLESS
 
 

@@ -48,7 +48,7 @@ MAX_OPEN_FOLDERS = 48
 Parts = tuple[str, ...]
 
 
-class TwinRefused(PathRefused):
+class CaseCollisionError(PathRefused):
     """Two names that are one file on some systems."""
 
 
@@ -113,7 +113,9 @@ def refuse_twins(paths: Sequence[str]) -> None:
             part = parts[:end]
             other = seen.setdefault(tuple(fold(one) for one in part), part)
             if other != part:
-                raise TwinRefused(f"{'/'.join(other)!r} and {'/'.join(part)!r} are the same file on some systems")
+                raise CaseCollisionError(
+                    f"{'/'.join(other)!r} and {'/'.join(part)!r} are the same file on some systems"
+                )
 
 
 def fold(name: str) -> str:
@@ -202,7 +204,7 @@ class Within:
         """Make all changes. If one fails, none is made: what was there is there again."""
         try:
             refuse_twins([change.path for change in changes])
-        except TwinRefused:
+        except CaseCollisionError:
             if not self._tells_apart():
                 raise
         placed: list[_Placed] = []
@@ -350,7 +352,7 @@ class Within:
                 names.setdefault(fold(one), set()).add(one)
         there = self._names[above].get(fold(name))
         if there and name not in there and not self._tells_apart():
-            raise TwinRefused(f"{path!r}: {min(there)!r} is there, which is the same file on some systems")
+            raise CaseCollisionError(f"{path!r}: {min(there)!r} is there, which is the same file on some systems")
 
     def _tells_apart(self) -> bool:
         if self._lets_twins is None:

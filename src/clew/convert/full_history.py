@@ -14,11 +14,11 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Unit, freeze, open_main
+from clew.agents.base import Agent, SourceFile, Unit, open_main, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.links import NONE, Links
-from clew.convert.losing import Loss
-from clew.convert.path import Chosen, misnamed, named_node
+from clew.convert.losses import Loss
+from clew.convert.path import BranchSelection, misnamed, named_node
 from clew.io.compress import SUFFIXES
 
 _PIECE = 1 << 20
@@ -55,30 +55,30 @@ class Whole:
                 self.lines_before += text.endswith(b"\n")
                 stream.write(text)
         self.lines_before -= _line_ends(source)
-        return freeze(msgspec.structs.replace(source, path=path))
+        return with_current_size(msgspec.structs.replace(source, path=path))
 
     def seen(self, units: Iterable[Unit]) -> Iterable[Unit]:
         """The units of all that is read as they are; where the messages stand is noted in passing."""
         return units if not self.is_gathered or self._places else _noted(units, self._places)
 
-    def chosen(self, branch: str | None) -> Chosen:
+    def chosen(self, branch: str | None) -> BranchSelection:
         """The messages of a branch that is named as the session's own file shows it.
 
         What only repeats words of the history is no message in all that is read: the first behind it is on the same
         branch. Where there is none, the branch ends with the one before it, or with the history.
         """
         if branch is None or not self.is_gathered:
-            return Chosen(self.facts, branch)
+            return BranchSelection(self.facts, branch)
         for _ in self.seen(self._agent.units(self.source)):
             pass
         links = self._own.tree.links
         node = named_node(links, branch)
         if index := self._first(links, _below(links, node)):
-            return Chosen(self.facts, str(index))
+            return BranchSelection(self.facts, str(index))
         index = self._first(links, links.ancestors(node)) or self._last_of_history()
         if index is None:
             raise misnamed(branch, "no message")
-        return Chosen(self.facts, str(index), ends=True)
+        return BranchSelection(self.facts, str(index), ends=True)
 
     def placed(self, loss: Loss) -> Loss:
         """A loss, with the index that its message has in the session's own file, if it stands there."""
