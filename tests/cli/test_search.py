@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clew.catalog.unified import tell
 
 from clew import Host, Library
 from clew.catalog import place
+from clew.catalog.index_entries import entry_of
 from clew.catalog.search import Request, Searcher
 from clew.catalog.text import KINDS
 from clew.catalog.tokens import words
@@ -45,16 +45,13 @@ def said(home: Path) -> Iterator[tuple[str, str, int, str, str]]:
     """Agent, session, message, kind and text of every block, read from the sources; what is repeated, once."""
     seen: set[str] = set()
     for session in Library(Host.at(home)).sessions():
-        index = 0
-        for messages in tell(session.agent, session.source, at_once=False).messages:
-            for message in messages:
-                index += 1
-                if message.uuid in seen:
-                    continue
-                seen.add(message.uuid or "")
-                for block in message.blocks:
-                    if block.kind and words(block.text):
-                        yield session.agent.id, session.id, index, block.kind, block.text
+        for index, message in enumerate(map(entry_of, session.messages), 1):
+            if message.uuid in seen:
+                continue
+            seen.add(message.uuid or "")
+            for block in message.blocks:
+                if block.kind and words(block.text):
+                    yield session.agent.id, session.id, index, block.kind, block.text
 
 
 def test_every_block_of_every_agent_is_found(demo: Path) -> None:

@@ -21,7 +21,7 @@ from unittest import mock
 import msgspec
 import pytest
 
-from clew.agents.file_evidence import Whole
+from clew.agents.file_evidence import FileContent
 from clew.file_history.history import FileHistory
 from clew.library import Library, StoredSession
 from clew.sources.beside import host_at
@@ -273,7 +273,7 @@ def check(session: StoredSession, project: Path) -> Share:
     for (index, answer, truth), state in zip(asked, contents, strict=True):
         if answer.certainty in ("exact", "text"):
             found = truth.read_bytes() if truth.exists() else None
-            told = state.body if isinstance(state, Whole) else None
+            told = state.body if isinstance(state, FileContent) else None
             if answer.certainty == "text" and found is not None and told is not None:
                 found, told = _characters(found), _characters(told)
             assert told == found, f"message {index}, {truth}: {answer}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clew import Host, Library
-from clew.agents.file_evidence import Whole
+from clew.agents.file_evidence import FileContent
 from clew.analysis.snapshots import snapshots_by_message
 from clew.errors import PathRefused
 from clew.file_history.history import FileHistory
@@ -118,7 +118,9 @@ def test_the_time_machine_knows_every_byte(session: Session, work: Path, tmp_pat
         assert {answer.certainty for answer in answers} == {"exact"}
         states = history.contents(answers)
         names = [os.path.relpath(answer.path, work) for answer in answers]
-        return {name: one.body if isinstance(one, Whole) else None for name, one in zip(names, states, strict=True)}
+        return {
+            name: one.body if isinstance(one, FileContent) else None for name, one in zip(names, states, strict=True)
+        }
 
     before = {
         "page.html": b"<p>one\r\n",

@@ -185,7 +185,7 @@ def test_a_snapshot_of_an_unknown_message_is_a_warning(tmp_path: Path) -> None:
 
 @pytest.mark.seed("S1-20")
 def test_an_unknown_thinking_level_is_one_note_for_the_session() -> None:
-    extreme = {"timestamp": "2026-01-01T10:00:00Z", "thinking": {"level": "extreme"}}
+    extreme: dict[str, Any] = {"timestamp": "2026-01-01T10:00:00Z", "thinking": {"level": "extreme"}}
     (found,) = validate([say(1, **extreme), say(2, **extreme)])
     assert (found.code, found.severity, found.index) == ("unknown-thinking-level", "note", 1)
     assert validate([say(1, timestamp="2026-01-01T10:00:00Z", thinking={"level": "none"})]) == []

@@ -150,8 +150,8 @@ class _Writer:
                 self._out.write((b"," if number else b"") + b'{"path":' + dumps(name) + b',"records":[' + self._layout)
                 verbatim_lines = self._written.verbatim_lines
                 self._write_file(stream)
-                if number > len(self._source.parts):
-                    # A side file is text of any layout, not JSON lines.
+                if not name.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl"):
+                    # A file that is one JSON document, or a text, has lines of any layout.
                     self._written.verbatim_lines = verbatim_lines
         self._out.write(b"]}")
 
