@@ -451,3 +451,10 @@ def test_a_folder_may_be_called_anything(demo: Path, tmp_path: Path) -> None:
     (tmp_path / "pages.md").mkdir()
     assert clew("--home", demo, "export", LATEST, "-o", tmp_path / "pages.md").code == 0
     assert [path.suffix for path in (tmp_path / "pages.md").iterdir()] == [".json"]
+
+
+def test_a_document_may_leave_the_native_records_out(demo: Path) -> None:
+    done = clew("--home", demo, "export", "f005", "--no-native")
+    assert "native" not in done.json and len(done.json["messages"]) == 8
+    refused = clew("--home", demo, "export", "f005", "--to", "markdown", "--no-native")
+    assert refused.code == 2 and "--no-native" in refused.err

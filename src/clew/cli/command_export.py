@@ -50,6 +50,7 @@ _LAYOUTS = ("date", "project")
 )
 @click.option("--site", type=click.Path(path_type=Path), metavar="DIR", help="HTML pages with an index, in a folder.")
 @click.option("--carry", is_flag=True, help="HTML: the page carries the unified document, for `clew import`.")
+@click.option("--no-native", is_flag=True, help="JSON: only the view of the session, without the agent's own records.")
 @click.option("--layout", type=click.Choice(_LAYOUTS), help="With a folder: native files filed by date or by project.")
 @redacting
 @filtering
@@ -68,6 +69,7 @@ def command(
     layout: str | None,
     site: Path | None,
     carry: bool,
+    no_native: bool,
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
@@ -75,7 +77,8 @@ def command(
     """Write sessions out. Without a reference: all that pass the filters.
 
     JSON holds one session; several go to a folder, or to NDJSON, one document a line. Both hold everything, and can be
-    brought back byte for byte, unless --redact asks for masking; then the document says so. Markdown and HTML are
+    brought back byte for byte, unless --redact asks for masking; then the document says so. With --no-native they hold
+    the view of the session alone. Markdown and HTML are
     masked (secrets) unless --redact none. How much was masked is said on stderr.
 
     An HTML page needs nothing but itself. Of one session it holds the sub-agents too; in a folder each session has a
@@ -86,6 +89,8 @@ def command(
         raise UsageError(f"--json and --to {form} contradict each other")
     if gz and zst:
         raise UsageError("--gz and --zst contradict each other")
+    if no_native and (form in _TEXTS or layout is not None):
+        raise UsageError("--no-native goes with --to json or ndjson")
     shelf = library(context, homes)
     refuse_stores(shelf, site or output)
     found: list[StoredSession] = []
@@ -98,7 +103,8 @@ def command(
         return _write_pages(shelf, masking, found, site, output, detail, carry, compression, force) or (
             UNREADABLE if unreadable else 0
         )
-    writer = Writer(form or "json", compression, detail, spell_time(shelf.hosts[0].now()), force, masking)
+    timestamp = spell_time(shelf.hosts[0].now())
+    writer = Writer(form or "json", compression, detail, timestamp, force, masking, native=not no_native)
     with without_collector():
         if layout is not None:
             writer.file_away(found, _folder(output), layout)
@@ -174,10 +180,18 @@ class Writer:
     """Writes sessions in one format."""
 
     def __init__(
-        self, form: str, compression: str | None, detail: Detail, timestamp: str, force: bool, masking: Redaction
+        self,
+        form: str,
+        compression: str | None,
+        detail: Detail,
+        timestamp: str,
+        force: bool,
+        masking: Redaction,
+        *,
+        native: bool = True,
     ) -> None:
         self.form, self.compression, self.detail, self.timestamp = form, compression, detail, timestamp
-        self.force, self.masking = force, masking
+        self.force, self.masking, self.native = force, masking, native
         self.unreadable = 0
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
@@ -188,7 +202,9 @@ class Writer:
                 self._write_markdown(session, out)
             else:
                 layout = ONE_LINE if self.form == "ndjson" else LINES
-                write_document(session.agent, session.source, out, timestamp=self.timestamp, layout=layout)
+                write_document(
+                    session.agent, session.source, out, timestamp=self.timestamp, layout=layout, native=self.native
+                )
 
     def _write_markdown(self, session: StoredSession, out: IO[bytes]) -> None:
         from clew.export.markdown import write_markdown

@@ -10,7 +10,7 @@ from clew.model.blocks import (
     ToolUse,
     Unknown,
 )
-from clew.model.document import Document, ForkBranch, ForkPoint, Graph
+from clew.model.document import Document, ForkBranch, ForkPoint, Graph, Native, NativeFile
 from clew.model.message import Message, Metadata, ModelUse, SourceRef, ThinkingSettings
 from clew.model.problem import Problem, Severity
 from clew.model.record import Record
@@ -32,6 +32,8 @@ __all__ = [
     "Message",
     "Metadata",
     "ModelUse",
+    "Native",
+    "NativeFile",
     "Problem",
     "Record",
     "Session",
