@@ -41,7 +41,7 @@ def test_a_json_file_holds_one_session(demo: Path, tmp_path: Path) -> None:
     ran = clew("--home", demo, "export", LATEST, "-o", target)
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     document = load_document(target.read_bytes())
-    assert (document.session.id, document.agent, document.schema_version) == (LATEST, "claude-code", "1.1")
+    assert (document.session.id, document.agent, document.schema_version) == (LATEST, "claude-code", "1.2")
     assert [message.index for message in document.messages] == list(range(1, 20))
     printed = clew("--home", demo, "export", LATEST).json
     stored = json.loads(target.read_bytes())
@@ -267,10 +267,6 @@ def document(**changes: object) -> dict[str, object]:
     return whole | changes
 
 
-def own(name: str, value: object, agent: str = "claude-code") -> dict[str, object]:
-    return {agent: {name: value}}
-
-
 def imported(tmp_path: Path, value: object) -> int:
     """The exit code of an import, which must leave nothing behind unless it is 0."""
     source = tmp_path / "in.json"
@@ -295,17 +291,12 @@ def test_a_document_made_by_hand_is_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("agent", registry.names())
 @pytest.mark.parametrize("name", ["../x", "/x", "..", "a/../../x", "..\\x", "C:x", "x\0y"])
 def test_R01_hostile_names_are_refused(tmp_path: Path, agent: str, name: str) -> None:
-    message = {"index": 1, "role": "user", "content": [], "extensions": {agent: {"part": 1}}}
     session = {"id": "s", "workspace": "/p", "is_agent_session": False, "started_at": None, "ended_at": None}
     agent_session = {**session, "is_agent_session": True, "parent_session_id": name}
-    hostile = [
-        document(agent=agent, session=session, extensions={agent: {"orders": {}, "files": {name: "hi"}}}),
-        document(agent=agent, session=session, messages=[message], extensions={agent: {"orders": {}, "parts": [name]}}),
-    ]
+    main = {"path": "main.jsonl", "records": []}
+    hostile = [document(agent=agent, session=session, native={"files": [main, {"path": name, "records": ["hi"]}]})]
     if agent != "sage-emacs" and name != "..":
         hostile.append(document(agent=agent, session={**session, "id": name}))
-    if agent == "sage-emacs":
-        hostile.append(document(agent=agent, session=session, extensions={agent: {"orders": {}, "archive": name}}))
     if agent == "claude-code":
         hostile += [document(session=agent_session), document(session={**session, "workspace_encoded": name})]
     for value in hostile:
@@ -335,18 +326,15 @@ def test_every_minor_version_is_read(tmp_path: Path, version: str) -> None:
         document(session={}),
         document(session={"id": 7, "workspace": []}),
         document(extensions=[7]),
-        document(extensions={"claude-code": 7}),
         document(messages=7),
         document(messages=[7]),
         document(messages=[{"index": 1}]),
         document(messages=[{"index": "1", "role": "user", "content": []}], records=[{"after": 0, "kind": "x"}]),
         document(messages=[{"index": 1, "role": "wizard", "content": []}]),
         document(messages=[{"index": 1, "role": "user", "content": [7]}]),
-        document(messages=[{"index": 1, "role": "user", "content": [], "extensions": {"claude-code": 7}}]),
-        *(
-            document(messages=[{"index": 1, "role": "user", "content": [], "extensions": own(name, value)}])
-            for name, value in (("part", -7), ("part", "x"), ("dialect", "x"), ("raw_base64", "x"), ("rest", 7))
-        ),
+        document(native={"files": [{"path": "x.jsonl", "records": [["no base64"]]}]}),
+        document(native={"files": [{"path": 7, "records": []}]}),
+        document(native={"files": [{"records": []}]}),
     ],
 )
 def test_what_is_no_document_is_refused(tmp_path: Path, value: object) -> None:

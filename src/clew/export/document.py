@@ -83,6 +83,7 @@ class _Writer:
         self._out, self._separator = out, b"," + layout
         self._written = Written(unknown_types=Counter())
         self._problems: list[Problem] = []
+        self._view = hashlib.sha256()
 
     def write(self, native: bool) -> Written:
         layout, write = self._layout, self._out.write
@@ -124,6 +125,7 @@ class _Writer:
             match event:
                 case Message():
                     self._out.write((self._separator if written.messages else b"") + dumps(event))
+                    self._view.update(canonical(event))
                     written.messages += 1
                     for block in event.content:
                         if (
@@ -143,7 +145,8 @@ class _Writer:
                         self._problems.append(event)
 
     def _write_native(self) -> None:
-        self._out.write(b"," + self._layout + b'"native":{"files":[')
+        view = self._view.hexdigest().encode()
+        self._out.write(b"," + self._layout + b'"native":{"messages_sha256":"' + view + b'","files":[')
         names = (self._source.path.name, *self._source.parts, *self._source.sides)
         for number, name in enumerate(names):
             with open_file(self._source, "" if number == 0 else name) as stream:
@@ -187,6 +190,11 @@ class _Writer:
             return dumps(line.decode())
         except UnicodeDecodeError:
             return b"[" + _base64(line) + b"]"
+
+
+def canonical(message: Message | dict[str, JSON]) -> bytes:
+    """A message as `messages_sha256` is made of it: the same however its JSON is spelled."""
+    return msgspec.json.encode(message, order="sorted") + b"\n"
 
 
 def _base64(content: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -11,12 +12,13 @@ from typing import IO
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Agent, Unit, main_file
-from clew.errors import ClewError, InvalidDocument, WouldLose
+from clew.agents.base import Unit, main_file
+from clew.errors import InvalidDocument, WouldLose
+from clew.export.document import canonical
 from clew.export.reading import DocumentStream, NativeFile
 from clew.io.atomic import replacing
 from clew.io.paths import refuse_link_below, safe_relative
-from clew.model import Message
+from clew.model import Message, Record
 from clew.store.layout import refuse_copy
 
 
@@ -27,7 +29,7 @@ class Restored(msgspec.Struct):
     inexact: list[str] = []
     """Files that another tool has spelled anew: equal as JSON, but not byte for byte."""
     is_edited: bool = False
-    """The messages of the document are not those of its native files, which were written."""
+    """The messages were edited; the native files were written as they are."""
 
 
 def write_native(document: DocumentStream, home: Path, force: bool = False, *, from_messages: bool = False) -> Restored:
@@ -52,8 +54,7 @@ def write_native(document: DocumentStream, home: Path, force: bool = False, *, f
                 refuse_link_below(home, paths[name])
                 files[name] = stack.enter_context(replacing(paths[name]))
             files[name].write(piece)
-    is_edited = not composed and not _agrees(agent, document, main)
-    return Restored(list(paths.values()), inexact, is_edited)
+    return Restored(list(paths.values()), inexact, not composed and _is_edited(document))
 
 
 def native_bytes(document: DocumentStream) -> Iterator[bytes]:
@@ -69,7 +70,10 @@ def native_bytes(document: DocumentStream) -> Iterator[bytes]:
 
 
 def _units(document: DocumentStream) -> Iterator[Unit]:
-    return (Unit(is_message, value, 0, 0, 0, ()) for is_message, value in document.units())
+    for is_message, value in document.units():
+        # Documents come from anywhere: encoders may rely on the types.
+        msgspec.convert(value, Message if is_message else Record)
+        yield Unit(is_message, value, 0, 0, 0, ())
 
 
 def _native_pieces(document: DocumentStream, inexact: list[str]) -> Iterator[tuple[str, bytes]]:
@@ -87,14 +91,12 @@ def _exact_lines(document: DocumentStream, file: NativeFile, inexact: list[str])
     return lines
 
 
-def _agrees(agent: Agent, document: DocumentStream, main: Path) -> bool:
-    """True where the messages of a document are those of its native files, which are written by now."""
-    try:
-        events = agent.events(agent.locate(main))
-        found = (msgspec.to_builtins(event) for event in events if type(event) is Message)
-        return all(one == other for one, other in zip(found, document.messages(), strict=True))
-    except (ClewError, ValueError):
-        return False
+def _is_edited(document: DocumentStream) -> bool:
+    """True where the messages of a document are not those that it was written with."""
+    digest = hashlib.sha256()
+    for message in document.messages():
+        digest.update(canonical(message))
+    return document.messages_sha256 is not None and digest.hexdigest() != document.messages_sha256
 
 
 def _free_path(path: Path, taken: Mapping[str, Path], force: bool) -> Path:

@@ -43,6 +43,8 @@ class DocumentStream:
         self._graph: int | None = None
         self.native_files: list[NativeFile] = []
         """Empty for a document without the original."""
+        self.messages_sha256: str | None = None
+        """Of the messages when the document was written."""
         self._members: dict[str, JSON] = {}
         scanner = Scanner(stream, start)
         for key in scanner.members():
@@ -66,6 +68,8 @@ class DocumentStream:
                 scanner.key_done()
                 if name == "files" and scanner.peek() == b"[":
                     self._native_files(scanner)
+                elif name == "messages_sha256":
+                    self.messages_sha256 = str(scanner.value())
                 else:
                     scanner.skip()
         else:

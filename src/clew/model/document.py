@@ -55,6 +55,10 @@ class NativeFile(Part, kw_only=True):
 class Native(Part, kw_only=True):
     """The original: restoring the session is writing these files."""
 
+    messages_sha256: (
+        Annotated[str, Meta(description="Of the messages, each as compact JSON with sorted keys and a line feed.")]
+        | UnsetType
+    ) = UNSET
     files: list[NativeFile]
 
 
