@@ -134,7 +134,7 @@ def test_agents(demo: Path) -> None:
 
 
 def test_schema_is_the_published_one() -> None:
-    published = json.loads((ROOT / "schemas" / "clew-session-1.1.schema.json").read_text(encoding="utf-8"))
+    published = json.loads((ROOT / "schemas" / "clew-session-1.2.schema.json").read_text(encoding="utf-8"))
     ran = clew("schema")
     assert ran.code == 0
     assert ran.json == clew("schema", "--json").json == published

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.base import Agent
+from clew.agents.claude_code import ClaudeCode
 from tests.cli.running import Ran, clew, state
 from tests.files.claude import SESSION, Transcript
 from tests.files.test_within import SPELLINGS, tree
@@ -275,9 +277,7 @@ def test_blame_of_what_nobody_wrote(world: World) -> None:
 
 
 def test_an_agent_whose_files_nobody_can_tell_is_a_clear_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clew.file_history import history
-
-    monkeypatch.setattr(history, "tells", lambda _: False)
+    monkeypatch.setattr(ClaudeCode, "file_changes", Agent.file_changes)
     done = world.run("files", SESSION)
     assert done.code == 2 and "Claude Code" in done.err
 

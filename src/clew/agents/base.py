@@ -128,7 +128,7 @@ def long_records(agent: Agent, source: SourceFile) -> dict[tuple[int, int], int]
     sizes: dict[tuple[int, int], int] = {}
     for number, name in enumerate(("", *source.parts)):
         path = source.path.parent / name if name else source.path
-        if path.suffix in SUFFIXES or path.stat().st_size > MAX_RECORD_BYTES:
+        if path.exists() and (path.suffix in SUFFIXES or path.stat().st_size > MAX_RECORD_BYTES):
             with open_file(source, name) as stream:
                 is_document = agent.document_keys(stream.read(HEAD_BYTES), path.name) is not None
             with open_file(source, name) as stream:

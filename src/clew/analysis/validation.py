@@ -187,7 +187,7 @@ def _other_role(unit: Unit) -> str | None:
     """The role inside a native message where it says something else than the record's type."""
     message = unit.native.get("message")
     role = message.get("role") if isinstance(message, dict) else None
-    if not isinstance(role, str) or role == unit.value["role"]:
+    if not isinstance(role, str) or role in (unit.value["role"], unit.native.get("type")):
         return None
     # Some agents give results a role of their own.
     answers = any(block.get("type") == "tool_result" for block in unit.value["content"])

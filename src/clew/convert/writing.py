@@ -11,7 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, Header, SourceFile, Unit, archive_damage, main_file, open_file, with_current_size
+from clew.agents.base import (
+    Agent,
+    Header,
+    SourceFile,
+    Unit,
+    archive_damage,
+    main_file,
+    open_file,
+    session_object,
+    with_current_size,
+)
 from clew.agents.derived_ids import derived_id
 from clew.agents.tools import Translator
 from clew.convert import origin
@@ -102,7 +112,7 @@ class Conversion:
         self._branch, self._parent, self._find, self._with_original = branch, parent, find, with_original
         self._whole = Whole(agent, self._source)
         self._facts = self._whole.facts
-        self._original = agent.session(self._source, self._facts)
+        self._original = session_object(agent, self._source, self._facts)
         # A sub-agent by itself is called as its agent calls sub-agents.
         is_child = self._is_same and parent is None and self._original["is_agent_session"]
         self._files = origin.describe(self._source)
@@ -134,7 +144,7 @@ class Conversion:
                     yield source
                     with suppress(SourceUnreadable):
                         facts = self._agent.facts(source)
-                        waiting.append(self._agent.session(source, facts))
+                        waiting.append(session_object(self._agent, source, facts))
 
     def _session(self) -> dict[str, JSON]:
         if self._is_same:

@@ -19,6 +19,7 @@ from clew.export.reading import DocumentStream, NativeFile
 from clew.io.atomic import replacing
 from clew.io.paths import refuse_link_below, safe_relative
 from clew.model import Message, Record
+from clew.redact.stamping import stamp_of
 from clew.store.layout import refuse_copy
 
 
@@ -92,7 +93,9 @@ def _exact_lines(document: DocumentStream, file: NativeFile, inexact: list[str])
 
 
 def _is_edited(document: DocumentStream) -> bool:
-    """True where the messages of a document are not those that it was written with."""
+    """True where the messages of a document are not those that it was written with, and not for being masked."""
+    if stamp_of(document.header.extensions) is not None:
+        return False
     digest = hashlib.sha256()
     for message in document.messages():
         digest.update(canonical(message))
