@@ -13,6 +13,7 @@ from typing import NamedTuple
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file, read_by
 from clew.redact.jsontext import read
+from clew.redact.packed import ORIGIN, is_packed
 from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
 
 SHORTEST = 5
@@ -67,6 +68,8 @@ class Collected(NamedTuple):
     """Titles and the like, which may end in the middle of something."""
     nested: list[str]
     """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+    packed: list[str]
+    """The base64 of an original that travels along."""
 
 
 class Leaves:
@@ -77,13 +80,13 @@ class Leaves:
         """The credential files that calls were about, by the ids of the calls."""
         self.plain = ""
         """A text that is no JSON, as was seen before."""
-        self._into = Collected([], [], [], [], [])
+        self._into = Collected([], [], [], [], [], [])
         self._stack: list[tuple[JSON, str, str | None]] = []
         self._met = 0
 
     def collect(self, value: JSON, path: str | None = None) -> Collected | None:
         """Meet every text of a value; None where there are more than `MOST_STRINGS`."""
-        self._into = collected = Collected([], [], [], [], [])
+        self._into = collected = Collected([], [], [], [], [], [])
         self._met = 0
         stack = self._stack
         stack.append((value, "", path))
@@ -105,6 +108,8 @@ class Leaves:
         stack = self._stack
         counts = is_count(own)
         body = name = None
+        if value.get("type") == ORIGIN:
+            self._into.packed.extend(item for item in value.values() if type(item) is str and is_packed(item))
         if self.paths or not SPECIAL.isdisjoint(value):
             path = self._path_of(value) or path
             body = picture(value)

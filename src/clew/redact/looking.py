@@ -15,6 +15,7 @@ from clew.redact.halves import Halves
 from clew.redact.jsontext import splice
 from clew.redact.known import SHORTEST, Known
 from clew.redact.leaves import Collected, Joint, Leaves
+from clew.redact.packed import PACKED
 from clew.redact.rebuilding import add, dealt, near, whole, within
 from clew.redact.rules import Rules, standard
 from clew.redact.scan import apply
@@ -28,6 +29,7 @@ _SHORT = 512
 _REMEMBERED = frozenset({"secret", "pii"})
 KNOWN = "known_value"
 """The rule that finds what another found before."""
+_NOT_REMEMBERED = frozenset({KNOWN, TOO_MANY, PACKED})
 SURE = 0.8
 """How sure a finding must be that lies across two texts: the seam may have made it."""
 Text = tuple[str, str | None]
@@ -135,6 +137,8 @@ class Looker:
             if own is not None:
                 add(spans, text, within(own, len(before), len(text)))
         _deal(spans, _joined(leaves.joints), found)
+        for text in leaves.packed:
+            add(spans, text, [Finding(0, len(text), PACKED, "secret", 1.0)])
         for text in leaves.cut if self._values else ():
             if half := self._halves.find(text):
                 add(spans, text, [Finding(*half[:2], self._values[half[2]], "secret", 1.0)])
@@ -234,7 +238,7 @@ class Looker:
         for text, found in spans.items():
             for finding in found:
                 value = text[finding.start : finding.end]
-                if finding.kind in _REMEMBERED and finding.rule not in (KNOWN, TOO_MANY) and len(value) >= SHORTEST:
+                if finding.kind in _REMEMBERED and finding.rule not in _NOT_REMEMBERED and len(value) >= SHORTEST:
                     self._values.setdefault(value, finding.rule)
 
     def settle(self) -> None:

@@ -33,7 +33,7 @@ MOST_BYTES = 64 << 20
 """A JSON record of more bytes is masked whole."""
 Read = tuple[Collected, bool]
 """The texts of a record, and whether it is one, no JSON."""
-_NOTHING = Seen(Collected([], [], [], [], []), {}, is_text=False)
+_NOTHING = Seen(Collected([], [], [], [], [], []), {}, is_text=False)
 
 
 class Redactor(Looker):

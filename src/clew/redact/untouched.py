@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clew.model.json import JSON
+from clew.redact.packed import BEGINNINGS
 from clew.redact.services import builtin
 from clew.redact.values import unbase64
 
@@ -114,8 +115,8 @@ def is_left(key: str, text: str) -> bool:
     told = told_by(key)
     if told.holds_id and _is_id(text):
         return True
-    if told.is_sealed and _SEALED.fullmatch(text) is not None and not text.startswith(_token_beginnings()):
-        return True
+    if told.is_sealed and _SEALED.fullmatch(text) is not None:
+        return not text.startswith(_token_beginnings()) and BEGINNINGS.match(text) is None
     if told.holds_time and len(text) < 36 and _TIME.fullmatch(text) is not None:
         return True
     address = _DATA_URL.match(text)
