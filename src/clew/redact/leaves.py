@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file, read_by
-from clew.redact.jsontext import read
+from clew.redact.jsontext import number_text, read
 from clew.redact.packed import ORIGIN, is_packed
 from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
 
@@ -70,23 +70,26 @@ class Collected(NamedTuple):
     """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
     packed: list[str]
     """The base64 of an original that travels along."""
+    own: list[str]
+    """Short keys and texts, and numbers: only a user's own rules look at them."""
 
 
 class Leaves:
     """Collects the texts of values, one value after the other; remembers which file a call was about."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_own_rules: bool = False) -> None:
+        self._has_own_rules = has_own_rules
         self.paths: dict[str, str] = {}
         """The credential files that calls were about, by the ids of the calls."""
         self.plain = ""
         """A text that is no JSON, as was seen before."""
-        self._into = Collected([], [], [], [], [], [])
+        self._into = Collected([], [], [], [], [], [], [])
         self._stack: list[tuple[JSON, str, str | None]] = []
         self._met = 0
 
     def collect(self, value: JSON, path: str | None = None) -> Collected | None:
         """Meet every text of a value; None where there are more than `MOST_STRINGS`."""
-        self._into = collected = Collected([], [], [], [], [], [])
+        self._into = collected = Collected([], [], [], [], [], [], [])
         self._met = 0
         stack = self._stack
         stack.append((value, "", path))
@@ -127,6 +130,10 @@ class Leaves:
             if len(key) >= SHORTEST_KEY or (len(key) >= SHORTEST and _PLACE.search(key) is not None):
                 self._met += 1
                 self._into.found.append((key, "", "", None))
+            elif self._has_own_rules:
+                self._into.own.append(key)
+            if self._has_own_rules and (kind is int or kind is float):
+                self._into.own.append(number_text(item))
 
     def _number(self, number: int, key: str) -> None:
         digits = str(number)
@@ -162,6 +169,8 @@ class Leaves:
                 return
         if len(text) >= SHORTEST:
             self._into.found.append((text, "", "", path))
+        elif self._has_own_rules:
+            self._into.own.append(text)
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
         if len(items) > 1:
@@ -178,6 +187,8 @@ class Leaves:
                 self._stack.append((item, key, path))
             elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER:
                 self._number(item, key)
+            if self._has_own_rules and (kind is int or kind is float):
+                self._into.own.append(number_text(item))
 
     def _words(self, texts: tuple[str, ...]) -> None:
         """The words of a command, or the lines of a file, each a text of its own."""

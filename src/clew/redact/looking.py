@@ -12,7 +12,7 @@ from typing import NamedTuple
 from clew.redact.finding import Finding, Spans, kinds_of
 from clew.redact.flat import to_bytes
 from clew.redact.halves import Halves
-from clew.redact.jsontext import splice
+from clew.redact.jsontext import literals, splice
 from clew.redact.known import SHORTEST, Known
 from clew.redact.leaves import Collected, Joint, Leaves
 from clew.redact.packed import PACKED
@@ -21,6 +21,7 @@ from clew.redact.rules import Rules, standard
 from clew.redact.scan import apply
 from clew.redact.searching import TOO_MANY
 from clew.redact.sieve import Sieve, touched_by
+from clew.redact.untouched import is_image
 
 _MOST_MARKERS = 10_000
 _LONG, _MOST_LONG = 1 << 14, 1000
@@ -60,7 +61,7 @@ class Looker:
     def __init__(self, setting: Setting, masked: Counter[str] | None = None) -> None:
         self.setting = setting
         self.masked: Counter[str] = Counter() if masked is None else masked
-        self._leaves = Leaves()
+        self._leaves = Leaves(setting.rules is not None and setting.rules.has_own)
         self._long: dict[tuple[bytes, frozenset[str]], list[Finding]] = {}
         self._values: dict[str, str] = {}
         self._known: Known | None = None
@@ -98,10 +99,30 @@ class Looker:
                 changes[text] = spliced
         return changes
 
+    def _with_unsearched(self, spans: Spans, texts: Collected, every: Iterable[str]) -> Spans:
+        """Findings with the known values in those of all texts that rules do not look at: short keys, ids, numbers."""
+        if self._known is None:
+            return spans
+        met = {text for text, _, _, _ in texts.found}.union(spans, texts.nested)
+        all_texts = {*every, *chain.from_iterable(map(literals, texts.nested))}
+        rest = [text for text in all_texts if text not in met and not is_image(text)]
+        found = self._rules.known_in(rest, self._known)
+        return spans | {rest[number]: own for number, own in found.items()} if found else spans
+
+    def _holds_known(self, raw: bytes) -> bool:
+        """True where a known value stands in the JSON text of a record."""
+        return self._known is not None and self._known.find(raw, 0, len(raw))[0] >= 0
+
     def _look(self, values: Sequence[Collected]) -> list[Spans]:
         """The findings in each text, for each of some values. All texts are searched as one."""
         found = self._scan(dict.fromkeys(text for leaves in values for text in _texts(leaves)), self._kinds)
-        return self._across(values, [self._spans(leaves, found) for leaves in values])
+        looked = [self._spans(leaves, found) for leaves in values]
+        for leaves, spans in zip(values, looked, strict=True):
+            if leaves.own:
+                own = list(dict.fromkeys(leaves.own))
+                for number, findings in self._rules.own_findings(own, self._kinds).items():
+                    add(spans, own[number], findings)
+        return self._across(values, looked)
 
     def _across(self, values: Sequence[Collected], looked: list[Spans]) -> list[Spans]:
         """The same with what lies across two texts, for which the edges of both are searched once more."""

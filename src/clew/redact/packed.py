@@ -1,4 +1,4 @@
-"""Packed data in base64, and the packed original of a converted session: nothing can read it, so all of it is masked."""
+"""Packed data in base64, such as the original of a converted session: it cannot be examined, so it is masked."""
 
 from __future__ import annotations
 
