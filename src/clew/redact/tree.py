@@ -342,11 +342,10 @@ class Redactor(Looker):
         self.learn([value])
         return self.value(value)
 
-    def stream(self, value: dict[str, JSON]) -> dict[str, JSON]:
+    def stream(self, value: JSON) -> JSON:
         """A record that is written down now: masked with what is known so far. Any thread may ask."""
         with self._guard:
-            masked: dict[str, JSON] = self.once(value)
-        return masked
+            return self.once(value)
 
     @cached_property
     def _placing(self) -> Placing:

@@ -27,9 +27,9 @@ COMMANDS = ("command", "cmd")
 FORMAT_NAMES = frozenset(
     "arguments attachment branch branches changes command content context description display document duration"
     " encoding entries events extensions filename function history images message messages metadata options origin"
-    " output parameters parent payload platform priority project prompt records response result session sessions settings"
-    " signature snapshot source status stderr stdout subagents summary system thinking thoughts timestamp tokens"
-    " version workspace".split()
+    " output parameters parent payload platform priority project prompt records response result session sessions"
+    " settings signature snapshot source status stderr stdout subagents summary system thinking thoughts timestamp"
+    " tokens version workspace".split()
 )
 """Names of members in the agents' formats that are words: they stay, be a password the same word."""
 _HEX = r"[0-9A-Fa-f]"
