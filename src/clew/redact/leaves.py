@@ -34,6 +34,7 @@ _NESTED = re.compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infini
 
 # What a short key that names the machine has in it: a path, a host, an address.
 _PLACE = re.compile(r"[/\\.:]")
+_PATCH_SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
 _OTHER_WORDS = PATH_KEYS | {
     *COMMANDS,
     *"description prompt name tool_name type pattern query cwd workdir title".split(),
@@ -56,6 +57,8 @@ class Joint(NamedTuple):
     between: str
     is_seam: bool = False
     """Only what lies across counts, and only where it is beyond doubt: the texts are whole by themselves."""
+    path: str | None = None
+    """The credential file that they come from."""
 
 
 class Collected(NamedTuple):
@@ -86,12 +89,15 @@ class Leaves:
         self._into = Collected([], [], [], [], [], [], [])
         self._stack: list[tuple[JSON, str, str | None]] = []
         self._met = 0
+        self._answered: str | None = None
+        """The credential file that the call was about which a record answers."""
 
     def collect(self, value: JSON, path: str | None = None) -> Collected | None:
         """Meet every text of a value; None where there are more than `MOST_STRINGS`."""
         self._into = collected = Collected([], [], [], [], [], [], [])
         self._met = 0
         stack = self._stack
+        self._answered = self._path_of_answer(value) if self.paths else None
         stack.append((value, "", path))
         while stack:
             item, key, path = stack.pop()
@@ -119,12 +125,14 @@ class Leaves:
             name = value.get("name", value.get("key")) if "value" in value else None
         for key, item in value.items():
             kind = type(item)
+            # Claude Code keeps the output of a call beside the message that answers it.
+            file = self._answered or path if key == "toolUseResult" else path
             if kind is str:
                 if key != body:
-                    self._text(item, name if key == "value" and type(name) is str else key, path)
+                    self._text(item, name if key == "value" and type(name) is str else key, file)
             elif kind is dict or kind is list or kind is tuple:
                 # A snapshot has files by their paths.
-                stack.append((item, key, key if "." in key and is_credential_file(key) else path))
+                stack.append((item, key, key if "." in key and is_credential_file(key) else file))
             elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not counts:
                 self._number(item, key)
             if len(key) >= SHORTEST_KEY or (len(key) >= SHORTEST and _PLACE.search(key) is not None):
@@ -160,6 +168,8 @@ class Leaves:
                 self._into.nested.append(text)
                 self._stack.append((value, key, path))
                 return
+        if " File: " in text:
+            self._patch(text)
         if path is not None and key in _OTHER_WORDS:
             path = None
         if key and (path is not None or told.names_secret):
@@ -171,6 +181,14 @@ class Leaves:
             self._into.found.append((text, "", "", path))
         elif self._has_own_rules:
             self._into.own.append(text)
+
+    def _patch(self, text: str) -> None:
+        """The parts of a patch, as Codex writes them, that change credential files."""
+        sections = list(_PATCH_SECTION.finditer(text))
+        ends = [section.start() for section in sections[1:]] + [len(text)]
+        for section, end in zip(sections, ends, strict=True):
+            if is_credential_file(path := section[1].strip()):
+                self._into.joints.append(Joint(((text, section.end(), end),), "", path=path))
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
         if len(items) > 1:
@@ -236,6 +254,16 @@ class Leaves:
         if not self.paths:
             return None
         return next((self.paths[call] for call in _calls(value) if call in self.paths), None)
+
+    def _path_of_answer(self, record: JSON) -> str | None:
+        """The credential file that one of the calls was about which a record answers in the blocks of its message."""
+        message = record.get("message", record) if type(record) is dict else None
+        blocks = message.get("content") if type(message) is dict else None
+        for block in blocks if type(blocks) is list else ():
+            for call in _calls(block) if type(block) is dict else ():
+                if call in self.paths:
+                    return self.paths[call]
+        return None
 
     def _note(self, value: dict[str, JSON], path: str) -> None:
         for call in _calls(value):

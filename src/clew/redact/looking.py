@@ -279,7 +279,7 @@ def _texts(leaves: Collected) -> Iterator[Text]:
     for text, before, behind, path in leaves.found:
         yield before + text + behind, path
     for joint in leaves.joints:
-        yield whole(joint), None
+        yield whole(joint), joint.path
 
 
 def _by_text(
@@ -303,6 +303,6 @@ def _joined(joints: Iterable[Joint]) -> list[tuple[str, Joint]]:
 def _deal(spans: Spans, joints: Iterable[tuple[str, Joint]], found: Mapping[Text, list[Finding]]) -> None:
     """Add what was found in joined texts to the spans of each."""
     for text, joint in joints:
-        if own := found.get((text, None)):
+        if own := found.get((text, joint.path)):
             for part, findings in dealt(joint, own, SURE).items():
                 add(spans, part, findings)

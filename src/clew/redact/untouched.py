@@ -20,7 +20,7 @@ PATH_KEYS = frozenset(
 """Keys under which calls, results and snapshots name the file they are about."""
 CUT_KEYS = frozenset("title customTitle aiTitle summary firstPrompt lastPrompt first_prompt display preview".split())
 """Keys under which agents and clew keep the beginning of a longer text."""
-CALL_IDS = ("tool_use_id", "tool_id", "call_id", "callId", "toolCallId", "tool_call_id", "id")
+CALL_IDS = tuple("tool_use_id tool_id call_id callId toolCallId tool_call_id toolUseID parentToolUseID id".split())
 ARGUMENTS = ("input", "arguments", "args", "parameters", "action")
 COMMANDS = ("command", "cmd")
 
