@@ -54,7 +54,13 @@ def session(home: Path) -> Path:
                 "message": message,
             }
         )
-    create = {"type": "create", "filePath": FILE, "content": "x = 1\n", "structuredPatch": [], "originalFile": None}
+    create: dict[str, Any] = {
+        "type": "create",
+        "filePath": FILE,
+        "content": "x = 1\n",
+        "structuredPatch": [],
+        "originalFile": None,
+    }
     lines[2]["toolUseResult"] = create
     lines.append({"type": "custom-title", "customTitle": f"about {VALUES['title']}", "sessionId": SESSION})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -138,3 +144,28 @@ def test_ids_of_messages_are_printed_without_a_token_in_them(tmp_path: Path, com
     done = clew("--home", home, *words)
     assert done.out, done.err
     assert token not in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-o", "{out}", "--redact", "secrets"],
+        ["-o", "{out}", "--to", "json", "--redact", "secrets"],
+        ["-o", "{out}", "--to", "markdown"],
+        ["--site", "{out}"],
+        ["-o", "{out}", "--layout", "date", "--redact", "secrets"],
+    ],
+)
+def test_the_files_of_an_export_are_named_without_a_token(tmp_path: Path, command: list[str]) -> None:
+    home, token = session(tmp_path / "home"), "gl" + "pat-" + PLANT.chars(20)
+    (path,) = home.rglob("*.jsonl")
+    for number in (1, 2):
+        name = f"{uuid(40 + number)}-{token}"
+        path.with_name(f"{name}.jsonl").write_text(path.read_text().replace(SESSION, name))
+    out = tmp_path / "out"
+    out.mkdir()
+    done = clew("--home", home, "export", *[word.replace("{out}", str(out)) for word in command])
+    assert done.code == 0, done.err
+    files = [file for file in out.rglob("*") if file.is_file()]
+    assert len(files) >= 3
+    assert not [file for file in files if token in str(file.relative_to(out)) or token in file.read_text()]

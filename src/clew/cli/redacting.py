@@ -204,6 +204,11 @@ class Redaction:
 
         return b"".join(mask_file(lambda: BytesIO(body), self.learned(session), path))
 
+    def file_name(self, session: StoredSession) -> str:
+        """What the file of a session is called: its id may hold a secret that rules find."""
+        name = f"{session.agent.id}-{session.id}"
+        return str(self.redactor(counted=False).once(name)) if self.is_on else name
+
     def values(self, values: Iterable[dict[str, JSON]]) -> Iterable[dict[str, JSON]]:
         """The records of a session, one after the other; what is found in one is masked in all."""
         if not self.is_on:
