@@ -49,3 +49,8 @@ def test_what_a_credential_file_holds_is_masked(name: str) -> None:
     assert [json.loads(line) for line in native.splitlines()] == masked
     # Of a patch, only the part that changes the credential file.
     assert ("greeting = welcomed" in json.dumps(masked)) == ("patch" in name)
+
+
+def test_a_text_that_only_speaks_of_files_stays() -> None:
+    record: JSON = {"text": "Add File: .env, or DB_PASS" + "WORD=your-password File: .env\nGREETING=welcomed"}
+    assert Redactor(Setting("secrets", Marker())).once(record) == record

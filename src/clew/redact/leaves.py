@@ -123,10 +123,11 @@ class Leaves:
             path = self._path_of(value) or path
             body = picture(value)
             name = value.get("name", value.get("key")) if "value" in value else None
+        answered = self._answered
         for key, item in value.items():
             kind = type(item)
             # Claude Code keeps the output of a call beside the message that answers it.
-            file = self._answered or path if key == "toolUseResult" else path
+            file = answered if answered is not None and key == "toolUseResult" else path
             if kind is str:
                 if key != body:
                     self._text(item, name if key == "value" and type(name) is str else key, file)
@@ -184,11 +185,11 @@ class Leaves:
 
     def _patch(self, text: str) -> None:
         """The parts of a patch, as Codex writes them, that change credential files."""
-        sections = list(_PATCH_SECTION.finditer(text))
-        ends = [section.start() for section in sections[1:]] + [len(text)]
-        for section, end in zip(sections, ends, strict=True):
+        end = len(text)
+        for section in reversed(list(_PATCH_SECTION.finditer(text))):
             if is_credential_file(path := section[1].strip()):
                 self._into.joints.append(Joint(((text, section.end(), end),), "", path=path))
+            end = section.start()
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
         if len(items) > 1:
