@@ -169,3 +169,31 @@ def test_the_files_of_an_export_are_named_without_a_token(tmp_path: Path, comman
     files = [file for file in out.rglob("*") if file.is_file()]
     assert len(files) >= 3
     assert not [file for file in files if token in str(file.relative_to(out)) or token in file.read_text()]
+
+
+def test_a_session_in_which_an_id_and_a_count_are_passwords_is_shown_without_them(tmp_path: Path) -> None:
+    home, digits = session(tmp_path / "home"), "8273" + "64551"
+    key = "-".join(PLANT.chars(length, "0123456789abcdef") for length in (8, 4, 4, 4, 12))
+    (path,) = home.rglob("*.jsonl")
+    records = [json.loads(line) for line in path.read_text().replace(uuid(2), key).splitlines()]
+    records[0]["message"]["content"] += f"\nexport HEROKU_API_KEY={key}\nexport DB_PASS" + f"WORD={digits}"
+    records[1]["message"]["usage"]["input_tokens"] = int(digits)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    masked = ["--redact", "secrets"]
+    for command in (
+        ["show", SESSION],
+        ["show", SESSION, "--json", *masked],
+        ["graph", SESSION],
+        ["graph", SESSION, "--as", "mermaid"],
+        ["graph", SESSION, "--json", *masked],
+        ["graph", SESSION, "--json", "--tree", *masked],
+        ["export", SESSION, "--to", "json", *masked],
+        ["export", SESSION, "--to", "html"],
+        ["export", SESSION, "--to", "markdown", "--detail", "full"],
+    ):
+        done = clew("--home", home, *command)
+        assert done.code == 0, done.err
+        assert key not in done.out, command
+        assert digits not in done.out, command
+    links = json.loads(clew("--home", home, "export", SESSION, "--to", "json", *masked).out)["messages"]
+    assert [message["parent_uuid"] for message in links[1:]] == [message["uuid"] for message in links[:-1]]

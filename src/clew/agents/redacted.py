@@ -127,6 +127,8 @@ class Redacted:
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         """As the agent: facts hold no words but titles, which `session` masks, and uuids, which `uuids` does."""
+        if tree:
+            self._learn(source)  # so that `uuids` knows which of them are secrets
         return skim(self._agent, source, tree=tree, counts=counts)
 
     def uuids(self, uuids: list[str]) -> list[str]:
@@ -135,7 +137,8 @@ class Redacted:
         return [one["uuid"] for one in masked]
 
     def scan(self, source: SourceFile) -> Facts:
-        """As the agent."""
+        """As the agent: the uuids in the facts are masked by `uuids`, which knows the session's secrets from here on."""
+        self._learn(source)
         return self._agent.scan(source)
 
     def roots(self, host: Host) -> Iterator[Path]:
