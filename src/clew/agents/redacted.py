@@ -137,7 +137,7 @@ class Redacted:
         return [one["uuid"] for one in masked]
 
     def scan(self, source: SourceFile) -> Facts:
-        """As the agent: the uuids in the facts are masked by `uuids`, which knows the session's secrets from here on."""
+        """As the agent; from here on `uuids` knows the secrets of the session."""
         self._learn(source)
         return self._agent.scan(source)
 
