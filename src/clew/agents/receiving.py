@@ -14,9 +14,8 @@ from clew.errors import UsageError
 from clew.host import Host
 from clew.io.compress import SUFFIXES
 from clew.model.json import JSON
+from clew.redact.packed import ORIGIN as ORIGIN
 
-ORIGIN = "clew-origin"
-"""The type of the lines that bring the original of a converted session along."""
 BESIDE = ".clew"
 """Suffix of the file that holds them where they cannot stand in the session's own file."""
 

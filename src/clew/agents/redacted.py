@@ -51,7 +51,18 @@ def learn(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts | N
 
 def _is_looked_at(unit: Unit) -> bool:
     """False for what is masked unseen: a packed original, and a record that is too long."""
-    return unit.value.get("type") != ORIGIN and TOO_LONG not in unit.findings
+    return not _is_of_original(unit.value) and TOO_LONG not in unit.findings
+
+
+def _is_of_original(value: dict[str, JSON]) -> bool:
+    """True for a record of the original that a converted session carries, which some formats keep in `extensions`."""
+    if value.get("type") == ORIGIN:
+        return True
+    extensions = value.get("extensions")
+    if not isinstance(extensions, dict):
+        return False
+    rests = (own.get("rest") for own in extensions.values() if isinstance(own, dict))
+    return any(isinstance(rest, dict) and rest.get("type") == ORIGIN for rest in rests)
 
 
 def _learn_lines(source: SourceFile, redactor: Redactor) -> IsNew:
@@ -116,6 +127,8 @@ class Redacted:
 
     def skim(self, source: SourceFile, tree: bool, counts: bool) -> Facts:
         """As the agent: facts hold no words but titles, which `session` masks, and uuids, which `uuids` does."""
+        if tree:
+            self._learn(source)  # so that `uuids` knows which of them are secrets
         return skim(self._agent, source, tree=tree, counts=counts)
 
     def uuids(self, uuids: list[str]) -> list[str]:
@@ -124,7 +137,8 @@ class Redacted:
         return [one["uuid"] for one in masked]
 
     def scan(self, source: SourceFile) -> Facts:
-        """As the agent."""
+        """As the agent; from here on `uuids` knows the secrets of the session."""
+        self._learn(source)
         return self._agent.scan(source)
 
     def roots(self, host: Host) -> Iterator[Path]:
@@ -188,7 +202,7 @@ class _RedactedReading:
                 yield unit._replace(value=_masked_piece(value, marker))
                 unread = place
                 continue
-            if value.get("type") == ORIGIN:
+            if _is_of_original(value):
                 continue  # the original that a converted session carries is packed, and would bring everything back
             value = redactor.once(value) if self._is_new(number) else redactor.value(value)
             yield unit if value is unit.value else unit._replace(value=value)

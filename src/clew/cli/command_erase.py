@@ -81,7 +81,8 @@ def command(
 def _say(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
     for number, uuid in enumerate(row["messages"] or ()):
         # What is gone is not said again: terminals are recorded.
-        click.echo(f"{uuid}  {_words(row['words'][number])}" if row["words"] else uuid)
+        shown = _words(masking.text(uuid))
+        click.echo(f"{shown}  {_words(row['words'][number])}" if row["words"] else shown)
     counts = f"{_some(row['records'], 'record')}, {_some(row['files'], 'file')}"
     click.echo(_words(f"{'of ' if some else ''}session {masking.text(row['session'])}: {counts}"))
     for copy in row["copies"]:

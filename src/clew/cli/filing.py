@@ -8,6 +8,7 @@ import click
 
 from clew.agents.evidence import State, Whole
 from clew.cli.options import library
+from clew.cli.redacting import mask_by_session
 from clew.errors import UsageError
 from clew.files.content import Print
 from clew.files.history import FileHistory
@@ -29,6 +30,7 @@ _HOW = {
 def opened(context: click.Context, homes: tuple[str, ...], reference: str) -> tuple[StoredSession, FileHistory]:
     """The session that a reference means, and its files."""
     session = library(context, homes).get(reference)
+    mask_by_session(context, session)
     return session, FileHistory(session.agent, session.source)
 
 

@@ -66,7 +66,9 @@ class Collector:
             facts.models[model] += 1
         if usage and model != SYNTHETIC:
             call = metadata.get("message_id") or message.get("uuid") or f"{NAMELESS}{facts.records}"
-            facts.ledger.note(call, model, [usage.get(name) for name in FIELDS], facts.messages)
+            # A count that is a known secret is a marker in a masked session.
+            counts = [count if type(count := usage.get(name)) is int else None for name in FIELDS]
+            facts.ledger.note(call, model, counts, facts.messages)
 
     def _blocks(self, message: dict[str, JSON]) -> bool:
         facts = self.facts
