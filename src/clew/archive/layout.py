@@ -9,20 +9,25 @@
 
 A chunk is a record of a source; it has a number for ever. A block is many chunks packed together. A manifest with
 `whole` tells everything there is; the others add to it. What no manifest names is found by the heads in the packs.
+
+An archive may lie in a repository, which can hold links to another archive or to any file: nothing inside it is a link.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 
 from clew.errors import InvalidDocument, SourceUnreadable
 from clew.host import data_dir
+from clew.io.paths import refuse_link_on_way
+from clew.store.system import SYSTEM, open_regular
 
 FORMAT = 2
 FOLDER = "archive"
@@ -176,6 +181,39 @@ def pack_path(folder: Path, number: int) -> Path:
     return folder / PACKS / f"{number:08}{_PACK}"
 
 
+def refuse_links(folder: Path) -> None:
+    """Refuse an archive with a link inside it. Everything that reads or writes an archive begins with this."""
+    for inner in (CAPTURES, PACKS, DAMAGED, LOCK, HEALTH):
+        refuse_link_on_way(folder, folder / inner)
+    for inner in COPIES:
+        try:
+            names = os.listdir(folder / inner)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for name in names:
+            refuse_link_on_way(folder / inner, folder / inner / name)
+
+
+def open_inside(path: Path) -> BinaryIO:
+    """Open a file of an archive for reading; raises SourceUnreadable for a link and for anything but a regular file."""
+    return open(open_regular(SYSTEM, path, os.O_RDONLY), "rb")
+
+
+def read_inside(path: Path, limit: int) -> bytes:
+    """The bytes of a file of an archive; raises SourceUnreadable where there are more."""
+    with open_inside(path) as stream:
+        if os.fstat(stream.fileno()).st_size > limit:
+            raise SourceUnreadable(f"{path}: larger than {limit} bytes")
+        return stream.read(limit)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
 def numbered(folder: Path, suffix: str) -> dict[int, Path]:
     """The files of the folder whose names are a number, spelled as clew spells it."""
     try:
@@ -184,7 +222,7 @@ def numbered(folder: Path, suffix: str) -> dict[int, Path]:
         return {}
     plain = {name.removesuffix(suffix): folder / name for name in names if name.endswith(suffix)}
     numbers = {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
-    return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}" and path.is_file()}
+    return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}" and _is_file(path)}
 
 
 def manifests(folder: Path, place: str = CAPTURES) -> dict[int, Path]:
@@ -214,7 +252,7 @@ def read_manifest(path: Path) -> tuple[Manifest, bytes]:
     """A manifest and its digest; raises SourceUnreadable where it is damaged."""
     import zstandard
 
-    raw = path.read_bytes()
+    raw = read_inside(path, MANIFEST_LIMIT)
     digest, body = raw[:DIGEST], raw[DIGEST:]
     if hashlib.sha256(body).digest() != digest:
         raise SourceUnreadable(f"{path}: the manifest is damaged")

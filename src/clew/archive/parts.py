@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from clew.archive.layout import DIGEST, KEY_BYTES, Block, Dictionary
+from clew.archive.layout import DIGEST, KEY_BYTES, Block, Dictionary, open_inside
 
 _MAGIC = b"\0clew\xffpart"
 _FIELDS = struct.Struct(f"<{len(_MAGIC)}scQQIIQI{KEY_BYTES}s{DIGEST}s")
@@ -56,7 +56,7 @@ def is_begun_head(head: bytes) -> bool:
 
 def scan(path: Path, pack: int, start: int = 0) -> Iterator[tuple[Part, bytes]]:
     """All parts from an offset on whose heads can be read, without a look at what they hold."""
-    with path.open("rb") as stream:
+    with open_inside(path) as stream:
         at: int | None = start
         while at is not None:
             stream.seek(at)

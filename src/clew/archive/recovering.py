@@ -17,7 +17,7 @@ import msgspec
 
 from clew.archive.blocks import Table
 from clew.archive.health import is_whole
-from clew.archive.layout import RECOVERED, Block, Dictionary, Version, pack_path, packs
+from clew.archive.layout import RECOVERED, Block, Dictionary, Version, open_inside, pack_path, packs
 from clew.archive.parts import HEAD, Part, is_begun_head, read_head, scan
 from clew.archive.reading import Reader
 from clew.archive.state import Blocks, State, needed, runs_of
@@ -233,7 +233,7 @@ def stray_bytes(parts: Iterable[Part], size: int) -> Iterator[tuple[int, int]]:
 
 def is_unfinished(folder: Path, number: int, key: bytes, at: int, size: int) -> bool:
     """True where the end of a pack, from an offset on, is the beginning of a part: whoever wrote it was stopped."""
-    with pack_path(folder, number).open("rb") as stream:
+    with open_inside(pack_path(folder, number)) as stream:
         stream.seek(at)
         head = stream.read(min(HEAD, size - at))
     found = read_head(head, number, at)

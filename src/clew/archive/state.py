@@ -31,9 +31,10 @@ from clew.archive.layout import (
     manifest_path,
     packs,
     read_manifest,
+    refuse_links,
 )
 from clew.errors import Busy, SourceUnreadable
-from clew.store.system import SHARED, SYSTEM
+from clew.store.system import SHARED, SYSTEM, open_regular
 
 
 @dataclass
@@ -197,6 +198,7 @@ def load(folder: Path, *, locked: bool = False) -> State:
     What no manifest names is taken in too, unless another process writes: then it belongs to that one. Who holds the
     lock says so with `locked`.
     """
+    refuse_links(folder)
     for _ in range(8):
         with suppress(FileNotFoundError), _without_writers(folder, locked) as is_quiet:
             numbers = manifest_numbers(folder)
@@ -216,6 +218,7 @@ def load(folder: Path, *, locked: bool = False) -> State:
 
 def load_manifests(folder: Path) -> State:
     """What the manifests say and nothing else; nothing where there are none."""
+    refuse_links(folder)
     return _read(folder, manifest_numbers(folder))
 
 
@@ -226,7 +229,7 @@ def _without_writers(folder: Path, locked: bool) -> Iterator[bool]:
         yield True
         return
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        descriptor = open_regular(SYSTEM, folder / LOCK, os.O_RDONLY)
     except OSError as error:
         yield isinstance(error, FileNotFoundError)
         return

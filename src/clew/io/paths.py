@@ -133,7 +133,7 @@ def refuse_link_below(home: Path, path: Path) -> None:
 
 
 def refuse_link_on_way(folder: Path, path: Path) -> None:
-    """Refuse to write through a symbolic link below a folder that the user named."""
+    """Refuse a symbolic link below a folder that the user named."""
     link = link_on_way(folder, path)
     if link is not None:
-        raise PathRefused(f"{link}: is a symbolic link, and nothing is written through it")
+        raise PathRefused(f"{link}: is a symbolic link, and is not followed")
