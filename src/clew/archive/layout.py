@@ -37,7 +37,11 @@ DIGEST = 32
 KEY_BYTES = 16
 HASH_BYTES = 9
 """Of a chunk. The hash is keyed, so nobody can make two chunks that have the same one."""
-MANIFEST_LIMIT = 4 << 30
+MANIFEST_LIMIT = 1 << 30
+"""Bytes of a stored manifest."""
+_UNPACKED_LIMIT, _FREE_UNPACKED, _MAX_RATIO = 4 << 30, 64 << 20, 200
+"""A manifest unpacks to at most so many bytes; to more than the second only up to so many times its stored size."""
+_MAX_DIGITS = 12
 _NAMED = 3
 """So many files are named in a line."""
 
@@ -187,11 +191,11 @@ def refuse_links(folder: Path) -> None:
         refuse_link_on_way(folder, folder / inner)
     for inner in COPIES:
         try:
-            names = os.listdir(folder / inner)
+            paths = list((folder / inner).iterdir())
         except (FileNotFoundError, NotADirectoryError):
             continue
-        for name in names:
-            refuse_link_on_way(folder / inner, folder / inner / name)
+        for path in paths:
+            refuse_link_on_way(folder / inner, path)
 
 
 def open_inside(path: Path) -> BinaryIO:
@@ -221,7 +225,8 @@ def numbered(folder: Path, suffix: str) -> dict[int, Path]:
     except FileNotFoundError:
         return {}
     plain = {name.removesuffix(suffix): folder / name for name in names if name.endswith(suffix)}
-    numbers = {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
+    stems = (stem for stem in sorted(plain) if stem.isascii() and stem.isdigit() and len(stem) <= _MAX_DIGITS)
+    numbers = {int(stem): plain[stem] for stem in stems}
     return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}" and _is_file(path)}
 
 
@@ -256,8 +261,17 @@ def read_manifest(path: Path) -> tuple[Manifest, bytes]:
     digest, body = raw[:DIGEST], raw[DIGEST:]
     if hashlib.sha256(body).digest() != digest:
         raise SourceUnreadable(f"{path}: the manifest is damaged")
-    text = zstandard.ZstdDecompressor().decompress(body, max_output_size=MANIFEST_LIMIT)
-    found = msgspec.msgpack.decode(text)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InvalidDocument(f"{path}: written by another clew; format {FORMAT} is read here")
-    return msgspec.convert(found, Manifest), digest
+    try:
+        # The size that a frame declares is allocated at once, whatever `max_output_size` says.
+        if (
+            not 0
+            <= zstandard.frame_content_size(body)
+            <= min(_UNPACKED_LIMIT, max(_FREE_UNPACKED, _MAX_RATIO * len(body)))
+        ):
+            raise SourceUnreadable(f"{path}: the manifest says that it is larger than any")
+        found = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(body))
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise InvalidDocument(f"{path}: written by another clew; format {FORMAT} is read here")
+        return msgspec.convert(found, Manifest), digest
+    except (zstandard.ZstdError, msgspec.MsgspecError) as error:
+        raise SourceUnreadable(f"{path}: the manifest is damaged: {error}") from None

@@ -107,9 +107,12 @@ class Reader:
         if not self._codec.knows(block.dictionary):
             self._codec.learn(block.dictionary, self.dictionary(block.dictionary))
         try:
-            return self._codec.unpack(stored, block.dictionary)
+            unpacked = self._codec.unpack(stored, block.dictionary)
         except SourceUnreadable as error:
             raise SourceUnreadable(f"{self._spot(block)}: {error}") from None
+        if len(unpacked.table.lengths) != block.count:
+            raise SourceUnreadable(f"{self._spot(block)}: damaged, it has another number of chunks")
+        return unpacked
 
     def dictionary(self, number: int) -> bytes:
         """A dictionary's bytes, from the first place where they are as they were."""

@@ -203,9 +203,12 @@ def drop_known_again(folder: Path, state: State) -> bool:
     reader = Reader(folder, state)
     try:
         for version in held:
-            chunks = [chunk for chunk in _chunks(version) if not marks[chunk]]
-            if len(chunks) == sum(version.runs[1::2]):
+            if not any(
+                marks.count(1, first, first + count)
+                for first, count in zip(version.runs[::2], version.runs[1::2], strict=True)
+            ):
                 continue
+            chunks = [chunk for chunk in _chunks(version) if not marks[chunk]]
             changed = True
             del state.files[version.place, version.path]
             if chunks:
