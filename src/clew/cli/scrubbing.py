@@ -19,7 +19,7 @@ from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
 from clew.host import data_dir
-from clew.io.paths import link_below
+from clew.io.paths import link_refusal, link_to_session
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
@@ -113,9 +113,9 @@ class Scrub:
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""
-        link = next(filter(None, (link_below(host.home, path) for host in self._shelf.hosts)), None)
+        link = next(filter(None, (link_to_session(path, host.home) for host in self._shelf.hosts)), None)
         if link is not None:
-            return f"{link} is a symbolic link, and nothing is written through it"
+            return link_refusal(link)
         if path.resolve().is_relative_to(data_dir().resolve()):
             return "a copy of another machine's or of an archived session, which clew only reads"
         return other_name(path)

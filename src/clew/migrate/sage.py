@@ -11,7 +11,7 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import is_saved
 from clew.host import Host
 from clew.io.compress import open_source
-from clew.io.paths import refuse_link_below
+from clew.io.paths import refuse_link_to_session
 from clew.io.records import read_records
 from clew.migrate import encoding, form, records
 from clew.migrate.metadata import plan_metadata, rebuild, step_for
@@ -42,7 +42,7 @@ def plan(
         for source in SageAgent().discover(root):
             steps += _plan_log(source, forms, metadata)
     for path in (path for step in steps for path in (step.path, step.target) if path is not None):
-        refuse_link_below(place, path)
+        refuse_link_to_session(path, place)
     return steps
 
 
