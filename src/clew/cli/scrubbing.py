@@ -20,7 +20,7 @@ from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
 from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
-from clew.io.paths import link_below
+from clew.io.paths import link_refusal, link_to_session
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
@@ -129,10 +129,10 @@ class Scrub:
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""
-        homes = [host.base or host.home for host in self._shelf.hosts if host.holds(path)]
-        link = next(filter(None, (link_below(home, path) for home in homes)), None)
+        homes = [host.base or host.home for host in self._shelf.hosts]
+        link = next(filter(None, (link_to_session(path, home) for home in homes)), None)
         if link is not None:
-            return f"{link} is a symbolic link, and nothing is written through it"
+            return link_refusal(link)
         if is_copy(path):
             return "a copy of another machine's or of an archived session, which clew only reads"
         return other_name(path)

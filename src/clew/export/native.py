@@ -13,7 +13,7 @@ from clew.agents.base import main_file
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.reading import DocumentStream, exact_units
 from clew.io.atomic import replacing
-from clew.io.paths import refuse_link_below, safe_relative
+from clew.io.paths import refuse_link_to_session, safe_relative
 from clew.store.layout import refuse_copy
 
 
@@ -29,7 +29,7 @@ def write_native(document: DocumentStream, home: Path, force: bool = False) -> l
         for name, piece in chain([("", b"")], agent.write(document.header, exact_units(agent, document))):
             if name not in files:
                 paths[name] = _free(main.parent / safe_relative(name) if name else main, paths, force)
-                refuse_link_below(home, paths[name])
+                refuse_link_to_session(paths[name], home)
                 files[name] = stack.enter_context(replacing(paths[name]))
             files[name].write(piece)
         return list(paths.values())
