@@ -13,7 +13,7 @@ import pytest
 from clew.archive import writing
 from clew.archive.blocks import SMALL, Codec
 from clew.archive.checking import verify
-from clew.archive.layout import Version
+from clew.archive.layout import Place, Version
 from clew.archive.packing import Packer, Packers
 from clew.archive.reading import Reader
 from clew.archive.state import load
@@ -166,6 +166,7 @@ def test_a_checkpoint_waits_for_no_block_and_counts_what_is_written(
     packed = Codec.pack_body
     monkeypatch.setattr(Codec, "pack_body", pack)
     with writer(tmp_path) as archive:
+        archive.places.append(Place("local", None, "/home/ada", {}))
         for at in range(0, 4000, 500):
             chunks = every[at : at + 500]
             archive.keep(version(b"%d" % at, b"".join(chunks), archive.add(chunks)), 1)

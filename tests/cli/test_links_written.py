@@ -156,6 +156,49 @@ def test_the_store_behind_a_link_is_left_alone(
 @pytest.mark.parametrize(
     "words",
     [
+        ("erase", ".sage/sessions/one", "--write"),
+        ("erase", ".sage/sessions/one/messages.jsonl", "#1", "--write"),
+        ("redact", "scrub", ".sage/sessions/one", "--write"),
+        ("redact", "scrub", ".sage/sessions/one/messages.jsonl", "--write"),
+        ("redact", "scrub", ".sage", "--write"),
+        ("redact", "scrub", ".claude/projects/-w", "--write"),
+        ("redact", "scrub", f".claude/projects/-w/{SESSION}.jsonl", "--write"),
+        ("undo", ".sage/sessions/one/messages.jsonl", "--to", "#1"),
+        ("branch", ".sage/sessions/one/messages.jsonl", "main", "--name", "x"),
+        ("migrate", ".sage/sessions"),
+        ("doctor", ".sage", "--fix"),
+    ],
+    ids=lambda words: "-".join(words[:3]),
+)
+@pytest.mark.parametrize("home", [(), ("--home", ".")], ids=["", "home"])
+def test_a_session_named_by_its_path_is_not_written_through_a_link(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], home: tuple[str, ...]
+) -> None:
+    """The user names a path in a repository; only the repository knows that its agent folders are links."""
+    mine = tmp_path / "mine"
+    shutil.copytree(repository / ".claude", mine / ".claude")
+    with Store(mine).session("one") as session:
+        session.user(f"key {SECRET}", uuid="q1")
+        session.assistant("done")
+    (session.folder / "metadata.json").unlink()
+    shutil.rmtree(repository / ".claude/projects")
+    (repository / ".claude/projects").symlink_to(mine / ".claude/projects")
+    (repository / ".sage").symlink_to(mine / ".sage")
+    before = contents(mine)
+    monkeypatch.chdir(repository)
+    assert clew(*home, *words).code != 0
+    assert contents(mine) == before
+
+
+def test_a_session_named_by_the_path_that_a_link_leads_to_is_changed(repository: Path, tmp_path: Path) -> None:
+    linked(repository / ".claude/projects", tmp_path / "mine")
+    assert clew("redact", "scrub", tmp_path / "mine/-w" / f"{SESSION}.jsonl", "--write").code == 0
+    assert SECRET.encode() not in contents(tmp_path / "mine")[f"-w/{SESSION}.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         ("redact", "scrub", SESSION, "--write"),
         ("convert", SESSION, "--to", "codex", "--allow-loss", "--home"),
         ("resume", SESSION, "--in", "codex", "--json", "--allow-loss"),

@@ -373,3 +373,12 @@ def test_a_token_in_the_place_of_a_uuid_is_hidden_and_the_links_stay(tmp_path: P
         assert {one["uuid"] for point in document["graph"]["fork_points"] for one in point["branches"]} <= named
     assert printed[2].json == printed[0].json["graph"]
     assert bool(printed[2].json["fork_points"]) == fork
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"]])
+def test_the_heads_of_columns_are_masked(home: Path, form: list[str]) -> None:
+    sync(home)
+    token = Planter("column").github()
+    done = clew("--home", home, "sql", f"select '{token}', 1", "--redact", "secrets", *form)
+    assert done.code == 0
+    assert token not in done.out

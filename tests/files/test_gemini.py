@@ -13,6 +13,8 @@ import pytest
 
 from clew.agents import registry
 from clew.file_history.history import FileHistory
+from clew.host import data_dir
+from tests.cli.running import clew
 from tests.files.asking import is_absent, known
 
 FOLDER = "/home/ada/bell"
@@ -267,3 +269,18 @@ def test_a_checkpoint_that_would_fill_the_memory_is_not_read(
     checkpoint(tmp_path, git, {"bell.py": b"one\n" * 5000}, {"name": "replace", "args": args})
     monkeypatch.setattr("clew.agents.gemini.checkpoints._LIMIT", 10_000)
     assert known(chat.write(tmp_path), 1, BELL) == ("unknown", None)
+
+
+@pytest.mark.parametrize("session_id", ["/../../x", "../../..", "..", "a\x00b", "\n"])
+def test_rescue_copies_stay_in_their_folder_whatever_id_a_session_claims(tmp_path: Path, session_id: str) -> None:
+    chat = Chat()
+    chat.records[0]["sessionId"] = session_id
+    done = chat.change("write_file", BELL, "", "one\n", is_new=True)
+    path = chat.write(tmp_path / "home").source.path
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "bell.py").write_text("mine, the only copy\n")
+    assert clew("restore", f"{path}#{done}", "--into", work, "--from", FOLDER, "--write", "--force").code == 0
+    copies = [copy for copy in data_dir().rglob("bell.py") if copy.is_file()]
+    assert [copy.relative_to(data_dir() / "rescue").parts[1:] for copy in copies] == [("bell.py",)]
+    assert copies[0].read_text() == "mine, the only copy\n"

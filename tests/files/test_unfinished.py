@@ -132,6 +132,33 @@ def test_R09_what_somebody_wrote_since_is_left_alone(work: Path, tmp_path: Path)
     assert (work / "sub" / "gone").read_bytes() == b"will go\n" and not (work / "new").exists()
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_another_folder_in_the_place_of_the_target_is_left_alone(work: Path, tmp_path: Path, is_link: bool) -> None:
+    _cut_off(work)
+    victim = tmp_path / "victim"
+    shutil.copytree(work, victim)
+    work.rename(tmp_path / "away")
+    work.symlink_to(victim) if is_link else victim.rename(work)
+    before = tree(work)
+    with pytest.raises(SourceUnreadable, match=r"another folder now; remove"):
+        settle(tmp_path / "own")
+    assert tree(work) == before
+    work.unlink() if is_link else shutil.rmtree(work)
+    (tmp_path / "away").rename(work)
+    assert settle(tmp_path / "own")
+
+
+def test_a_target_that_was_named_by_a_link_is_put_back(work: Path, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    work.rename(real)
+    work.symlink_to(real)
+    before = tree(work)
+    _cut_off(work)
+    work.unlink()
+    settle(tmp_path / "own")
+    assert tree(real) == before
+
+
 def test_without_its_copies_it_says_so_and_how_to_go_on(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     (tmp_path / "rescue" / "changed").write_bytes(b"flipped\n")

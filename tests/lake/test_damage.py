@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -169,3 +170,31 @@ def test_what_does_not_fit_into_memory_goes_where_nobody_else_can_read_it(tmp_pa
     assert Path(room).stat().st_mode & 0o077 == 0
     engine.close()
     assert not Path(room).exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("kind", ["link", "pipe", "device", "day"])
+@pytest.mark.parametrize("by", ["stats", "verify", "compact", "write"])
+def test_what_is_no_file_in_the_place_of_an_object_is_refused(tmp_path: Path, kind: str, by: str) -> None:
+    machine, _ = _lake(tmp_path)
+    path = sorted((tmp_path / "lake/table=sessions").rglob("*.parquet"))[0]
+    if kind == "day":
+        path.parent.rename(tmp_path / "private")
+        path.parent.symlink_to(tmp_path / "private")
+    else:
+        path.rename(tmp_path / "private.parquet")
+        os.mkfifo(path) if kind == "pipe" else path.symlink_to(
+            "/dev/zero" if kind == "device" else tmp_path / "private.parquet"
+        )
+    lake = str(tmp_path / "lake")
+    words = {
+        "stats": ("stats", "--engine", f"duckdb:{lake}"),
+        "verify": ("lake", "verify", lake),
+        "compact": ("lake", "compact", lake),
+        "write": ("lake", "write", lake),
+    }[by]
+    done = clew("--home", machine.home, *words)
+    assert done.code == (TargetRefused.exit_code if by != "write" else done.code), done
+    assert "internal error" not in done.err
+    if by != "write":
+        assert " is a " in done.err

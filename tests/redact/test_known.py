@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
+import random
+import uuid
+from functools import partial
+from io import BytesIO
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.model.json import JSON
 from clew.redact import Known, Marker
 from clew.redact.flat import to_bytes
 from clew.redact.grams import Found, Grams, merged
+from clew.redact.native import mask_file
 from clew.redact.tree import Redactor, Setting
 from tests.redact.planted import Planter
 
@@ -115,6 +121,66 @@ def test_a_short_password_is_masked_wherever_it_stands_in_a_session() -> None:
     records = [{"note": "try hunt3r2 then"}, {"env": "DB_PASS" + "WORD=hunt3r2"}, {"note": "word\\nhunt3r2\\n"}]
     redactor.learn(records)
     assert [json.dumps(redactor.value(each)).count("hunt3r2") for each in records] == [0, 0, 0]
+
+
+HEX = "".join(random.Random(3).choices("0123456789abcdef", k=32))
+UUID = str(uuid.UUID(HEX, version=4))
+DIGITS = "827364" + "5519"
+PLACES: list[tuple[str, str, JSON]] = [
+    ("DD_API_" + "KEY", HEX, {"requestId": HEX, "input": {"sha": HEX}, "toolUseResult": {"commit": HEX}}),
+    ("DD_API_" + "KEY", HEX, {"arguments": json.dumps({"id": HEX}), "uuid": f"call_{HEX}"}),
+    ("HEROKU_API_" + "KEY", UUID, {"uuid": UUID, "client_id": UUID, "more": [{"parentUuid": UUID}]}),
+    ("DB_PASS" + "WORD", "Tr0ub" + "4dor", {"answers": {"Tr0ub" + "4dor": True}}),
+    ("DB_PASS" + "WORD", DIGITS, {"n": int(DIGITS), "usage": {"tokens": int(DIGITS)}, "id": [int(DIGITS)]}),
+    ("DB_PASS" + "WORD", DIGITS, {"arguments": json.dumps({"n": int(DIGITS)}), "f": float(DIGITS), "m": -int(DIGITS)}),
+    ("APP_SEC" + "RET", DIGITS * 3, {"n": int(DIGITS * 3), "total_tokens": int(DIGITS * 3)}),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "record"), PLACES)
+def test_a_value_is_masked_as_a_key_an_id_and_a_number(name: str, value: str, record: JSON) -> None:
+    told: JSON = {"text": f"export {name}={value}"}
+    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    redactor.learn([record, told])
+    masked = redactor.value(record)
+    assert value in json.dumps(record)
+    assert value not in json.dumps(masked)
+    assert value not in json.dumps(Redactor(Setting("secrets", Marker(b"key"))).once([told, record]))
+    lines = json.dumps(record).encode() + b"\n" + json.dumps(told).encode() + b"\n"
+    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker(b"key")))))
+    assert value.encode() not in native
+    assert json.loads(native.splitlines()[0]) == masked
+    assert any(value in text for text, _ in redactor.findings(record))
+
+
+def test_an_id_that_is_a_value_stays_a_link() -> None:
+    records: list[JSON] = [{"uuid": UUID, "text": "a"}, {"parentUuid": UUID}, {"t": "HEROKU_API_" + f"KEY={UUID}"}]
+    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    redactor.learn(records)
+    first, second = redactor.value(records[0]), redactor.value(records[1])
+    assert first["uuid"] == second["parentUuid"] != UUID
+
+
+def test_a_password_that_is_a_name_in_the_format_leaves_the_format_whole() -> None:
+    records: list[JSON] = [{"message": {"content": "see message here"}}, {"message": "DB_PASS" + "WORD=message"}]
+    redactor = Redactor(Setting("secrets", Marker()))
+    redactor.learn(records)
+    masked = [redactor.value(record) for record in records]
+    assert masked == [{"message": {"content": "see [REDACTED] here"}}, {"message": "DB_PASS" + "WORD=[REDACTED]"}]
+    lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker()))))
+    assert [json.loads(line) for line in native.splitlines()] == masked
+
+
+def test_a_record_that_is_masked_whole_keeps_no_token_as_a_key_or_an_id() -> None:
+    token = Planter("key").aws_id()[:-2] + "37"
+    record: JSON = {"type": "user", token: 1, "uuid": UUID, "n": int(DIGITS), "k": [f"ab{at}" for at in range(200_005)]}
+    told: JSON = {"a": "HEROKU_API_" + f"KEY={UUID}", "b": "DB_PASS" + f"WORD={DIGITS}"}
+    redactor = Redactor(Setting("secrets", Marker()))
+    redactor.learn([told])
+    masked = json.dumps(redactor.once(record | {"x": "DB_PASS" + "WORD=Vt5y" + "Marble42"}))
+    assert not [value for value in (token, UUID, DIGITS) if value in masked]
+    assert masked.startswith('{"type": "user"')
 
 
 @given(

@@ -72,3 +72,40 @@ def test_a_seed_phrase_is_hidden() -> None:
 )
 def test_sentences_stay(text: str) -> None:
     assert redact(text) == text
+
+
+CUT_OFF = [
+    "DB_" + NAME.upper() + '="Zq8x' + "TangerineHarbour 77Kestrel zebra",
+    "DB_" + NAME.upper() + '="Zq8x' + "TangerineHarbour 77Kestrel",
+    "DB_" + NAME.upper() + '="Zq8x' + "TangerineHarbour",
+    "DB_" + NAME.upper() + "=Zq8x" + "TangerineHarbour",
+    NAME + ": 'tanger" + "ine harbour kestrel",
+    NAME + ": 'tanger" + "ine harb",
+]
+
+
+@pytest.mark.parametrize("end", ["…", "...", " …", ""])
+@pytest.mark.parametrize("title", CUT_OFF)
+def test_a_value_whose_end_was_cut_off_is_hidden(title: str, end: str) -> None:
+    start = max(title.find("Zq8x"), title.find("tanger"))
+    expected = title[:start] + PLAIN + end
+    assert redact(f"set it up, {title}{end}") == f"set it up, {expected}"
+    records = [{"title": f"set it up, {title}{end}"}, {"title": "another"}]
+    redactor = Redactor(Setting("secrets", Marker()))
+    assert [redactor.once(record) for record in records] == [{"title": f"set it up, {expected}"}, {"title": "another"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NAME + ': "the user must enter it…',
+        NAME + ': "Enter your',
+        NAME + '="..."',
+        NAME + '="…',
+        "API_" + 'KEY="your key…',
+        NAME + ': "\n',
+        "the " + NAME + " dialog says 'wrong " + NAME + "…",
+    ],
+)
+def test_a_sentence_that_was_cut_off_stays(text: str) -> None:
+    assert redact(text) == text

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
+from io import BytesIO
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.model.json import JSON
 from clew.redact.jsontext import MISSING, read, splice
 from clew.redact.marks import Marker
+from clew.redact.native import mask_file
 from clew.redact.tree import Redactor, Setting
+from clew.redact.user import parse_rules
 from tests.json_values import values
 from tests.redact.planted import Planter, card, held
 
@@ -460,3 +465,15 @@ def test_json_within_thousands_of_texts_and_lines_is_masked() -> None:
     for masked in (together.lines(texts), list(map(apart.text, texts))):
         assert not any("xYz" in text for text in masked)
         assert [len(json.loads(text)) for text in masked] == [60] * len(texts)
+
+
+def test_rules_of_ones_own_reach_short_keys_short_texts_and_numbers() -> None:
+    rules = parse_rules(
+        "[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{4}'\n[[rule]]\nid = 'badge'\npattern = '77[0-9]{2}|\\bZ9'\n"
+    )
+    record: JSON = {"EMP-1234": [7712], "n": 7713, "tokens": 7714, "s": "Z9", "in": json.dumps({"EMP-5678": 7715.5})}
+    masked = json.dumps(Redactor(Setting("secrets", Marker(), rules)).once(record))
+    assert not [text for text in ("EMP-", "77", "Z9") if text in masked]
+    lines = json.dumps(record).encode() + b"\n"
+    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker(), rules))))
+    assert json.loads(native) == json.loads(masked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import stat
 import threading
 import unicodedata
@@ -609,6 +610,38 @@ def test_R10_what_was_cut_off_waits_for_a_workspace_that_is_away(
     finding.mend()
     assert tree(work) == behind
     assert list(work.rglob(".clew-*")) == []
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_R10_another_folder_in_the_place_of_the_workspace_is_left_alone(
+    session: Session, work: Path, tmp_path: Path, is_link: bool
+) -> None:
+    _, _, behind = two_steps(session, work)
+    session.close()
+
+    def die() -> None:
+        real = os.rename
+        os.rename = lambda *words, **more: (real(*words, **more), os._exit(9))  # type: ignore[assignment]
+        Store(tmp_path).session("s").undo(to="q")
+
+    assert children.done(die) == 9
+    victim = tmp_path / "victim"
+    shutil.copytree(work, victim)
+    work.rename(tmp_path / "away")
+    work.symlink_to(victim) if is_link else victim.rename(work)
+    half = tree(work)
+    [finding] = [one for one in examine(tmp_path) if one.problem.code == "undo-unfinished"]
+    assert finding.mend is not None
+    again = Store(tmp_path).session("s")
+    again.user("more")
+    for refused in (finding.mend, again.settle, lambda: again.watch("q", ["x"], root=tmp_path)):
+        with pytest.raises(SourceUnreadable, match="is another folder now; remove"):
+            refused()
+    assert tree(work) == half
+    work.unlink() if is_link else shutil.rmtree(work)
+    (tmp_path / "away").rename(work)
+    finding.mend()
+    assert tree(work) == behind
 
 
 def test_R10_an_undo_that_waits_in_vain_takes_nobody_elses_back(session: Session, work: Path, tmp_path: Path) -> None:

@@ -189,15 +189,27 @@ def test_folders_of_a_store_that_are_links_are_refused(session: Session, victim:
     assert contents(victim) == before
 
 
-def test_a_link_in_place_of_the_store_must_be_named_itself(session: Session, victim: Path, tmp_path: Path) -> None:
-    repository = tmp_path / "repository"
+@pytest.mark.parametrize("named", ["", ".sage"])
+def test_a_link_in_place_of_the_store_is_refused(session: Session, victim: Path, tmp_path: Path, named: str) -> None:
+    repository, store = tmp_path / "repository", victim / ".sage"
     repository.mkdir()
-    (repository / ".sage").symlink_to(victim)
-    with pytest.raises(PathRefused, match="symbolic link"):
-        Store(repository)
-    assert clew("doctor", repository, "--fix").code == PathRefused.exit_code
+    store.mkdir()
+    (repository / ".sage").symlink_to(store)
+    with pytest.raises(PathRefused, match="name the path that it leads to"):
+        Store(repository / named)
+    assert clew("doctor", repository / named, "--fix").code == PathRefused.exit_code
     assert contents(victim) == {"keep.txt": b"mine\n"}
-    Store(repository / ".sage").session("new").user("hi")
+    Store(store).session("new").user("hi")
+    assert (store / "sessions/new/messages.jsonl").exists()
+
+
+def test_a_link_in_place_of_the_store_is_followed_in_the_users_own_home(
+    victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "me").mkdir()
+    (tmp_path / "me/.sage").symlink_to(victim)
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    Store(tmp_path / "me").session("new").user("hi")
     assert (victim / "sessions/new/messages.jsonl").exists()
 
 

@@ -15,7 +15,7 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.errors import Busy, WouldLose
 from clew.host import Host
 from clew.migrate import sage
-from clew.migrate.step import Step, backup_of, rewrite
+from clew.migrate.step import Originals, Step, rewrite
 from clew.model.json import JSON
 from tests.cli.running import run
 from tests.json_values import spell
@@ -50,6 +50,10 @@ def store(home: Path) -> Path:
 def tree(folder: Path) -> dict[str, bytes]:
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def backup_of(path: Path, stamp: str) -> Path:
+    return path.with_name(f"{path.name}.bak-{stamp}")
 
 
 def kinds(steps: list[Step]) -> list[str]:
@@ -227,6 +231,36 @@ def test_several_migrations_keep_the_first_original(home: Path) -> None:
     assert contents == expected
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_backup_gets_another_name_where_its_own_is_taken(home: Path, tmp_path: Path, is_link: bool) -> None:
+    path = write(store(home) / ALIGNED / "conversation.jsonl", said("the only copy"))
+    taken, content = backup_of(path, STAMP), path.read_bytes()
+    (tmp_path / "victim").write_text("kept")
+    taken.symlink_to(tmp_path / "victim") if is_link else taken.write_text("kept")
+    sage.apply(sage.plan(home, ids=True, tokens=True), STAMP)
+    assert path.read_bytes() != content
+    assert taken.with_name(f"{taken.name}-2").read_bytes() == content
+    assert taken.read_text() == (tmp_path / "victim").read_text() == "kept"
+    assert not taken.with_name(f"{taken.name}-3").exists()
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_files_are_set_aside_in_a_new_folder_where_one_is_there(home: Path, tmp_path: Path, is_link: bool) -> None:
+    root = store(home)
+    for folder in (OLD, ALIGNED):
+        write(root / folder / "conversation.jsonl", said("ring"))
+        describe(root / folder, "/home/ada/tide.tables")
+    old, taken = tree(root / OLD), root.with_name(f"projects.migrated-{STAMP}")
+    victim = tmp_path / "victim" if is_link else taken
+    describe(victim / OLD, "precious")
+    if is_link:
+        taken.symlink_to(victim)
+    before = tree(victim)
+    sage.apply(sage.plan(home, names=True), STAMP)
+    assert tree(victim) == before
+    assert tree(taken.with_name(f"{taken.name}-2")) == {f"{OLD}/{name}": content for name, content in old.items()}
+
+
 def test_a_file_that_is_being_written_is_not_replaced(tmp_path: Path) -> None:
     path = write(tmp_path / "conversation.jsonl", said("a"))
 
@@ -236,7 +270,7 @@ def test_a_file_that_is_being_written_is_not_replaced(tmp_path: Path) -> None:
         return [b"new"]
 
     with pytest.raises(Busy):
-        rewrite(path, (piece for piece in pieces_later(pieces)), STAMP)
+        rewrite(path, (piece for piece in pieces_later(pieces)), Originals(STAMP))
     assert path.read_bytes() == spell(said("a"), 0) + spell(said("meanwhile"), 0)
 
 

@@ -15,9 +15,8 @@ from clew.host import Host
 from clew.io.compress import SUFFIXES
 from clew.model.json import JSON
 from clew.model.unit import Unit
+from clew.redact.packed import ORIGIN as ORIGIN
 
-ORIGIN = "clew-origin"
-"""The type of the lines that bring the original of a converted session along."""
 BESIDE = ".clew"
 """Suffix of the file that holds them where they cannot stand in the session's own file."""
 

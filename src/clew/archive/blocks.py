@@ -172,7 +172,12 @@ def unpack_plain(stored: bytes) -> bytes:
     """What `pack_plain` packed."""
     import zstandard
 
-    return zstandard.ZstdDecompressor().decompress(stored, max_output_size=LIMIT)
+    try:
+        if 0 <= zstandard.frame_content_size(stored) <= LIMIT:
+            return zstandard.ZstdDecompressor().decompress(stored)
+    except zstandard.ZstdError as error:
+        raise SourceUnreadable(f"a dictionary is damaged: {error}") from None
+    raise SourceUnreadable("a dictionary says that it is larger than any")
 
 
 def _parameters(level: int) -> zstandard.ZstdCompressionParameters:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.archive.layout import DIGEST, HEALTH, Block, Damage, Version, pack_path
+from clew.archive.layout import DIGEST, HEALTH, Block, Damage, Version, pack_path, read_inside
 from clew.archive.parts import Part
 from clew.archive.reading import Reader
 from clew.archive.state import State
@@ -20,6 +20,10 @@ from clew.errors import SourceUnreadable
 from clew.store.system import SYSTEM, System, replace_file
 
 Stamp = tuple[int, int, int, int]
+
+
+_HEALTH_LIMIT = 16 << 20
+"""Bytes: about 400 000 packs."""
 
 
 class Health(msgspec.Struct):
@@ -30,14 +34,16 @@ class Health(msgspec.Struct):
 
 
 def read_health(folder: Path) -> Health:
-    """What is known; nothing where that cannot be read. Raises SourceUnreadable where it is damaged."""
+    """What is known; nothing where there is no such file. Raises SourceUnreadable where it is damaged."""
     try:
-        raw = (folder / HEALTH).read_bytes()
+        raw = read_inside(folder / HEALTH, _HEALTH_LIMIT)
+        if hashlib.sha256(raw[DIGEST:]).digest() == raw[:DIGEST]:
+            return msgspec.msgpack.decode(raw[DIGEST:], type=Health)
     except FileNotFoundError:
         return Health()
-    if hashlib.sha256(raw[DIGEST:]).digest() != raw[:DIGEST]:
-        raise SourceUnreadable("damaged; the next capture makes it anew")
-    return msgspec.msgpack.decode(raw[DIGEST:], type=Health)
+    except (SourceUnreadable, msgspec.MsgspecError):
+        pass
+    raise SourceUnreadable("damaged; the next capture makes it anew")
 
 
 def write_health(folder: Path, state: State, damaged: Iterable[Part], system: System = SYSTEM) -> None:
@@ -47,9 +53,9 @@ def write_health(folder: Path, state: State, damaged: Iterable[Part], system: Sy
     body = msgspec.msgpack.encode(health)
     raw = hashlib.sha256(body).digest() + body
     try:
-        if (folder / HEALTH).read_bytes() == raw:
+        if read_inside(folder / HEALTH, _HEALTH_LIMIT) == raw:
             return
-    except FileNotFoundError:
+    except (FileNotFoundError, SourceUnreadable):
         pass
     replace_file(system, folder / HEALTH, raw, durable=False)
 

@@ -9,20 +9,25 @@
 
 A chunk is a record of a source; it has a number for ever. A block is many chunks packed together. A manifest with
 `whole` tells everything there is; the others add to it. What no manifest names is found by the heads in the packs.
+
+An archive may lie in a repository, which can hold links to another archive or to any file: nothing inside it is a link.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 
 from clew.errors import InvalidDocument, SourceUnreadable
 from clew.host import data_dir
+from clew.io.paths import refuse_link_on_way
+from clew.store.system import SYSTEM, open_regular
 
 FORMAT = 2
 FOLDER = "archive"
@@ -32,7 +37,11 @@ DIGEST = 32
 KEY_BYTES = 16
 HASH_BYTES = 9
 """Of a chunk. The hash is keyed, so nobody can make two chunks that have the same one."""
-MANIFEST_LIMIT = 4 << 30
+MANIFEST_LIMIT = 1 << 30
+"""Bytes of a stored manifest."""
+_UNPACKED_LIMIT, _FREE_UNPACKED, _MAX_RATIO = 4 << 30, 64 << 20, 200
+"""A manifest unpacks to at most so many bytes; to more than the second only up to so many times its stored size."""
+_MAX_DIGITS = 12
 _NAMED = 3
 """So many files are named in a line."""
 
@@ -176,6 +185,39 @@ def pack_path(folder: Path, number: int) -> Path:
     return folder / PACKS / f"{number:08}{_PACK}"
 
 
+def refuse_links(folder: Path) -> None:
+    """Refuse an archive with a link inside it. Everything that reads or writes an archive begins with this."""
+    for inner in (CAPTURES, PACKS, DAMAGED, LOCK, HEALTH):
+        refuse_link_on_way(folder, folder / inner)
+    for inner in COPIES:
+        try:
+            paths = list((folder / inner).iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for path in paths:
+            refuse_link_on_way(folder / inner, path)
+
+
+def open_inside(path: Path) -> BinaryIO:
+    """Open a file of an archive for reading; raises SourceUnreadable for a link and for anything but a regular file."""
+    return open(open_regular(SYSTEM, path, os.O_RDONLY), "rb")
+
+
+def read_inside(path: Path, limit: int) -> bytes:
+    """The bytes of a file of an archive; raises SourceUnreadable where there are more."""
+    with open_inside(path) as stream:
+        if os.fstat(stream.fileno()).st_size > limit:
+            raise SourceUnreadable(f"{path}: larger than {limit} bytes")
+        return stream.read(limit)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
 def numbered(folder: Path, suffix: str) -> dict[int, Path]:
     """The files of the folder whose names are a number, spelled as clew spells it."""
     try:
@@ -183,8 +225,9 @@ def numbered(folder: Path, suffix: str) -> dict[int, Path]:
     except FileNotFoundError:
         return {}
     plain = {name.removesuffix(suffix): folder / name for name in names if name.endswith(suffix)}
-    numbers = {int(stem): path for stem, path in sorted(plain.items()) if stem.isascii() and stem.isdigit()}
-    return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}" and path.is_file()}
+    stems = (stem for stem in sorted(plain) if stem.isascii() and stem.isdigit() and len(stem) <= _MAX_DIGITS)
+    numbers = {int(stem): plain[stem] for stem in stems}
+    return {number: path for number, path in numbers.items() if path.name == f"{number:08}{suffix}" and _is_file(path)}
 
 
 def manifests(folder: Path, place: str = CAPTURES) -> dict[int, Path]:
@@ -214,12 +257,21 @@ def read_manifest(path: Path) -> tuple[Manifest, bytes]:
     """A manifest and its digest; raises SourceUnreadable where it is damaged."""
     import zstandard
 
-    raw = path.read_bytes()
+    raw = read_inside(path, MANIFEST_LIMIT)
     digest, body = raw[:DIGEST], raw[DIGEST:]
     if hashlib.sha256(body).digest() != digest:
         raise SourceUnreadable(f"{path}: the manifest is damaged")
-    text = zstandard.ZstdDecompressor().decompress(body, max_output_size=MANIFEST_LIMIT)
-    found = msgspec.msgpack.decode(text)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InvalidDocument(f"{path}: written by another clew; format {FORMAT} is read here")
-    return msgspec.convert(found, Manifest), digest
+    try:
+        # The size that a frame declares is allocated at once, whatever `max_output_size` says.
+        if (
+            not 0
+            <= zstandard.frame_content_size(body)
+            <= min(_UNPACKED_LIMIT, max(_FREE_UNPACKED, _MAX_RATIO * len(body)))
+        ):
+            raise SourceUnreadable(f"{path}: the manifest says that it is larger than any")
+        found = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(body))
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise InvalidDocument(f"{path}: written by another clew; format {FORMAT} is read here")
+        return msgspec.convert(found, Manifest), digest
+    except (zstandard.ZstdError, msgspec.MsgspecError) as error:
+        raise SourceUnreadable(f"{path}: the manifest is damaged: {error}") from None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from clew.archive.layout import DIGEST, KEY_BYTES, Block, Dictionary
+from clew.archive.layout import DIGEST, HASH_BYTES, KEY_BYTES, Block, Dictionary, Manifest, open_inside
 
 _MAGIC = b"\0clew\xffpart"
 _FIELDS = struct.Struct(f"<{len(_MAGIC)}scQQIIQI{KEY_BYTES}s{DIGEST}s")
@@ -19,6 +19,10 @@ _CHECK = 8
 HEAD = _FIELDS.size + _CHECK
 _BLOCK, _DICTIONARY = b"B", b"D"
 _WINDOW = 1 << 20
+MAX_CHUNKS = 1 << 30
+"""Chunk numbers are below this. Some commands need one byte of memory for each number."""
+_MAX_PART_BYTES = 512 << 20
+"""More than a block takes of the largest chunks and the longest table."""
 
 Part = Block | Dictionary
 
@@ -44,9 +48,38 @@ def read_head(head: bytes, pack: int, offset: int) -> tuple[Part, bytes] | None:
     _, kind, size, first, count, live, raw, dictionary, key, digest = _FIELDS.unpack_from(head)
     if size < HEAD:
         return None
-    if kind == _BLOCK:
-        return Block(pack, offset, size, first, count, live, raw, dictionary, digest), key
-    return Dictionary(first, "", pack, offset, size, digest, raw), key
+    part: Part = (
+        Block(pack, offset, size, first, count, live, raw, dictionary, digest)
+        if kind == _BLOCK
+        else Dictionary(first, "", pack, offset, size, digest, raw)
+    )
+    return (part, key) if is_possible(part) else None
+
+
+def is_possible(part: Part) -> bool:
+    """True where the numbers of a part can be right: each chunk of a block has a hash among the stored bytes."""
+    if part.pack < 1 or part.offset < 0 or not HEAD <= part.size <= _MAX_PART_BYTES:
+        return False
+    if isinstance(part, Dictionary):
+        return True
+    is_in_range = part.first >= 0 and part.raw >= 0 and part.first + part.count <= MAX_CHUNKS
+    return is_in_range and 0 < part.live <= part.count and part.count * HASH_BYTES <= part.size - HEAD
+
+
+def is_possible_manifest(manifest: Manifest) -> bool:
+    """True where the numbers of a manifest can be right."""
+    parts: list[Part] = [*manifest.blocks, *manifest.dictionaries]
+    if not 0 <= manifest.next_chunk <= MAX_CHUNKS or not all(is_possible(part) for part in parts):
+        return False
+    if any(block.first + block.count > manifest.next_chunk for block in manifest.blocks):
+        return False
+    for version in manifest.versions:
+        runs = list(zip(version.runs[::2], version.runs[1::2], strict=False))
+        if len(version.runs) % 2 or not 0 <= version.place < len(manifest.places) or version.size < 0:
+            return False
+        if any(first < 0 or count < 1 or first + count > manifest.next_chunk for first, count in runs):
+            return False
+    return True
 
 
 def is_begun_head(head: bytes) -> bool:
@@ -56,7 +89,7 @@ def is_begun_head(head: bytes) -> bool:
 
 def scan(path: Path, pack: int, start: int = 0) -> Iterator[tuple[Part, bytes]]:
     """All parts from an offset on whose heads can be read, without a look at what they hold."""
-    with path.open("rb") as stream:
+    with open_inside(path) as stream:
         at: int | None = start
         while at is not None:
             stream.seek(at)

@@ -15,7 +15,7 @@ import msgspec
 
 from clew.archive.blocks import RAW
 from clew.archive.health import Found, examine, look, unreadable, unreadable_dictionaries, write_health
-from clew.archive.layout import DAMAGED, HASH_BYTES, Block, Dictionary, Version, pack_path
+from clew.archive.layout import DAMAGED, HASH_BYTES, Block, Dictionary, Version, open_inside, pack_path
 from clew.archive.reading import Reader
 from clew.archive.recovering import is_understood, stray_bytes
 from clew.archive.state import State, needed
@@ -168,7 +168,7 @@ def _keep_stray(writer: Writer, gone: Collection[int]) -> None:
         if not path.exists():
             continue
         own = [part for part in state.parts() if part.pack == number]
-        with path.open("rb") as stream:
+        with open_inside(path) as stream:
             for start, end in stray_bytes(own, path.stat().st_size):
                 stream.seek(start)
                 make_folder(writer.system, writer.folder / DAMAGED)

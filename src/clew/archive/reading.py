@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from clew.archive.blocks import TABLE_HEAD, Codec, Table, Unpacked, digest_of, read_table, table_size, unpack_plain
-from clew.archive.layout import Block, Version, pack_path
+from clew.archive.layout import Block, Version, open_inside, pack_path
 from clew.archive.parts import HEAD, Part, spell_head
 from clew.archive.state import Blocks, State, load
 from clew.errors import SourceUnreadable
@@ -107,9 +107,12 @@ class Reader:
         if not self._codec.knows(block.dictionary):
             self._codec.learn(block.dictionary, self.dictionary(block.dictionary))
         try:
-            return self._codec.unpack(stored, block.dictionary)
+            unpacked = self._codec.unpack(stored, block.dictionary)
         except SourceUnreadable as error:
             raise SourceUnreadable(f"{self._spot(block)}: {error}") from None
+        if len(unpacked.table.lengths) != block.count:
+            raise SourceUnreadable(f"{self._spot(block)}: damaged, it has another number of chunks")
+        return unpacked
 
     def dictionary(self, number: int) -> bytes:
         """A dictionary's bytes, from the first place where they are as they were."""
@@ -159,7 +162,7 @@ class Reader:
         if number not in self._packs:
             if len(self._packs) >= _MAX_OPEN_PACKS:
                 self._packs.pop(next(iter(self._packs))).close()
-            self._packs[number] = pack_path(self.folder, number).open("rb")
+            self._packs[number] = open_inside(pack_path(self.folder, number))
         return self._packs[number]
 
     def _spot(self, part: Part) -> str:

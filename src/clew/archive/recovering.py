@@ -17,7 +17,7 @@ import msgspec
 
 from clew.archive.blocks import Table
 from clew.archive.health import is_whole
-from clew.archive.layout import RECOVERED, Block, Dictionary, Version, pack_path, packs
+from clew.archive.layout import RECOVERED, Block, Dictionary, Version, open_inside, pack_path, packs
 from clew.archive.parts import HEAD, Part, is_begun_head, read_head, scan
 from clew.archive.reading import Reader
 from clew.archive.state import Blocks, State, needed, runs_of
@@ -203,9 +203,12 @@ def drop_known_again(folder: Path, state: State) -> bool:
     reader = Reader(folder, state)
     try:
         for version in held:
-            chunks = [chunk for chunk in _chunks(version) if not marks[chunk]]
-            if len(chunks) == sum(version.runs[1::2]):
+            if not any(
+                marks.count(1, first, first + count)
+                for first, count in zip(version.runs[::2], version.runs[1::2], strict=True)
+            ):
                 continue
+            chunks = [chunk for chunk in _chunks(version) if not marks[chunk]]
             changed = True
             del state.files[version.place, version.path]
             if chunks:
@@ -233,7 +236,7 @@ def stray_bytes(parts: Iterable[Part], size: int) -> Iterator[tuple[int, int]]:
 
 def is_unfinished(folder: Path, number: int, key: bytes, at: int, size: int) -> bool:
     """True where the end of a pack, from an offset on, is the beginning of a part: whoever wrote it was stopped."""
-    with pack_path(folder, number).open("rb") as stream:
+    with open_inside(pack_path(folder, number)) as stream:
         stream.seek(at)
         head = stream.read(min(HEAD, size - at))
     found = read_head(head, number, at)

@@ -31,9 +31,11 @@ from clew.archive.layout import (
     manifest_path,
     packs,
     read_manifest,
+    refuse_links,
 )
+from clew.archive.parts import is_possible_manifest
 from clew.errors import Busy, SourceUnreadable
-from clew.store.system import SHARED, SYSTEM
+from clew.store.system import SHARED, SYSTEM, open_regular
 
 
 @dataclass
@@ -71,7 +73,7 @@ class State:
     def add(self, manifest: Manifest, digest: bytes) -> None:
         """Take in the next manifest."""
         self.key, self.number, self.before = manifest.key, manifest.number, digest
-        self.next_chunk = manifest.next_chunk
+        self.next_chunk = max(self.next_chunk, manifest.next_chunk)
         if manifest.whole:
             self.first, self.retired = manifest.number, set(manifest.retired)
         self.captures += manifest.captures
@@ -197,6 +199,7 @@ def load(folder: Path, *, locked: bool = False) -> State:
     What no manifest names is taken in too, unless another process writes: then it belongs to that one. Who holds the
     lock says so with `locked`.
     """
+    refuse_links(folder)
     for _ in range(8):
         with suppress(FileNotFoundError), _without_writers(folder, locked) as is_quiet:
             numbers = manifest_numbers(folder)
@@ -216,6 +219,7 @@ def load(folder: Path, *, locked: bool = False) -> State:
 
 def load_manifests(folder: Path) -> State:
     """What the manifests say and nothing else; nothing where there are none."""
+    refuse_links(folder)
     return _read(folder, manifest_numbers(folder))
 
 
@@ -226,7 +230,7 @@ def _without_writers(folder: Path, locked: bool) -> Iterator[bool]:
         yield True
         return
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        descriptor = open_regular(SYSTEM, folder / LOCK, os.O_RDONLY)
     except OSError as error:
         yield isinstance(error, FileNotFoundError)
         return
@@ -272,16 +276,27 @@ def _recover(folder: Path, state: State, sizes: dict[int, int]) -> None:
 def _from_whole(folder: Path, numbers: set[int], problems: list[Damage]) -> list[tuple[Manifest, bytes]]:
     """The manifests that count, in their order: from the newest whole one on, without those that cannot be read."""
     found: list[tuple[Manifest, bytes]] = []
-    for number in range(max(numbers), 0, -1):
+    expected = max(numbers)
+    for number in sorted(numbers - {0}, reverse=True):
+        if number < expected:
+            problems.append(_missing(folder, number + 1, expected))
         one = _either(folder, number, number == max(numbers), problems)
         if one is not None:
             found.append(one)
             if one[0].whole:
                 break
-        elif number <= min(numbers):
-            break
+        expected = number - 1
+    else:
+        if found and expected > 0:
+            problems.append(_missing(folder, 1, expected))
     found.reverse()
     return found
+
+
+def _missing(folder: Path, first: int, last: int) -> Damage:
+    """Manifests that are in neither place. File names can be any numbers, so a gap is told once, however long."""
+    what = "the manifest is missing" if first == last else f"the manifests from {first} to {last} are missing"
+    return Damage(str(manifest_path(folder, last)), 0, what)
 
 
 def _either(folder: Path, number: int, newest: bool, problems: list[Damage]) -> tuple[Manifest, bytes] | None:
@@ -293,6 +308,8 @@ def _either(folder: Path, number: int, newest: bool, problems: list[Damage]) -> 
             one = read_manifest(path)
             if one[0].number != number:
                 raise SourceUnreadable(f"{path}: the manifest of another capture")
+            if not is_possible_manifest(one[0]):
+                raise SourceUnreadable(f"{path}: the manifest is damaged: its numbers cannot be right")
             found = found or one
         except FileNotFoundError:
             # The second of the two is written first: without the other, the capture was just ended or cut off.

@@ -24,6 +24,7 @@ from clew.archive.layout import (
     FORMAT,
     KEY_BYTES,
     LOCK,
+    MANIFEST_LIMIT,
     PACKS,
     Block,
     Capture,
@@ -37,6 +38,8 @@ from clew.archive.layout import (
     manifests,
     pack_path,
     packs,
+    read_inside,
+    refuse_links,
     spell_manifest,
 )
 from clew.archive.packing import Job, Packers
@@ -44,7 +47,7 @@ from clew.archive.parts import HEAD, spell_head
 from clew.archive.reading import Reader
 from clew.archive.recovering import has_other_key, unnamed_packs
 from clew.archive.state import State, load, load_manifests, runs_of
-from clew.errors import ClewError, PathRefused, SourceUnreadable
+from clew.errors import ClewError, SourceUnreadable
 from clew.store.lock import locked
 from clew.store.system import SYSTEM, System, make_folder, open_log, replace_file, write_all
 
@@ -386,10 +389,7 @@ def writer(
     folder: Path, system: System = SYSTEM, level: int = LEVEL, wait: float = WAIT, recall: Recall | None = None
 ) -> Iterator[Writer]:
     """The archive opened for writing; made where there is none. Raises Busy where another process writes."""
-    for part in (folder / CAPTURES, folder / PACKS, folder / DAMAGED):
-        # An archive may lie in a repository, which can hold links to another archive.
-        if part.is_symlink():
-            raise PathRefused(f"{part}: is a symbolic link, and an archive does not follow links inside it")
+    refuse_links(folder)
     for part in (folder, folder / CAPTURES, folder / PACKS):
         make_folder(system, part)
     lock = folder / LOCK
@@ -418,7 +418,7 @@ def _put_right(folder: Path, state: State, system: System) -> None:
     if state.problems or state.is_recovered:
         replace_all(folder, state, system)
     elif state.number and state.number not in manifests(folder):
-        text = manifest_path(folder, state.number, PACKS).read_bytes()
+        text = read_inside(manifest_path(folder, state.number, PACKS), MANIFEST_LIMIT)
         replace_file(system, manifest_path(folder, state.number), text)
     sweep(folder, state, system)
 

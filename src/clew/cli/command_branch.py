@@ -83,7 +83,7 @@ def _compare(session: Session, one: str, other: str, json: bool, masking: Redact
     from clew.render.safe import one_line, visible
 
     records = dict(session.by_uuid())
-    click.echo(f"shared up to {found.base or 'nothing'}")
+    click.echo(f"shared up to {one_line(masking.text(found.base or 'nothing'))}")
     for title, uuids in ((one, found.one), (other, found.other)):
         click.echo(f"only on {one_line(masking.text(title))}:")
         _print([records[uuid] for uuid in uuids], False, masking, "  ")

@@ -17,7 +17,7 @@ from clew.errors import Busy, UsageError
 from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.branches import node_of
-from clew.store.erase import Erased, erase_record, erase_session, refuse_links
+from clew.store.erase import Erased, erase_record, erase_session, refuse_erasing
 from clew.store.layout import MESSAGES, refuse_copy
 from clew.store.session import Session
 from clew.store.wire import ERASED
@@ -52,7 +52,7 @@ def command(
     session = own_session(context, homes, reference)
     refuse_copy(session.folder)
     uuids = list(dict.fromkeys(_uuid(session, message, write) for message in messages))
-    refuse_links(session.folder, whole=not uuids)
+    refuse_erasing(session.folder, whole=not uuids)
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
@@ -81,7 +81,8 @@ def command(
 def _say(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
     for number, uuid in enumerate(row["messages"] or ()):
         # What is gone is not said again: terminals are recorded.
-        click.echo(f"{uuid}  {_words(row['words'][number])}" if row["words"] else uuid)
+        shown = _words(masking.text(uuid))
+        click.echo(f"{shown}  {_words(row['words'][number])}" if row["words"] else shown)
     counts = f"{_some(row['records'], 'record')}, {_some(row['files'], 'file')}"
     click.echo(_words(f"{'of ' if some else ''}session {masking.text(row['session'])}: {counts}"))
     for copy in row["copies"]:

@@ -272,7 +272,7 @@ class Writer:
         taken: set[str] = set()
         for session in sessions:
             try:
-                yield folder / (free_name(f"{session.agent.id}-{session.id}", taken) + suffix)
+                yield folder / (free_name(self.masking.file_name(session), taken) + suffix)
             except SourceUnreadable as error:
                 yield error
 

@@ -18,7 +18,7 @@ from clew.file_history.history import FileHistory
 from clew.file_history.restoring import Step, carry_out, plan
 from clew.file_history.unfinished import alone, settle, unfinished
 from clew.host import Host, data_dir
-from clew.io.paths import is_own_home
+from clew.io.paths import file_name, is_own_home
 from clew.library import StoredSession
 from clew.model.json import JSON
 
@@ -64,7 +64,7 @@ def command(
         _refuse_foreign(session, shelf.hosts, folder)
     refuse_stores(shelf, folder)
     json, place = wants_json(context, as_json), data_dir()
-    rescue = place / "rescue" / f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}"
+    rescue = place / "rescue" / file_name(f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}")
     kept: list[str] = []
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()

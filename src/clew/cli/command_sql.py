@@ -47,8 +47,10 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     db.set_progress_handler(lambda: 0, _STEPS)
     try:
         cursor = db.execute(query)
-        names = [column[0] for column in cursor.description or ()]
-        return _print(names, iter(cursor), as_csv, wants_json(context, as_json), redaction(context, DATA))
+        masking = redaction(context, DATA)
+        # A column without a name of its own is called as the question puts it.
+        names = [masking.text(column[0]) for column in cursor.description or ()]
+        return _print(names, iter(cursor), as_csv, wants_json(context, as_json), masking)
     except (sqlite3.Error, sqlite3.Warning) as error:
         if str(error) == "interrupted":
             raise KeyboardInterrupt from None

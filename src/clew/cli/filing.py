@@ -8,6 +8,7 @@ import click
 
 from clew.agents.file_evidence import FileContent, State
 from clew.cli.options import library
+from clew.cli.redacting import mask_by_session
 from clew.errors import UsageError
 from clew.file_history.content import Print
 from clew.file_history.history import FileHistory
@@ -29,6 +30,7 @@ _HOW = {
 def opened(context: click.Context, homes: tuple[str, ...], reference: str) -> tuple[StoredSession, FileHistory]:
     """The session that a reference means, and its files."""
     session = library(context, homes).get(reference)
+    mask_by_session(context, session)
     return session, FileHistory(session.agent, session.source)
 
 

@@ -7,7 +7,7 @@ import click
 from clew.agents.sage_agent.locate import AGENT
 from clew.cli.options import library
 from clew.errors import UsageError
-from clew.io.paths import refuse_link_below
+from clew.io.paths import refuse_link_to_session
 from clew.library import StoredSession
 from clew.references import message_of
 from clew.store.session import Session
@@ -20,8 +20,7 @@ def own_session(context: click.Context, homes: tuple[str, ...], reference: str, 
     shelf = library(context, homes)
     session = shelf.get(reference, branches=branches)
     for host in shelf.hosts:
-        if host.holds(session.path):
-            refuse_link_below(host.base or host.home, session.path)
+        refuse_link_to_session(session.path, host.base or host.home)
     return _own(session, reference)
 
 

@@ -64,7 +64,7 @@ class Pages:
     def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
         """A page for each session, with links between them; returns how many could not be read."""
         taken = {"index"}
-        names = [free_name(f"{session.agent.id}-{session.id}", taken) + ".html" for session in sessions]
+        names = [free_name(self._masking.file_name(session), taken) + ".html" for session in sessions]
         # In a folder that is empty, nothing can be in the way.
         for name in [*names, *[INDEX] * with_index] if not force and any(folder.iterdir()) else ():
             if (folder / name).exists():

@@ -39,6 +39,7 @@ _MASKED = "clew.masked"
 _WITHOUT_KEY = "clew.without-key"
 _said: dict[str, object] = {}
 """What was said once by commands that run before click is loaded."""
+_SESSION = "clew.session"
 _CHOICES = "secrets, pii (and secrets), paths (and secrets), all. Default: secrets in text, none in JSON"
 
 
@@ -107,6 +108,9 @@ class Redaction:
         self.masked: Counter[str] = Counter()
         self.can_be_asked = True
         """The command takes --redact."""
+        self._session: StoredSession | None = None
+        self._learned: dict[str, Redactor] = {}
+        """By profile, one that has seen the session that the run is about."""
 
     @property
     def is_on(self) -> bool:
@@ -126,9 +130,14 @@ class Redaction:
         return self.redactor(counted=False).version
 
     def redactor(self, counted: bool = True) -> Redactor:
-        """One for the parts of one session; all that are counted count together."""
+        """One for the parts of one session; all that are counted count together.
+
+        Where the run is about one session, it knows what is secret in it.
+        """
         from clew.redact.tree import Redactor
 
+        if self._session is not None:
+            return self.learned(self._session)
         return Redactor(self.setting, self.masked if counted else None)
 
     def prepare(self) -> None:
@@ -143,9 +152,15 @@ class Redaction:
     def learned(self, session: StoredSession) -> Redactor:
         """One that has seen a whole session."""
         from clew.agents.masking import learn_session
+        from clew.redact.tree import Redactor
 
-        redactor = self.redactor()
+        is_own = session is self._session
+        if is_own and self.profile in self._learned:
+            return self._learned[self.profile]
+        redactor = Redactor(self.setting, self.masked)
         learn_session(session.agent, session.source, redactor)
+        if is_own:
+            self._learned[self.profile] = redactor
         return redactor
 
     def records(self, session: StoredSession) -> Callable[[bytes], bytes]:
@@ -192,6 +207,11 @@ class Redaction:
         from clew.redact.native import mask_file
 
         return b"".join(mask_file(lambda: BytesIO(body), self.learned(session), path))
+
+    def file_name(self, session: StoredSession) -> str:
+        """What the file of a session is called: its id may hold a secret that rules find."""
+        name = f"{session.agent.id}-{session.id}"
+        return str(self.redactor(counted=False).once(name)) if self.is_on else name
 
     def values(self, values: Iterable[dict[str, JSON]]) -> Iterable[dict[str, JSON]]:
         """The records of a session, one after the other; what is found in one is masked in all."""
@@ -278,7 +298,13 @@ def redaction(context: click.Context, default: str) -> Redaction:
     else:
         context.meta[_MASKED] = found.masked
         context.find_root().call_on_close(found.report)
+    found._session, found._learned = context.meta.get(_SESSION, (None, {}))
     return found
+
+
+def mask_by_session(context: click.Context, session: StoredSession) -> None:
+    """From now on, mask all that this run prints with what is secret in a session: names, paths, messages, errors."""
+    context.meta[_SESSION] = session, {}
 
 
 def masked_for_people(text: str, *, counted: bool = True) -> str:

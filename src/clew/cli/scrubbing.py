@@ -20,10 +20,11 @@ from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
 from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
-from clew.io.paths import link_below
+from clew.io.paths import link_refusal, link_to_session
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
+from clew.redact.tree import Redactor
 
 _LONGEST_NAME = 100
 """Characters of the name of a folder for copies."""
@@ -69,6 +70,8 @@ class Scrub:
         self.unreadable = 0
         """Sessions that could not be scanned."""
         self._values: set[str] = set()
+        self._redactors: list[Redactor] = []
+        """For each row, one that knows what was found in the session."""
         self._folders = dict.fromkeys(data_dir() / name for name in (ARCHIVED, REMOTES))
         self._cleaned: set[Path] = set()
 
@@ -89,6 +92,7 @@ class Scrub:
         if self._write:
             copies = carry_out(session.source, steps, redactor, self._kept / _folder_name(session))
         self._cleaned |= set(files_of(session.source)) if self._write else set()
+        self._redactors.append(redactor)
         self.rows.append(
             {
                 "session": session.id,
@@ -125,10 +129,10 @@ class Scrub:
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""
-        homes = [host.base or host.home for host in self._shelf.hosts if host.holds(path)]
-        link = next(filter(None, (link_below(home, path) for home in homes)), None)
+        homes = [host.base or host.home for host in self._shelf.hosts]
+        link = next(filter(None, (link_to_session(path, home) for home in homes)), None)
         if link is not None:
-            return f"{link} is a symbolic link, and nothing is written through it"
+            return link_refusal(link)
         if is_copy(path):
             return "a copy of another machine's or of an archived session, which clew only reads"
         return other_name(path)
@@ -144,18 +148,23 @@ class Scrub:
             rows: dict[str, JSON] = {"sessions": self.rows, "refused": self.refused}
             result: dict[str, JSON] = {"written": self._write, **rows, "left": left + archives}
             # Paths lead programs to the copies, so they are whole unless somebody asked.
-            print_json(self._masking.redactor(counted=False).once(result) if self._masking.was_asked else result)
+            print_json(self._masked(result) if self._masking.was_asked else result)
             return
         from clew.render.safe import one_line, visible
 
-        for row in self.rows:
+        for row, redactor in zip(self.rows, self._redactors, strict=True):
             # The files are named without what was found in them.
-            redactor = self._masking.redactor(counted=False)
             found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())
-            click.echo(visible(f"{row['agent']}:{redactor.text(row['session'])}  {found}"))
+            click.echo(visible(f"{row['agent']}:{redactor.once(row['session'])}  {found}"))
             for file in row["files"]:
-                click.echo(f"  {one_line(redactor.text(file['path']))}  {file['records']} records")
+                click.echo(f"  {one_line(redactor.once(file['path']))}  {file['records']} records")
         self._say_rest([*left, *(f"{folder}: {_PRUNE}" for folder in archives)])
+
+    def _masked(self, value: JSON) -> JSON:
+        """A value without what was found in any of the sessions."""
+        for redactor in self._redactors:
+            value = redactor.once(value)
+        return self._masking.redactor(counted=False).once(value)
 
     def _sessions(self) -> list[tuple[str, str]]:
         """The agent and the id of each session in which something was found."""
@@ -168,9 +177,13 @@ class Scrub:
     def _say_rest(self, left: list[str]) -> None:
         for row in self.refused:
             for file in row["files"]:
-                say(f"clew: not scrubbed: {row['agent']}:{row['session']}: {file['path']} {file['reason']}")
+                say(
+                    self._masked(
+                        f"clew: not scrubbed: {row['agent']}:{row['session']}: {file['path']} {file['reason']}"
+                    )
+                )
         for path in left:
-            say(f"clew: not removed from {path}")
+            say(self._masked(f"clew: not removed from {path}"))
         say_unscanned(self.unreadable)
         if not self.rows:
             say("nothing was changed" if self.refused or self.unreadable else "nothing found")

@@ -97,7 +97,8 @@ def _print(done: Undone, json: bool, masking: Redaction) -> None:
     for words in done.unknown:
         say(f"clew: other files may have to go back too: {words}")
     if done.head != done.start:
-        click.echo(f"{'back' if done.action == 'undo' else 'on'} to {done.head or 'before the first message'}")
+        head = masking.text(done.head or "before the first message")
+        click.echo(visible(f"{'back' if done.action == 'undo' else 'on'} to {head}"))
 
 
 def _diff(step: Step) -> str:

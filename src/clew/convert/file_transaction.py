@@ -18,7 +18,7 @@ from typing import NamedTuple, NoReturn
 
 from clew.errors import Busy, WouldLose
 from clew.io.atomic import sync_folder
-from clew.io.paths import refuse_link_below
+from clew.io.paths import refuse_link_to_session
 
 _OWN, _FOLDER = 0o600, 0o700
 """Sessions are private: nobody else need read them."""
@@ -124,7 +124,7 @@ class FileTransaction:
 
     def _refuse_link(self, path: Path) -> None:
         if self._home is not None:
-            refuse_link_below(self._home, path)
+            refuse_link_to_session(path, self._home)
 
     def new(self, path: Path, last: bool = False) -> StagedFile:
         """A file that must not be there yet, unless with the same content.

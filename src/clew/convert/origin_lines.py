@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from pathlib import Path
 
-import msgspec
-
-from clew.agents.target_profile import ORIGIN
 from clew.io.compress import open_source
+from clew.redact.packed import is_origin_line
 
 MARK = b'{"type":"clew-origin",'
 """How every such line begins: as we spell it, so that no line need be decoded to tell."""
-_NAME = b'"clew-origin"'
-_SOMEWHERE = re.compile(rb'\{\s*"type"\s*:\s*"clew-origin"')
-"""Inside a text quotation marks are escaped, so this meets no words."""
-
-
-class _Typed(msgspec.Struct):
-    type: str = ""
 
 
 def is_marked(line: bytes) -> bool:
     """True for a line of an original, also where another program spelled it anew or glued it to the line before."""
-    if line.startswith(MARK):
-        return True
-    if _NAME not in line:
-        return False
-    try:
-        return msgspec.json.decode(line, type=_Typed).type == ORIGIN
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _SOMEWHERE.search(line) is not None
+    return line.startswith(MARK) or is_origin_line(line)
 
 
 def content_hash(path: Path) -> str:

@@ -12,7 +12,7 @@ from clew.errors import ClewError, SourceUnreadable
 from clew.io.blobs import digest_of
 from clew.io.safe_write import Change, Within
 from clew.store.lock import WAIT, Lock
-from clew.store.pending import Pending, announce, announced, put_as_it_was
+from clew.store.pending import Pending, announce, announced, identity_of, put_as_it_was
 from clew.store.snapshots import NO_FILE, FileState
 from clew.store.system import SYSTEM, System, make_folder, open_log
 
@@ -86,7 +86,8 @@ def _pending(rescue: Path, folder: Path, changes: Sequence[Change]) -> Pending:
             before = FileState(digest_of(there), within.mode(change.path)) if there is not None else NO_FILE
             wanted = FileState(digest_of(change.body)) if change.body is not None else NO_FILE
             files[os.fsencode(change.path)] = (before, wanted)
-    return Pending(str(rescue.absolute()), str(folder.absolute()), files, list(_missing(folder, changes)))
+    missing = list(_missing(folder, changes))
+    return Pending(str(rescue.absolute()), str(folder.resolve()), files, missing, identity_of(folder))
 
 
 def _missing(folder: Path, changes: Sequence[Change]) -> Iterator[bytes]:

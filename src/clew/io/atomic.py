@@ -68,6 +68,22 @@ def write_atomic(path: Path, content: bytes, mode: int = 0o600) -> None:
         handle.write(content)
 
 
+def create(path: Path, content: bytes, mode: int = _OWN) -> None:
+    """Create a file, durably; raises FileExistsError where anything is there, a link too."""
+    descriptor = os.open(path, _NEW, _OWN)
+    try:
+        with open(descriptor, "wb") as handle:
+            handle.write(content)
+            handle.flush()
+            if mode != _OWN:
+                path.chmod(mode)
+            os.fsync(handle.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make a rename in the folder durable, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):

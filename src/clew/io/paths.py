@@ -16,6 +16,10 @@ _MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
 """What stands in a name in the place of a secret."""
 
 
+AGENT_FOLDERS = frozenset((".sage", ".claude", ".codex", ".gemini", ".emacs.d", ".config"))
+"""What the folders are called in which agents keep sessions, directly in a home. A repository can hold them too."""
+
+
 def encode_claude(path: str) -> str:
     """Claude Code's rule: every UTF-16 unit outside [A-Za-z0-9] becomes `-`; long names are cut and hashed."""
     units = path.encode("utf-16-le", "surrogatepass")
@@ -110,18 +114,12 @@ def safe_below(path: str) -> str:
     return "/".join(safe_relative(part) for part in path.split("/"))
 
 
-def link_below(home: Path, path: Path) -> Path | None:
-    """The symbolic link on the way from a home to a path below it, or at the path; None where there is none.
-
-    Links in the user's own home are the user's: people keep `~/.claude` elsewhere. Any other home may be a repository,
-    which can hold links that lead anywhere.
-    """
-    return None if is_own_home(home) else link_on_way(home, path)
-
-
 def is_own_home(home: Path) -> bool:
     """True for the home of the user who runs clew; any other folder may come from somebody else."""
-    return home.resolve() == Path.home().resolve()
+    try:
+        return home.resolve() == Path.home().resolve()
+    except RuntimeError:
+        return False  # nobody knows where it is
 
 
 def link_on_way(folder: Path, path: Path) -> Path | None:
@@ -136,16 +134,37 @@ def link_on_way(folder: Path, path: Path) -> Path | None:
     return next((place for place in below if place.is_symlink()), None)
 
 
-def refuse_link_below(home: Path, path: Path) -> None:
-    """Refuse to write below a home through a symbolic link; one in the user's own home is followed."""
-    _refuse(link_below(home, path))
-
-
 def refuse_link_on_way(folder: Path, path: Path) -> None:
-    """Refuse to write through a symbolic link below a folder that the user named."""
-    _refuse(link_on_way(folder, path))
-
-
-def _refuse(link: Path | None) -> None:
+    """Refuse a symbolic link below a folder that the user named."""
+    link = link_on_way(folder, path)
     if link is not None:
-        raise PathRefused(f"{link}: is a symbolic link, and nothing is written through it")
+        raise PathRefused(f"{link}: is a symbolic link, and is not followed")
+
+
+def link_to_session(path: Path, home: Path | None = None) -> Path | None:
+    """The symbolic link on the way to a session for which nothing is written to it; None where there is none.
+
+    That is a link at or below an agent's folder (`.sage`, `.claude` ...), or below the `home` or store that the user
+    named: either may be a repository, which can hold links that lead anywhere. Links in the user's own home are the
+    user's: people keep `~/.claude` elsewhere. The path that a link leads to can always be named itself.
+    """
+    path = path.absolute()
+    agents = [place.parent for place in (*reversed(path.parents), path) if place.name.casefold() in AGENT_FOLDERS]
+    below_home = home is not None and path.is_relative_to(home.absolute())
+    for folder in (*agents, *([home] if home is not None and below_home else ())):
+        link = link_on_way(folder, path)
+        if link is not None and not is_own_home(folder):
+            return link
+    return None
+
+
+def refuse_link_to_session(path: Path, home: Path | None = None) -> None:
+    """Refuse to write to a session through a symbolic link that is not in the user's own home."""
+    link = link_to_session(path, home)
+    if link is not None:
+        raise PathRefused(link_refusal(link))
+
+
+def link_refusal(link: Path) -> str:
+    """Why nothing is written through a link, and what to do."""
+    return f"{link}: is a symbolic link, and is not followed; name the path that it leads to"

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -202,23 +203,36 @@ class FolderStore:
             return sorted(self._below(self._path(folder)))
 
     def _path(self, name: str) -> Path:
-        """Where an object lies. Others may write to a shared lake, so a link in it could lead anywhere."""
+        """Where an object or a folder of objects lies, which is checked on every way to it."""
         path = self._folder
         for part in name.rstrip("/").split("/"):
             path /= part
-            if path.is_symlink():
-                raise TargetRefused(f"{self.shown}: {path.relative_to(self._folder)} is a link, and must be a folder")
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self._check(path)
         return path
+
+    def _check(self, path: Path) -> os.stat_result:
+        """Refuse what is neither file nor folder: others may write to a shared lake, so a link could lead anywhere,
+        and a pipe would never end."""
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            kind = "a link" if stat.S_ISLNK(found.st_mode) else "a pipe or device"
+            raise TargetRefused(
+                f"{self.shown}: {path.relative_to(self._folder)} is {kind}, and must be a file or a folder"
+            )
+        return found
 
     def _below(self, folder: Path) -> Iterator[Object]:
         # A folder that cannot be read must not look empty: what nobody names is removed one day.
         for place, folders, files in os.walk(folder, onerror=_unless_missing):
             folders.sort()
+            for name in folders:
+                self._check(Path(place) / name)
             for name in files:
                 if not name.startswith("."):
                     path = Path(place) / name
                     with suppress(FileNotFoundError):
-                        found = path.stat()
+                        found = self._check(path)
                         named = path.relative_to(self._folder).as_posix()
                         yield Object(named, found.st_size, found.st_mtime)
 
@@ -263,7 +277,7 @@ class FolderStore:
 
     def url(self, name: str) -> str:
         """See `Store`."""
-        return str(self._folder / name)
+        return str(self._path(name))
 
     def sweep(self, before: float) -> None:
         """Remove what writers that were killed left half done before a time."""

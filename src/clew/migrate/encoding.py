@@ -8,12 +8,10 @@ from pathlib import Path
 
 from clew.agents.backups import is_plain_file
 from clew.agents.sage_emacs import locate
-from clew.datadir import private_folder
-from clew.errors import WouldLose
 from clew.io.atomic import sync_folder, write_atomic
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.paths import encode_sage, same_project
-from clew.migrate.step import Step, content_of, rewrite
+from clew.migrate.step import Originals, Step, content_of, refuse_taken, rewrite
 
 _SINGLE = (locate.CONVERSATION, locate.METADATA)
 
@@ -138,40 +136,35 @@ def _said(line: bytes) -> bytes:
     return dumps([(name, record[name]) for name in sorted(record) if name not in ("uuid", "session_id", "tokens")])
 
 
-def rename(step: Step, stamp: str) -> None:
+def rename(step: Step, originals: Originals) -> None:
     """Carry out a rename; never onto something."""
     assert step.target is not None
-    if step.target.exists():
-        raise WouldLose(f"{step.target}: appeared after the plan was made; make a new one")
+    refuse_taken(step.target)
     step.path.rename(step.target)
     sync_folder(step.target.parent)
 
 
-def copy(step: Step, stamp: str) -> None:
+def copy(step: Step, originals: Originals) -> None:
     """Carry out a copy; never over something else."""
     assert step.target is not None
     content = content_of(step.path)
-    if step.target.exists():
-        if content_of(step.target) != content:
-            raise WouldLose(f"{step.target}: appeared after the plan was made; make a new one")
+    if is_plain_file(step.target) and content_of(step.target) == content:
         return
+    refuse_taken(step.target)
     write_atomic(step.target, content, stat.S_IMODE(step.path.stat().st_mode))
 
 
-def append(step: Step, stamp: str) -> None:
+def append(step: Step, originals: Originals) -> None:
     """Carry out an append: the bytes that are there stay as they are."""
     assert step.target is not None
     present = content_of(step.target)
     gap = b"" if not present or present.endswith(b"\n") else b"\n"
-    rewrite(step.target, [present, gap, *missing_lines(step.path, step.target)], stamp)
+    rewrite(step.target, [present, gap, *missing_lines(step.path, step.target)], originals)
 
 
-def set_aside(step: Step, stamp: str) -> None:
+def set_aside(step: Step, originals: Originals) -> None:
     """Move a file or folder, with its backups, out of the store to a folder beside it that nothing reads."""
     project = step.path.parent
-    place = project.parent.with_name(f"{project.parent.name}.migrated-{stamp}") / project.name
-    private_folder(str(place))
-    for path in (step.path, *project.glob(f"{step.path.name}.bak-*")):
-        path.rename(place / path.name)
+    originals.move([step.path, *project.glob(f"{step.path.name}.bak-*")], project)
     if not any(project.iterdir()):
         project.rmdir()

@@ -12,7 +12,7 @@ from clew.agents.sage_emacs.metadata import describe, measure
 from clew.io.atomic import write_atomic
 from clew.io.compress import open_source
 from clew.io.records import read_records
-from clew.migrate.step import Step, rewrite
+from clew.migrate.step import Originals, Step, rewrite
 from clew.model.json import JSON
 
 
@@ -55,11 +55,11 @@ def _count(source: SourceFile) -> int:
         return sum(record.value is not None and counts_as_message(record.value) for record in read_records(stream))
 
 
-def rebuild(place: Path, stamp: str) -> None:
+def rebuild(place: Path, originals: Originals) -> None:
     """Write the metadata of the log beside `place`; what was there stays as a backup."""
     content = _content(source_beside(place))
     if place.exists():
-        rewrite(place, [content], stamp)
+        rewrite(place, [content], originals)
     else:
         write_atomic(place, content)
 

@@ -11,11 +11,11 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import is_saved
 from clew.host import Host
 from clew.io.compress import open_source
-from clew.io.paths import refuse_link_below
+from clew.io.paths import refuse_link_to_session
 from clew.io.records import read_records
 from clew.migrate import encoding, form, records
 from clew.migrate.metadata import plan_metadata, rebuild, step_for
-from clew.migrate.step import COMPRESSED, Step, rewrite
+from clew.migrate.step import COMPRESSED, Originals, Step, rewrite
 
 
 def plan(
@@ -42,7 +42,7 @@ def plan(
         for source in SageAgent().discover(root):
             steps += _plan_log(source, forms, metadata)
     for path in (path for step in steps for path in (step.path, step.target) if path is not None):
-        refuse_link_below(place, path)
+        refuse_link_to_session(path, place)
     return steps
 
 
@@ -84,27 +84,28 @@ def apply(steps: Iterable[Step], stamp: str, done: Callable[[Step], None] | None
 
     A step that would overwrite something raises, and leaves everything as it was before that step.
     """
+    originals = Originals(stamp)
     for step in steps:
-        _DOERS[step.kind](step, stamp)
+        _DOERS[step.kind](step, originals)
         if done is not None:
             done(step)
 
 
-def _add_ids(step: Step, stamp: str) -> None:
+def _add_ids(step: Step, originals: Originals) -> None:
     source = SageEmacs().locate(step.path)
-    rewrite(step.path, records.changed(step.path, records.adding_ids(source)), stamp)
+    rewrite(step.path, records.changed(step.path, records.adding_ids(source)), originals)
 
 
-def _add_tokens(step: Step, stamp: str) -> None:
-    rewrite(step.path, records.changed(step.path, records.adding_tokens), stamp)
+def _add_tokens(step: Step, originals: Originals) -> None:
+    rewrite(step.path, records.changed(step.path, records.adding_tokens), originals)
 
 
-def _modernise(step: Step, stamp: str) -> None:
+def _modernise(step: Step, originals: Originals) -> None:
     source = SageAgent().locate(step.path)
-    rewrite(step.path, records.changed(step.path, form.modernising(source)), stamp)
+    rewrite(step.path, records.changed(step.path, form.modernising(source)), originals)
 
 
-_DOERS: dict[str, Callable[[Step, str], None]] = {
+_DOERS: dict[str, Callable[[Step, Originals], None]] = {
     "leave": lambda *_: None,
     "rename": encoding.rename,
     "copy": encoding.copy,
@@ -113,5 +114,5 @@ _DOERS: dict[str, Callable[[Step, str], None]] = {
     "ids": _add_ids,
     "tokens": _add_tokens,
     "form": _modernise,
-    "metadata": lambda step, stamp: rebuild(step.path, stamp),
+    "metadata": lambda step, originals: rebuild(step.path, originals),
 }

@@ -19,7 +19,7 @@ import msgspec
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
 from clew.agents.target_profile import BESIDE
-from clew.archive.layout import manifest_numbers, packs
+from clew.archive.layout import manifest_numbers, packs, refuse_links
 from clew.archive.recovering import recovered
 from clew.archive.state import load
 from clew.datadir import private_folder
@@ -149,9 +149,10 @@ def leftovers(values: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
 
 def is_archived(folder: Path, sessions: Iterable[tuple[str, str]]) -> bool:
     """True where an archive has versions of the files of sessions, each given by agent and id, or cannot tell."""
-    if not manifest_numbers(folder) and not packs(folder):
-        return False
     try:
+        refuse_links(folder)
+        if not manifest_numbers(folder) and not packs(folder):
+            return False
         state = load(folder)
     except ClewError:
         return True

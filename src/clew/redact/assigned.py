@@ -9,13 +9,15 @@ from clew.redact.searching import Hit
 from clew.redact.values import chance
 
 _Q = r"[\"'`\\]"
+# How a text ends that was cut off.
+_CUT = r"[ \t]*(?:\xe2\x80\xa6|\.\.\.|\n\x00|$)"
 _MARK = r"[0-9A-Z!@#%^&*+/?~$()=-]"
 SIGNS = (
     rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}"
-    rf"(?:{_Q}{{0,6}}(?:[a-z_.]{{4,30}}{_MARK}|[a-z_.]{{0,3}}{_MARK}[^\s]{{3}})|[\"'\\]{{1,6}}[a-z]{{5,40}}[\"'\\])",
+    rf"(?:{_Q}{{0,6}}(?:[a-z_.]{{4,30}}{_MARK}|[a-z_.]{{0,3}}{_MARK}[^\s]{{3}})|[\"'\\]{{1,6}}[a-z]{{5,40}}(?:[\"'\\]|{_CUT}))",
     # A phrase: words with spaces, in quotes or to the end of a line.
     rf"(?i:{names.PHRASED})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}"
-    r"[\"'`\\]{0,6}[A-Za-z0-9'-]{2,} [A-Za-z0-9'-]{2,}[ \"'`\\]",
+    rf"[\"'`\\]{{0,6}}[A-Za-z0-9'-]{{2,}} [A-Za-z0-9'-]{{2,}}(?:[ \"'`\\]|{_CUT})",
     # A value with a quote in it that is escaped more often than the first.
     rf"(?i:{names.SIGNS})[\"'`\]\\)]{{0,6}}[ \t]{{0,8}}(?:[:?+]?=|=>|:)[ \t]{{0,4}}"
     r"(?:[\"'][^\"'\\\r\n]+\\+|\\+[\"'][^\"'\\\r\n]+\\{3,})[\"']",
@@ -60,7 +62,11 @@ def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], i
     is_flag = value.quoted and name.startswith(b"-")
     # Where a backslash before a quote is no escape, the value ends there.
     for each in (value, reading.read_to_quote(text, match.end()) if value.quoted else None):
-        if each is not None and _is_found(text[each.start : each.end], meaning, each.quoted, capital, is_flag):
+        if each is None:
+            continue
+        word = text[each.start : each.end]
+        is_cut = each.quoted and each.is_cut and reading.is_cut_phrase(word)
+        if is_cut or _is_found(word, meaning, each.quoted, capital, is_flag):
             return _hit(each, meaning), each.end
     return (), match.end()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from clew.redact import assigned, context, layers
+from clew.redact import assigned, context, layers, packed
 from clew.redact.searching import Checks, Find, Hit, LimitedLook, finder, plain_finder, walk_limited
 from clew.redact.services import Services
 from clew.redact.values import is_mixed
@@ -25,7 +25,7 @@ class Engine:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._encoded = re.compile("|".join(layers.base64_signs()).encode())
-        self.token_signs = [*services.signs, *layers.base64_signs()]
+        self.token_signs = [*services.signs, *layers.base64_signs(), *packed.SIGNS]
         addresses = [reader.sign for reader in context.READERS if reader.read is context.read_address]
         self.context_signs = [
             *assigned.SIGNS,
@@ -58,6 +58,9 @@ class Engine:
         services = self._services
 
         def look(text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
+            if text[start] in packed.FIRST_LETTERS and packed.is_sign(text, start, end):
+                hit = packed.packed_at(text, start, end)
+                return ((hit,), hit.end) if hit else ((), end)
             begin = start + 1 if text[start] == 0x5F else start
             token = services.at(text, begin) or services.split(text, begin) or services.around(text, start)
             if token is not None:

@@ -1,15 +1,16 @@
-"""JSON text whose strings and long numbers are replaced one by one; all between them stays byte for byte as it was."""
+"""JSON text whose strings and numbers are replaced one by one; all between them stays byte for byte as it was."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
+from clew.redact.untouched import FORMAT_NAMES
 
-_LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])\d{12,19}+(?![\w.+-]))', re.DOTALL)
+_LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])-?\d[\d.eE+-]*+(?!\w))', re.DOTALL)
 # A long text without escapes is searched for the few strings that change: what is no string, or may stand between two,
 # is not searched for.
 _LONG, _FEW = 1 << 14, 16
@@ -79,7 +80,8 @@ def _members(pairs: list[tuple[str, JSON]]) -> JSON:
 
 def splice(text: str, changes: Mapping[str, str]) -> str:
     """The JSON text with some of its strings replaced, and numbers of the same digits."""
-    if len(text) >= _LONG and 0 < len(changes) <= _FEW and "\\" not in text and not any(map(_BETWEEN.search, changes)):
+    is_simple = FORMAT_NAMES.isdisjoint(changes) and not any(map(_BETWEEN.search, changes))
+    if len(text) >= _LONG and 0 < len(changes) <= _FEW and "\\" not in text and is_simple:
         literals = re.compile(f'"(?:{"|".join(map(re.escape, changes))})"')
         return literals.sub(lambda found: _spell(changes[found[0][1:-1]], found[0]), text)
     pieces = _LITERAL.split(text)
@@ -91,10 +93,25 @@ def splice(text: str, changes: Mapping[str, str]) -> str:
     ]
     for at in some:
         literal = pieces[2 * at + 1]
-        new = changes.get(_content(literal))
-        if new is not None:
+        content = _content(literal)
+        new = changes.get(content)
+        is_name = content in FORMAT_NAMES and pieces[2 * at + 2].lstrip().startswith(":")
+        if new is not None and not is_name:
             pieces[2 * at + 1] = _spell(new, literal)
     return "".join(pieces) if some else text
+
+
+def literals(text: str) -> Iterator[str]:
+    """What the strings of JSON text mean, keys included, and its numbers."""
+    return (_content(match[0]) for match in _LITERAL.finditer(text))
+
+
+def number_text(number: float) -> str:
+    """A number as JSON has it; nothing for one of thousands of digits."""
+    try:
+        return str(number)
+    except ValueError:
+        return ""
 
 
 def _content(literal: str) -> str:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file, read_by
-from clew.redact.jsontext import read
+from clew.redact.jsontext import number_text, read
+from clew.redact.packed import ORIGIN, is_packed
 from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
 
 SHORTEST = 5
@@ -33,6 +34,7 @@ _NESTED = re.compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infini
 
 # What a short key that names the machine has in it: a path, a host, an address.
 _PLACE = re.compile(r"[/\\.:]")
+_PATCH_SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
 _OTHER_WORDS = PATH_KEYS | {
     *COMMANDS,
     *"description prompt name tool_name type pattern query cwd workdir title".split(),
@@ -55,6 +57,8 @@ class Joint(NamedTuple):
     between: str
     is_seam: bool = False
     """Only what lies across counts, and only where it is beyond doubt: the texts are whole by themselves."""
+    path: str | None = None
+    """The credential file that they come from."""
 
 
 class Collected(NamedTuple):
@@ -67,25 +71,33 @@ class Collected(NamedTuple):
     """Titles and the like, which may end in the middle of something."""
     nested: list[str]
     """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+    packed: list[str]
+    """The base64 of an original that travels along."""
+    own: list[str]
+    """Short keys and texts, and numbers: only a user's own rules look at them."""
 
 
 class Leaves:
     """Collects the texts of values, one value after the other; remembers which file a call was about."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_own_rules: bool = False) -> None:
+        self._has_own_rules = has_own_rules
         self.paths: dict[str, str] = {}
         """The credential files that calls were about, by the ids of the calls."""
         self.plain = ""
         """A text that is no JSON, as was seen before."""
-        self._into = Collected([], [], [], [], [])
+        self._into = Collected([], [], [], [], [], [], [])
         self._stack: list[tuple[JSON, str, str | None]] = []
         self._met = 0
+        self._answered: str | None = None
+        """The credential file that the call was about which a record answers."""
 
     def collect(self, value: JSON, path: str | None = None) -> Collected | None:
         """Meet every text of a value; None where there are more than `MOST_STRINGS`."""
-        self._into = collected = Collected([], [], [], [], [])
+        self._into = collected = Collected([], [], [], [], [], [], [])
         self._met = 0
         stack = self._stack
+        self._answered = self._path_of_answer(value) if self.paths else None
         stack.append((value, "", path))
         while stack:
             item, key, path = stack.pop()
@@ -105,23 +117,32 @@ class Leaves:
         stack = self._stack
         counts = is_count(own)
         body = name = None
+        if value.get("type") == ORIGIN:
+            self._into.packed.extend(item for item in value.values() if type(item) is str and is_packed(item))
         if self.paths or not SPECIAL.isdisjoint(value):
             path = self._path_of(value) or path
             body = picture(value)
             name = value.get("name", value.get("key")) if "value" in value else None
+        answered = self._answered
         for key, item in value.items():
             kind = type(item)
+            # Claude Code keeps the output of a call beside the message that answers it.
+            file = answered if answered is not None and key == "toolUseResult" else path
             if kind is str:
                 if key != body:
-                    self._text(item, name if key == "value" and type(name) is str else key, path)
+                    self._text(item, name if key == "value" and type(name) is str else key, file)
             elif kind is dict or kind is list or kind is tuple:
                 # A snapshot has files by their paths.
-                stack.append((item, key, key if "." in key and is_credential_file(key) else path))
+                stack.append((item, key, key if "." in key and is_credential_file(key) else file))
             elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not counts:
                 self._number(item, key)
             if len(key) >= SHORTEST_KEY or (len(key) >= SHORTEST and _PLACE.search(key) is not None):
                 self._met += 1
                 self._into.found.append((key, "", "", None))
+            elif self._has_own_rules:
+                self._into.own.append(key)
+            if self._has_own_rules and (kind is int or kind is float):
+                self._into.own.append(number_text(item))
 
     def _number(self, number: int, key: str) -> None:
         digits = str(number)
@@ -148,6 +169,8 @@ class Leaves:
                 self._into.nested.append(text)
                 self._stack.append((value, key, path))
                 return
+        if " File: " in text:
+            self._patch(text)
         if path is not None and key in _OTHER_WORDS:
             path = None
         if key and (path is not None or told.names_secret):
@@ -157,6 +180,16 @@ class Leaves:
                 return
         if len(text) >= SHORTEST:
             self._into.found.append((text, "", "", path))
+        elif self._has_own_rules:
+            self._into.own.append(text)
+
+    def _patch(self, text: str) -> None:
+        """The parts of a patch, as Codex writes them, that change credential files."""
+        end = len(text)
+        for section in reversed(list(_PATCH_SECTION.finditer(text))):
+            if is_credential_file(path := section[1].strip()):
+                self._into.joints.append(Joint(((text, section.end(), end),), "", path=path))
+            end = section.start()
 
     def _list(self, items: list[JSON], key: str, path: str | None) -> None:
         if len(items) > 1:
@@ -173,6 +206,8 @@ class Leaves:
                 self._stack.append((item, key, path))
             elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER:
                 self._number(item, key)
+            if self._has_own_rules and (kind is int or kind is float):
+                self._into.own.append(number_text(item))
 
     def _words(self, texts: tuple[str, ...]) -> None:
         """The words of a command, or the lines of a file, each a text of its own."""
@@ -220,6 +255,16 @@ class Leaves:
         if not self.paths:
             return None
         return next((self.paths[call] for call in _calls(value) if call in self.paths), None)
+
+    def _path_of_answer(self, record: JSON) -> str | None:
+        """The credential file that one of the calls was about which a record answers in the blocks of its message."""
+        message = record.get("message", record) if type(record) is dict else None
+        blocks = message.get("content") if type(message) is dict else None
+        for block in blocks if type(blocks) is list else ():
+            for call in _calls(block) if type(block) is dict else ():
+                if call in self.paths:
+                    return self.paths[call]
+        return None
 
     def _note(self, value: dict[str, JSON], path: str) -> None:
         for call in _calls(value):

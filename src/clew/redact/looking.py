@@ -12,14 +12,16 @@ from typing import NamedTuple
 from clew.redact.finding import Finding, Spans, kinds_of
 from clew.redact.flat import to_bytes
 from clew.redact.halves import Halves
-from clew.redact.jsontext import splice
+from clew.redact.jsontext import literals, splice
 from clew.redact.known import SHORTEST, Known
 from clew.redact.leaves import Collected, Joint, Leaves
+from clew.redact.packed import PACKED
 from clew.redact.rebuilding import add, dealt, near, whole, within
 from clew.redact.rules import Rules, standard
 from clew.redact.scan import apply
 from clew.redact.searching import TOO_MANY
 from clew.redact.sieve import Sieve, touched_by
+from clew.redact.untouched import is_image
 
 _MOST_MARKERS = 10_000
 _LONG, _MOST_LONG = 1 << 14, 1000
@@ -28,6 +30,7 @@ _SHORT = 512
 _REMEMBERED = frozenset({"secret", "pii"})
 KNOWN = "known_value"
 """The rule that finds what another found before."""
+_NOT_REMEMBERED = frozenset({KNOWN, TOO_MANY, PACKED})
 SURE = 0.8
 """How sure a finding must be that lies across two texts: the seam may have made it."""
 Text = tuple[str, str | None]
@@ -58,7 +61,7 @@ class Looker:
     def __init__(self, setting: Setting, masked: Counter[str] | None = None) -> None:
         self.setting = setting
         self.masked: Counter[str] = Counter() if masked is None else masked
-        self._leaves = Leaves()
+        self._leaves = Leaves(setting.rules is not None and setting.rules.has_own)
         self._long: dict[tuple[bytes, frozenset[str]], list[Finding]] = {}
         self._values: dict[str, str] = {}
         self._known: Known | None = None
@@ -96,10 +99,30 @@ class Looker:
                 changes[text] = spliced
         return changes
 
+    def _with_unsearched(self, spans: Spans, texts: Collected, every: Iterable[str]) -> Spans:
+        """Findings with the known values in those of all texts that rules do not look at: short keys, ids, numbers."""
+        if self._known is None:
+            return spans
+        met = {text for text, _, _, _ in texts.found}.union(spans, texts.nested)
+        all_texts = {*every, *chain.from_iterable(map(literals, texts.nested))}
+        rest = [text for text in all_texts if text not in met and not is_image(text)]
+        found = self._rules.known_in(rest, self._known)
+        return spans | {rest[number]: own for number, own in found.items()} if found else spans
+
+    def _holds_known(self, raw: bytes) -> bool:
+        """True where a known value stands in the JSON text of a record."""
+        return self._known is not None and self._known.find(raw, 0, len(raw))[0] >= 0
+
     def _look(self, values: Sequence[Collected]) -> list[Spans]:
         """The findings in each text, for each of some values. All texts are searched as one."""
         found = self._scan(dict.fromkeys(text for leaves in values for text in _texts(leaves)), self._kinds)
-        return self._across(values, [self._spans(leaves, found) for leaves in values])
+        looked = [self._spans(leaves, found) for leaves in values]
+        for leaves, spans in zip(values, looked, strict=True):
+            if leaves.own:
+                own = list(dict.fromkeys(leaves.own))
+                for number, findings in self._rules.own_findings(own, self._kinds).items():
+                    add(spans, own[number], findings)
+        return self._across(values, looked)
 
     def _across(self, values: Sequence[Collected], looked: list[Spans]) -> list[Spans]:
         """The same with what lies across two texts, for which the edges of both are searched once more."""
@@ -135,6 +158,8 @@ class Looker:
             if own is not None:
                 add(spans, text, within(own, len(before), len(text)))
         _deal(spans, _joined(leaves.joints), found)
+        for text in leaves.packed:
+            add(spans, text, [Finding(0, len(text), PACKED, "secret", 1.0)])
         for text in leaves.cut if self._values else ():
             if half := self._halves.find(text):
                 add(spans, text, [Finding(*half[:2], self._values[half[2]], "secret", 1.0)])
@@ -234,7 +259,7 @@ class Looker:
         for text, found in spans.items():
             for finding in found:
                 value = text[finding.start : finding.end]
-                if finding.kind in _REMEMBERED and finding.rule not in (KNOWN, TOO_MANY) and len(value) >= SHORTEST:
+                if finding.kind in _REMEMBERED and finding.rule not in _NOT_REMEMBERED and len(value) >= SHORTEST:
                     self._values.setdefault(value, finding.rule)
 
     def settle(self) -> None:
@@ -254,7 +279,7 @@ def _texts(leaves: Collected) -> Iterator[Text]:
     for text, before, behind, path in leaves.found:
         yield before + text + behind, path
     for joint in leaves.joints:
-        yield whole(joint), None
+        yield whole(joint), joint.path
 
 
 def _by_text(
@@ -278,6 +303,6 @@ def _joined(joints: Iterable[Joint]) -> list[tuple[str, Joint]]:
 def _deal(spans: Spans, joints: Iterable[tuple[str, Joint]], found: Mapping[Text, list[Finding]]) -> None:
     """Add what was found in joined texts to the spans of each."""
     for text, joint in joints:
-        if own := found.get((text, None)):
+        if own := found.get((text, joint.path)):
             for part, findings in dealt(joint, own, SURE).items():
                 add(spans, part, findings)

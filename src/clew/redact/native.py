@@ -5,16 +5,16 @@ Bytes that are no UTF-8 pass through.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import BinaryIO, Literal, NamedTuple
 
 from clew.io.records import CHUNK, MAX_RECORD_BYTES, is_whole, pieces_of, read_chunks
 from clew.model.json import JSON
 from clew.redact.grouping import stretches
 from clew.redact.jsontext import MISSING, read, to_text
+from clew.redact.packed import ORIGIN, is_origin_line, is_origin_record
 from clew.redact.stamping import BEGINNING, stamped, stamper
 from clew.redact.tree import Redactor
 
@@ -24,8 +24,7 @@ PIECE = 64 << 20
 """Plain text is looked at in pieces of about this size, which end where a line does."""
 _MOST_BLANK = 100_000
 """So many blank lines are read before it is decided what a file is."""
-_ORIGIN = b'{"type":"clew-origin",'
-_ORIGIN_LINE = re.compile(rb"(?m)^(" + re.escape(_ORIGIN) + rb"[^\n]*\n?)")
+_ORIGIN = ORIGIN.encode()
 
 
 def mask_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[bytes]:
@@ -50,17 +49,12 @@ def _masked(stretch: _Stretch, redactor: Redactor, path: str | None) -> Iterator
     if stretch.unread and redactor.setting.profile != "none":
         yield stretch.text, _unread(stretch, redactor)
         return
-    # A packed original goes, secrets and all.
-    if not stretch.apart and stretch.text.startswith(_ORIGIN):
-        yield stretch.text, b""
-        return
-    texts = _ORIGIN_LINE.split(stretch.text) if stretch.apart and _ORIGIN in stretch.text else [stretch.text]
-    for number, text in enumerate(texts):
-        if number % 2:
-            yield text, b""
-        elif text:
-            for raw, masked in redactor.masked_lines(text, path, apart=stretch.apart):
-                yield raw, masked if masked is raw else _stamped(raw, masked, redactor.stamp(), stretch.apart)
+    for is_origin, text in _by_origin(stretch):
+        if is_origin:
+            yield text, b""  # A packed original goes, secrets and all.
+            continue
+        for raw, masked in redactor.masked_lines(text, path, apart=stretch.apart):
+            yield raw, masked if masked is raw else _stamped(raw, masked, redactor.stamp(), stretch.apart)
 
 
 def _unread(stretch: _Stretch, redactor: Redactor) -> bytes:
@@ -80,8 +74,15 @@ def _stamped(raw: bytes, masked: bytes, stamp: dict[str, JSON], apart: bool) -> 
     return b"".join([new if old == new else put(new) for old, new in lines])
 
 
-def _without_origins(text: bytes) -> bytes:
-    return _ORIGIN_LINE.sub(b"", text) if _ORIGIN in text else text
+def _by_origin(stretch: _Stretch) -> Iterator[tuple[bool, bytes]]:
+    """The text of a stretch in parts, each with whether it belongs to the original that a converted session carries."""
+    if _ORIGIN not in stretch.text:
+        yield False, stretch.text
+    elif stretch.apart:
+        for is_origin, lines in groupby(BytesIO(stretch.text), is_origin_line):
+            yield is_origin, b"".join(lines)
+    else:
+        yield is_origin_record(stretch.text), stretch.text
 
 
 def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> None:
@@ -90,7 +91,9 @@ def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> Non
         if stretch.unread:
             redactor.is_clean = False
             continue
-        redactor.learn_lines(_without_origins(stretch.text), path, apart=stretch.apart)
+        for is_origin, text in _by_origin(stretch):
+            if not is_origin:
+                redactor.learn_lines(text, path, apart=stretch.apart)
     redactor.settle()
 
 
@@ -101,7 +104,7 @@ def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
 
 def masks(raws: Sequence[bytes], redactor: Redactor, path: str | None = None) -> list[bytes]:
     """Lines, documents or texts, masked; the packed original of a converted session goes, secrets and all."""
-    kept = [b"" if raw.startswith(_ORIGIN) else raw for raw in raws]
+    kept = [b"" if is_origin_line(raw) else raw for raw in raws]
     pairs = zip(kept, redactor.records(kept, path), strict=True)
     return [old if new == old else stamped(new, redactor.stamp()) for old, new in pairs]
 

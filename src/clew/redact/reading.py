@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from clew.redact.searching import Find, finder
+from clew.redact.searching import BORDER, Find, finder
 from clew.redact.values import DIGITS, chance, count_of, is_filler
 
 LONGEST = 4096
@@ -40,6 +40,9 @@ _SAID_WORDS = (
     r"|example|external|internal"
 )
 _WORDS = re.compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#$%^&*_'-]{2,20}){1,23}")
+_WORD_OF_PHRASE = re.compile(rb"[A-Za-z0-9!@#$%^&*_'-]{1,20}")
+_ELLIPSIS = re.compile(rb"[ \t]*(?:\xe2\x80\xa6|\.\.\.)[ \t]*\Z")
+_LONGEST_ELLIPSIS = 8
 _PHRASE_LINE = re.compile(rb"([a-z][a-z0-9]{1,19}(?:[ -][a-z][a-z0-9]{1,19}){3,23})(?=[ \t]*(?:[\r\n\0#]|\Z))")
 _SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
 # Words that make a sentence of others.
@@ -58,6 +61,8 @@ class Value(NamedTuple):
     start: int
     end: int
     quoted: bool
+    is_cut: bool = False
+    """The text around it was cut off before its end."""
 
 
 def read(text: bytes, place: int, *, parameter: bool = False) -> Value | None:
@@ -71,6 +76,8 @@ def read(text: bytes, place: int, *, parameter: bool = False) -> Value | None:
     end = match.end()
     if parameter and (stop := text.find(b"&", place, end)) >= 0:
         end = stop
+    if _ends_text(text, end) and (cut := _ELLIPSIS.search(text, max(place, end - _LONGEST_ELLIPSIS), end)):
+        return Value(place, cut.start(), False, is_cut=True) if cut.start() > place else None
     return Value(place, _without_closers(text, place, end), False)
 
 
@@ -90,11 +97,20 @@ def _read_quoted(text: bytes, opening: re.Match[bytes], *, has_escapes: bool = T
     depth, end = opening[0].count(b"\\"), text.find(quote, start, limit)
     while has_escapes and end >= 0 and _is_escaped(text[max(start, end - _MOST_BACKSLASHES) : end], depth):
         end = text.find(quote, end + 1, limit)
+    is_cut = False
     if end < 0:
-        end = limit
+        # A title or a preview that was cut off has no closing quote.
+        cut = _ELLIPSIS.search(text, max(start, limit - _LONGEST_ELLIPSIS), limit)
+        end = cut.start() if cut else limit
+        is_cut = cut is not None or _ends_text(text, limit)
     while end > start and text[end - 1] == 0x5C:
         end -= 1
-    return Value(start, end, True) if end > start else None
+    return Value(start, end, True, is_cut) if end > start else None
+
+
+def _ends_text(text: bytes, place: int) -> bool:
+    """True where a text ends, or one of several that are searched together."""
+    return place == len(text) or text.startswith(BORDER, place)
 
 
 def _is_escaped(before: bytes, depth: int) -> bool:
@@ -135,6 +151,14 @@ def is_phrase(value: bytes) -> bool:
     if not _FUNCTION.isdisjoint(word.lower() for word in words):
         return len(words) in _SEED_LENGTHS and value.islower()
     return len(words) >= 3 and sum(map(len, words)) >= 10
+
+
+def is_cut_phrase(value: bytes) -> bool:
+    """The beginning of a passphrase: two words or more, of which the last may not be whole."""
+    words = value.split(b" ")
+    if len(words) < 2 or not all(map(_WORD_OF_PHRASE.fullmatch, filter(None, words))) or len(value) < 6:
+        return False
+    return _FUNCTION.isdisjoint(word.lower() for word in words) and not _says(value) and not stands_for_another(value)
 
 
 def is_with_quotes(value: bytes) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from clew.model.json import JSON
 from clew.redact.finding import Finding
+from clew.redact.jsontext import number_text
 from clew.redact.leaves import LEAST_NUMBER, MOST_NUMBER, Joint, is_count
 from clew.redact.searching import TOO_MANY
-from clew.redact.untouched import is_left, is_plain_id, picture
+from clew.redact.untouched import FORMAT_NAMES, is_plain_id
 
 _CONTAINERS = frozenset({dict, list, tuple})
 _TYPE_KEYS = frozenset({"type", "role"})
@@ -83,44 +84,60 @@ def add(spans: dict[str, list[Finding]], text: str, found: list[Finding]) -> Non
     spans[text] = merged
 
 
+def texts_of(value: JSON) -> Iterator[str]:
+    """Every string of a value, keys included, and every number as text."""
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        kind = type(item)
+        if kind is str:
+            yield item
+        elif kind is dict:
+            yield from item
+            todo += item.values()
+        elif kind in _CONTAINERS:
+            todo += item
+        elif kind is int or kind is float:
+            yield number_text(item)
+
+
 def rebuilt(value: JSON, changes: Mapping[str, str]) -> JSON:
     """The value with some of its texts replaced; the same where there is none. However deep it is."""
-    todo, met, new = [(value, "")], [], dict[tuple[int, str], JSON]()
+    todo, met, new = [value], [], dict[int, JSON]()
     while todo:
-        item, key = todo.pop()
+        item = todo.pop()
         if type(item) in _CONTAINERS:
-            met.append((item, key))
-            todo += ((own, name) for name, own in item.items()) if type(item) is dict else ((own, key) for own in item)
-    for item, key in reversed(met):  # what is within comes first
-        new[id(item), key] = _object(item, changes, key, new) if type(item) is dict else _list(item, changes, key, new)
-    return _replaced(value, changes, "", new)
+            met.append(item)
+            todo += item.values() if type(item) is dict else item
+    for item in reversed(met):  # what is within comes first
+        new[id(item)] = _object(item, changes, new) if type(item) is dict else _list(item, changes, new)
+    return _replaced(value, changes, new)
 
 
-def _replaced(value: JSON, changes: Mapping[str, str], key: str, new: Mapping[tuple[int, str], JSON]) -> JSON:
-    """A value as it is to be; `new` has the objects and lists, under the keys where they stand."""
+def _replaced(value: JSON, changes: Mapping[str, str], new: Mapping[int, JSON]) -> JSON:
+    """A value as it is to be; `new` has the objects and lists."""
     kind = type(value)
     if kind is str:
-        return value if is_left(key, value) else changes.get(value, value)
-    if kind is int and LEAST_NUMBER <= value < MOST_NUMBER and not is_count(key):
-        return changes.get(str(value), value)
-    return new[id(value), key] if kind in _CONTAINERS else value
+        return changes.get(value, value)
+    if kind is int or kind is float:
+        return changes.get(number_text(value), value)
+    return new[id(value)] if kind in _CONTAINERS else value
 
 
-def _list(value: list[JSON], changes: Mapping[str, str], key: str, new: Mapping[tuple[int, str], JSON]) -> JSON:
-    items = [_replaced(item, changes, key, new) for item in value]
+def _list(value: list[JSON], changes: Mapping[str, str], new: Mapping[int, JSON]) -> JSON:
+    items = [_replaced(item, changes, new) for item in value]
     return items if any(now is not old for now, old in zip(items, value, strict=True)) else value
 
 
-def _object(value: dict[str, JSON], changes: Mapping[str, str], own: str, new: Mapping[tuple[int, str], JSON]) -> JSON:
+def _object(value: dict[str, JSON], changes: Mapping[str, str], new: Mapping[int, JSON]) -> JSON:
     members: dict[str, JSON] = {}
     numbers: dict[str, int] = {}
-    is_new, body, counts = False, picture(value), is_count(own)
+    is_new = False
     for key, item in value.items():
-        name = changes.get(key, key)
+        name = key if key in FORMAT_NAMES else changes.get(key, key)
         if name != key:
             name = _other_name(name, members, numbers)
-        told_by = own if counts and type(item) is int else key
-        members[name] = item if key == body else _replaced(item, changes, told_by, new)
+        members[name] = _replaced(item, changes, new)
         is_new = is_new or name != key or members[name] is not item
     return members if is_new else value
 
@@ -134,8 +151,33 @@ def _other_name(name: str, members: Mapping[str, JSON], numbers: dict[str, int])
     return other
 
 
-def masked_whole(value: JSON, marker: str) -> JSON:
-    """The value with a marker for every string and long number but ids, times, and what names the type of a record."""
+def kept_texts(value: JSON) -> set[str]:
+    """The keys and ids that stay where all else in a value is masked, if they hold nothing."""
+    kept = set[str]()
+    todo = [(value, "")]
+    while todo:
+        item, key = todo.pop()
+        if type(item) is dict:
+            kept.update(name for name in item if _NAME.fullmatch(name))
+            todo += ((own, name) for name, own in item.items())
+        elif type(item) in _CONTAINERS:
+            todo += ((own, key) for own in item)
+        elif type(item) is str and _is_kept(item, key):
+            kept.add(item)
+        elif type(item) is int or type(item) is float:
+            kept.add(number_text(item))
+    return kept
+
+
+def _is_kept(text: str, key: str) -> bool:
+    return (key in _TYPE_KEYS and _TYPE.fullmatch(text) is not None) or is_plain_id(key, text)
+
+
+def masked_whole(value: JSON, marker: str, kept: Container[str]) -> JSON:
+    """The value with a marker for every string and long number but ids, times, and what names the type of a record.
+
+    Of these, and of keys and numbers, only those in `kept` stay.
+    """
     todo, met, new = [(value, "")], [], dict[int, JSON]()
     while todo:
         item, key = todo.pop()
@@ -148,10 +190,11 @@ def masked_whole(value: JSON, marker: str) -> JSON:
         if kind in _CONTAINERS:
             return new[id(item)]
         if kind is str:
-            is_type = key in _TYPE_KEYS and _TYPE.fullmatch(item) is not None
-            return item if is_type or is_plain_id(key, item) else marker
-        if kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not is_count(key):
-            return item if is_plain_id(key, str(item)) else marker
+            return item if item in kept and _is_kept(item, key) else marker
+        if kind is int or kind is float:
+            is_long = kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not is_count(key)
+            digits = number_text(item)
+            return item if digits in kept and (not is_long or is_plain_id(key, digits)) else marker
         return item
 
     for item, key in reversed(met):  # what is within comes first
@@ -159,7 +202,7 @@ def masked_whole(value: JSON, marker: str) -> JSON:
             members: dict[str, JSON] = {}
             numbers: dict[str, int] = {}
             for name, own in item.items():
-                shown = name if _NAME.fullmatch(name) else _other_name(marker, members, numbers)
+                shown = name if name in kept and _NAME.fullmatch(name) else _other_name(marker, members, numbers)
                 members[shown] = masked(own, name)
             new[id(item)] = members
         else:

@@ -48,8 +48,9 @@ _NOTHING = Allowed()
 # The rules that `services.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
     cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
-    private_key spoken_password spoken_secret too_many_candidates url_parameter url_password url_token xml_secret
-    br_cpf ca_sin card de_tax_id email es_dni iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone pl_pesel ssn
+    packed_data private_key spoken_password spoken_secret too_many_candidates url_parameter url_password url_token
+    xml_secret br_cpf ca_sin card de_tax_id email es_dni iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone
+    pl_pesel ssn
     host_name private_address user_and_host user_name""".split()
 
 
@@ -72,6 +73,17 @@ class Rules:
         if kinds not in self._sieves:
             self._sieves[kinds] = Sieve(self._engine, kinds)
         return self._sieves[kinds]
+
+    @property
+    def has_own(self) -> bool:
+        """True where a user added rules."""
+        return bool(self._user)
+
+    def own_findings(self, texts: Sequence[str], kinds: frozenset[str]) -> dict[int, list[Finding]]:
+        """What the user's rules find of some kinds, by the numbers of the texts that hold something."""
+        whole = _Joined(texts)
+        hits = [pair for pair in self._found_by_user(whole, kinds) if self._stays(whole.raw, pair[0])]
+        return whole.findings(hits)
 
     def findings(
         self,
@@ -147,6 +159,9 @@ class Rules:
         if "path" in kinds:
             yield from ((hit, "path") for hit in places.place_hits(raw))
             yield from ((hit, "path") for hit in layers.hits_without_controls(raw, whole.ends, _of_machine))
+        yield from self._found_by_user(whole, kinds)
+
+    def _found_by_user(self, whole: _Joined, kinds: frozenset[str]) -> Iterator[tuple[Hit, str]]:
         for rule in self._user:
             if rule.kind in kinds:
                 yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in whole.spans(rule.pattern))

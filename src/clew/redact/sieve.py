@@ -16,6 +16,7 @@ from typing import NamedTuple
 from clew.redact import files, flat, layers, names, national, pii, places
 from clew.redact.engine import Engine
 from clew.redact.known import Known
+from clew.redact.packed import ORIGIN
 from clew.redact.searching import (
     BORDER,
     TOO_MANY,
@@ -53,7 +54,6 @@ _WORTH = 1.3
 _with_end = (1).__add__
 Span = tuple[int, int]
 """Where a line begins, and where the next one does."""
-_ORIGIN = re.escape('{"type":"clew-origin",')
 
 
 class _Look(NamedTuple):
@@ -128,7 +128,7 @@ class Sieve:
             found += self._engine.find_addresses
         if "pii" in self._kinds:
             found.append(finder(map(_wide, national.SIGNS)))
-        return [finder(signs), *found, finder(_SEAM), finder([_ORIGIN])]
+        return [finder(signs), *found, finder(_SEAM), finder([re.escape(ORIGIN)])]
 
     @cached_property
     def _looks(self) -> list[_Look]:

@@ -18,11 +18,11 @@ from clew.redact.commands import is_credential_file
 from clew.redact.finding import Finding, Spans
 from clew.redact.flat import to_bytes
 from clew.redact.grouping import all_lines, batches, line_around, stretches
-from clew.redact.jsontext import MISSING, parsed, spelled, splice, to_raw, to_text
+from clew.redact.jsontext import MISSING, literals, parsed, spelled, splice, to_raw, to_text
 from clew.redact.leaves import Collected
 from clew.redact.looking import Looker, Seen, Setting
 from clew.redact.placing import Placing
-from clew.redact.rebuilding import masked_whole, rebuilt
+from clew.redact.rebuilding import kept_texts, masked_whole, rebuilt, texts_of
 from clew.redact.searching import TOO_MANY
 from clew.redact.sieve import Sieve, Span, call_places
 
@@ -34,7 +34,7 @@ MOST_BYTES = max(64 << 20, MAX_RECORD_BYTES)
 """A JSON record of more bytes is masked whole. Whoever raises CLEW_MAX_LINE to read longer records has them scanned."""
 Read = tuple[Collected, bool]
 """The texts of a record, and whether it is one, no JSON."""
-_NOTHING = Seen(Collected([], [], [], [], []), {}, is_text=False)
+_NOTHING = Seen(Collected([], [], [], [], [], [], []), {}, is_text=False)
 
 
 class Redactor(Looker):
@@ -207,9 +207,15 @@ class Redactor(Looker):
             seen = self._seen_again(seen)
         if seen is None:
             self.masked[TOO_MANY] += 1
-            return masked_whole(value, self._whole_marker)
-        changes = self._applied(seen.spans, seen.texts) if seen.spans else {}
-        return rebuilt(value, changes) if changes else value
+            return self._masked_whole(value)
+        spans = self._all_spans(text, value, seen)
+        return rebuilt(value, self._applied(spans, seen.texts)) if spans else value
+
+    def _all_spans(self, text: bytes, value: JSON, seen: Seen) -> Spans:
+        """What was found in a value, and the known values where rules do not look."""
+        if text and not self._holds_known(text):
+            return seen.spans
+        return self._with_unsearched(seen.spans, seen.texts, texts_of(value))
 
     def _seen_again(self, seen: Seen) -> Seen:
         """A record that was learned from, with what is known since."""
@@ -292,7 +298,7 @@ class Redactor(Looker):
         fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen]
         looked = dict(zip(fresh, self._looked_at([self._read(raw, path) for raw in fresh]), strict=True))
         return [
-            self._spliced(raw, each, spans.get(raw, each.spans))
+            (self._spliced(raw, each, spans.get(raw, each.spans)) if raw in spans or raw in looked else raw)
             if (each := seen.get(raw) or looked[raw])
             else self._masked_record(raw)
             for raw in raws
@@ -301,14 +307,22 @@ class Redactor(Looker):
     def _masked_record(self, raw: bytes) -> bytes:
         """A record that has too many strings, or bytes, to be looked at."""
         self.masked[TOO_MANY] += 1
-        masked = spelled(masked_whole(parsed(raw), self._whole_marker))
+        masked = spelled(self._masked_whole(parsed(raw)))
         return masked + b"\n" if raw.endswith(b"\n") else masked
 
+    def _masked_whole(self, value: JSON) -> JSON:
+        """A value that cannot be looked at, without its texts. Its keys and ids are searched, and stay if they can."""
+        kept = sorted(kept_texts(value))
+        found = self._rules.findings(kept, self._kinds, known=self._known)
+        return masked_whole(value, self._whole_marker, {text for at, text in enumerate(kept) if at not in found})
+
     def _spliced(self, raw: bytes, seen: Seen, spans: Spans) -> bytes:
-        changes = self._applied(spans, seen.texts) if spans else {}
-        if not changes:
-            return raw
         text = to_text(raw)
+        if not seen.is_text and self._holds_known(raw):
+            spans = self._with_unsearched(spans, seen.texts, literals(text))
+        if not spans:
+            return raw
+        changes = self._applied(spans, seen.texts)
         masked = to_raw(changes.get(text, text) if seen.is_text else splice(text, changes))
         # What is masked may reach over the end of a line that is no JSON.
         return masked + b"\n" if raw.endswith(b"\n") and not masked.endswith(b"\n") else masked
@@ -335,11 +349,10 @@ class Redactor(Looker):
         self.learn(texts)
         return [str(self.value(text)) for text in texts]
 
-    def stream(self, value: dict[str, JSON]) -> dict[str, JSON]:
+    def stream(self, value: JSON) -> JSON:
         """A record that is written down now: masked with what is known so far. Any thread may ask."""
         with self._guard:
-            masked: dict[str, JSON] = self.once(value)
-        return masked
+            return self.once(value)
 
     @cached_property
     def _placing(self) -> Placing:
@@ -372,7 +385,8 @@ class Redactor(Looker):
         if now is None:
             whole = to_text(text)
             return [(whole, Finding(0, len(whole), TOO_MANY, "secret", 0.3))]
-        return [(text, finding) for text, found in now.spans.items() for finding in found]
+        spans = self._all_spans(text, value, now)
+        return [(text, finding) for text, found in spans.items() for finding in found]
 
 
 def _digest(raw: bytes) -> bytes:

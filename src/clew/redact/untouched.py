@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clew.model.json import JSON
+from clew.redact.packed import BEGINNINGS
 from clew.redact.services import builtin
 from clew.redact.values import unbase64
 
@@ -19,10 +20,18 @@ PATH_KEYS = frozenset(
 """Keys under which calls, results and snapshots name the file they are about."""
 CUT_KEYS = frozenset("title customTitle aiTitle summary firstPrompt lastPrompt first_prompt display preview".split())
 """Keys under which agents and clew keep the beginning of a longer text."""
-CALL_IDS = ("tool_use_id", "tool_id", "call_id", "callId", "toolCallId", "tool_call_id", "id")
+CALL_IDS = tuple("tool_use_id tool_id call_id callId toolCallId tool_call_id toolUseID parentToolUseID id".split())
 ARGUMENTS = ("input", "arguments", "args", "parameters", "action")
 COMMANDS = ("command", "cmd")
 
+FORMAT_NAMES = frozenset(
+    "arguments attachment branch branches changes command content context description display document duration"
+    " encoding entries events extensions filename function history images message messages metadata options origin"
+    " output parameters parent payload platform priority project prompt records response result session sessions"
+    " settings signature snapshot source status stderr stdout subagents summary system thinking thoughts timestamp"
+    " tokens version workspace".split()
+)
+"""Names of members in the agents' formats that are words: they stay, be a password the same word."""
 _HEX = r"[0-9A-Fa-f]"
 UUID = rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _WHOLE_UUID = re.compile(UUID)
@@ -114,12 +123,11 @@ def is_left(key: str, text: str) -> bool:
     told = told_by(key)
     if told.holds_id and _is_id(text):
         return True
-    if told.is_sealed and _SEALED.fullmatch(text) is not None and not text.startswith(_token_beginnings()):
-        return True
+    if told.is_sealed and _SEALED.fullmatch(text) is not None:
+        return not text.startswith(_token_beginnings()) and BEGINNINGS.match(text) is None
     if told.holds_time and len(text) < 36 and _TIME.fullmatch(text) is not None:
         return True
-    address = _DATA_URL.match(text)
-    return address is not None and _is_image(text[address.end() :])
+    return _is_image_address(text)
 
 
 def is_plain_id(key: str, text: str) -> bool:
@@ -142,6 +150,16 @@ def picture(value: dict[str, JSON]) -> str | None:
         if isinstance(kind, str) and kind.startswith("image/"):
             return next((body for body in _BODIES if _is_image(value.get(body))), None)
     return None
+
+
+def is_image(text: str) -> bool:
+    """True for base64 that begins like an image, and for the address of some."""
+    return _is_image_address(text) or _is_image(text)
+
+
+def _is_image_address(text: str) -> bool:
+    address = _DATA_URL.match(text)
+    return address is not None and _is_image(text[address.end() :])
 
 
 def _is_image(value: JSON) -> bool:

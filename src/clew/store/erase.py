@@ -23,7 +23,7 @@ from clew.io.codec import dumps, loads
 from clew.model.json import JSON
 from clew.store import metadata
 from clew.store.blobs import Blobs
-from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SNAPSHOTS
+from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SNAPSHOTS, refuse_links
 from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE, record_in
 from clew.store.sightings import ALL, places_of, read_look, spelled_look
@@ -63,7 +63,7 @@ class Erased(NamedTuple):
 
 def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float = WAIT) -> Erased:
     """Erase a message of a session: its words, its snapshots and the backups that only they name."""
-    refuse_links(folder, whole=False)
+    refuse_erasing(folder, whole=False)
     with locked(system, folder / MESSAGES, wait) as log:
         spans = [(start, line) for start, line in _lines(folder / MESSAGES) if _is(line, uuid)]
         if not spans:
@@ -83,7 +83,7 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
 
 def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> Erased:
     """Erase a whole session with every file in its folder."""
-    refuse_links(folder, whole=True)
+    refuse_erasing(folder, whole=True)
     records = erased = 0
     copies: list[str] = []
     with locked(system, folder / MESSAGES, wait):
@@ -103,10 +103,9 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = WAIT) -> 
     return Erased(records, erased, copies)
 
 
-def refuse_links(folder: Path, *, whole: bool) -> None:
+def refuse_erasing(folder: Path, *, whole: bool) -> None:
     """Refuse to erase a session, or a message of it, whose folder or log is a link or no file; nothing is changed."""
-    if folder.is_symlink():
-        raise PathRefused(f"{folder}: is a link to {folder.readlink()}; nothing was erased, name that folder itself")
+    refuse_links(folder)
     for name in (MESSAGES,) if whole else (MESSAGES, SNAPSHOTS):
         path = folder / name
         found = _status(path)

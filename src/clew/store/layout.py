@@ -11,10 +11,10 @@ import msgspec
 
 from clew.agents.backups import read_inside
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
-from clew.errors import PathRefused, TargetRefused, UsageError
+from clew.errors import TargetRefused, UsageError
 from clew.host import is_copy
 from clew.io.codec import NOT_JSON, loads
-from clew.io.paths import safe_relative
+from clew.io.paths import refuse_link_on_way, refuse_link_to_session, safe_relative
 from clew.model.json import JSON
 from clew.store.lock import WAIT
 
@@ -52,16 +52,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def root_of(place: Path) -> Path:
-    """The folder `.sage` of a place, which may be that folder itself.
-
-    A link `.sage` inside the place is refused, since a repository can bring one; a link that is named itself is meant.
-    """
+    """The folder `.sage` of a place, which may be that folder itself; a link is refused outside of the user's home."""
     place = place.expanduser()
-    if place.name == ROOT:
-        return place
-    if (place / ROOT).is_symlink():
-        raise PathRefused(f"{place / ROOT}: is a symbolic link; name that folder itself to use the store it leads to")
-    return place / ROOT
+    root = place if place.name == ROOT else place / ROOT
+    refuse_link_to_session(root)
+    return root
 
 
 def session_folder(root: Path, session: str) -> Path:
@@ -72,10 +67,10 @@ def session_folder(root: Path, session: str) -> Path:
 
 
 def refuse_links(folder: Path, *inner: str) -> None:
-    """Refuse a session or project whose folders are symbolic links: a repository can bring links that lead anywhere."""
-    for place in (folder.parent, folder, *(folder / name for name in inner)):
-        if place.is_symlink():
-            raise PathRefused(f"{place}: is a symbolic link, and a store does not follow links inside it")
+    """Refuse a session or project whose folders are symbolic links: a store follows none inside it, in any home."""
+    refuse_link_to_session(folder)
+    for place in (folder, *(folder / name for name in inner)):
+        refuse_link_on_way(folder.parent.parent, place)
 
 
 def refuse_copy(folder: Path) -> None:

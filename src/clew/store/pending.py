@@ -40,6 +40,14 @@ class Pending(msgspec.Struct, array_like=True):
     files: dict[bytes, tuple[FileState, FileState]]
     made: list[bytes] = []
     """Folders that were not there before, each behind those above it."""
+    identity: tuple[int, int] = (0, 0)
+    """Device and inode of the root. A path is not enough: another folder, or a link, can be in its place by now."""
+
+
+def identity_of(root: Path) -> tuple[int, int]:
+    """Device and inode of a workspace."""
+    found = root.stat()
+    return found.st_dev, found.st_ino
 
 
 def announce(system: System, place: Path, pending: Pending) -> None:
@@ -59,8 +67,13 @@ def announced(places: Iterable[Path]) -> Iterator[tuple[Path, Pending]]:
 
 
 def put_as_it_was(found: Pending, content: Callable[[str, FileState], bytes | None]) -> Iterator[str]:
-    """Put back what was there before, wherever it is as it was to be; gives the paths. Others' work is left alone."""
+    """Put back what was there before, wherever it is as it was to be; gives the paths. Others' work is left alone.
+
+    Raises PathRefused where the root is another folder than the one that the files were in.
+    """
     root, paths = Path(found.root), [os.fsdecode(name) for name in found.files]
+    if identity_of(root) != found.identity:
+        raise PathRefused(f"{root} is another folder now")
     changes: list[Change] = []
     for group in grouped(paths):
         with Within(root, apart=True, own=True) as within:

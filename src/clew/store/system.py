@@ -116,7 +116,9 @@ def make_folder(system: System, folder: Path) -> None:
 
 def open_regular(system: System, path: Path, flags: int, mode: int = FILE_MODE) -> int:
     """Open a regular file without following a link; raises SourceUnreadable where something else lies there."""
-    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    # O_NONBLOCK: opening a pipe would wait for a writer.
+    for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, name, 0)
     try:
         descriptor = system.open(path, flags, mode)
     except OSError as error:

@@ -27,7 +27,7 @@ from clew.store.gaps import all_gaps, gaps
 from clew.store.groups import folders_of, grouped
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.lock import locked
-from clew.store.pending import Pending, announce, announced, journal_folder, put_as_it_was
+from clew.store.pending import Pending, announce, announced, identity_of, journal_folder, put_as_it_was
 from clew.store.placing import has_folder, is_there, obstacle, place, remove_empty, state_among
 from clew.store.rescue import rescue
 from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
@@ -257,7 +257,7 @@ class Undoing:
         made = [os.fsencode(folder) for folder in above if not is_there(root / folder)]
         self._announced = mark
         make_folder(self._system, journal_folder(self._folder))
-        announce(self._system, self._place(mark), Pending(mark, str(root), files, made))
+        announce(self._system, self._place(mark), Pending(mark, str(root), files, made, identity_of(root)))
 
     def _place(self, mark: str) -> Path:
         return journal_folder(self._folder) / PENDING.replace("*", mark)
@@ -377,7 +377,11 @@ def settle(snapshots: Snapshots, tree: Tree, system: System = SYSTEM) -> list[st
         if all(mark.uuid != found.mark for _, mark in tree.moves):
             if not has_folder(Path(found.root)):
                 continue
-            restored += put_as_it_was(found, lambda _, before: snapshots.blobs.get(before.digest or ""))
+            try:
+                restored += put_as_it_was(found, lambda _, before: snapshots.blobs.get(before.digest or ""))
+            except PathRefused as error:
+                words = f"an undo in {found.root} was cut off, and cannot be taken back: {error}"
+                raise SourceUnreadable(f"{words}; remove {path} to leave the files as they are") from error
         # Whoever finished it may be clearing it away himself.
         with suppress(FileNotFoundError):
             system.unlink(path)

@@ -13,11 +13,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from clew.catalog.browsing import Entry
 from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.redact.finding import PROFILES
 from clew.web.drawing import drawn
-from clew.web.masking import masking, resolved
+from clew.web.masking import masking, resolved, taught_by
 from clew.web.shelf import NoCatalog, Shelf
 
 FRAGMENT = "x-clew"
@@ -91,7 +92,10 @@ Page = Callable[[Asked], Response]
 
 def page(asked: Asked, template: str, status: int = 200, **values: object) -> Response:
     """A page, or the part of it that is asked for."""
-    return HTMLResponse(drawn(template, asked.profile, asked=asked, **values), status)
+    entry = values.get("entry")
+    redactor = asked.shelf.taught(entry, asked.profile) if isinstance(entry, Entry) else None
+    with taught_by(redactor):
+        return HTMLResponse(drawn(template, asked.profile, asked=asked, **values), status)
 
 
 def route(shelf: Shelf, path: str, function: Page) -> Route:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -48,6 +51,20 @@ def manner() -> Manner:
     return _manner
 
 
+_taught: ContextVar[Redactor | None] = ContextVar("taught", default=None)
+"""One that knows what is secret in the session that a page is about."""
+
+
+@contextmanager
+def taught_by(redactor: Redactor | None) -> Iterator[None]:
+    """Mask what is drawn meanwhile with what a session taught."""
+    token = _taught.set(redactor)
+    try:
+        yield
+    finally:
+        _taught.reset(token)
+
+
 def resolved(word: str) -> str:
     """The value that a reference stands for; anything else is what it is."""
     return _referred.get(word, word) if word.startswith(_SIGN) else word
@@ -76,7 +93,12 @@ class Masking:
 
     def text(self, text: str) -> str:
         """A text as it may be seen."""
-        return str(self.redactor().once(text)) if self.is_on and text else text
+        if not self.is_on or not text:
+            return text
+        redactor = _taught.get()
+        if redactor is None or redactor.setting.profile != self.profile:
+            redactor = self.redactor()
+        return str(redactor.stream(text))
 
     def texts(self, texts: list[str], path: str | None = None) -> list[str]:
         """Texts as they may be seen; `path` is the file that they come from."""

@@ -15,10 +15,11 @@ from clew.catalog import browsing, place
 from clew.catalog.browsing import Entry
 from clew.catalog.opening import opened
 from clew.catalog.search import Searcher
-from clew.errors import ClewError, UnknownReference
+from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host
 from clew.library import StoredSession
-from clew.web.masking import Masking, masking
+from clew.redact.tree import Redactor
+from clew.web.masking import NONE, Masking, masking
 from clew.web.scanning import Scan
 from clew.web.syncing import Syncing
 from clew.web.transcript import Transcript, Transcripts, beginning_of
@@ -30,6 +31,8 @@ THREADS = 8
 """Several of them may wait for one long session that is being read."""
 KEPT = 64
 """Answers that are held until the catalog changes."""
+MOST_TAUGHT = 16
+"""Sessions of which the secrets are remembered from one page to the next."""
 
 
 class NoCatalog(ClewError):
@@ -58,6 +61,7 @@ class Shelf:
         self._own = threading.local()
         self._transcripts = Transcripts()
         self._kept: dict[str, tuple[object, Any]] = {}
+        self._taught: dict[tuple[object, ...], Redactor] = {}
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in a thread that may look at the catalog."""
@@ -139,6 +143,26 @@ class Shelf:
     def session(self, entry: Entry, profile: str) -> StoredSession:
         """The session itself, as it may be seen."""
         return self.masking(profile).session(opened(self.db, entry.number, self.hosts[0]))
+
+    def taught(self, entry: Entry, profile: str) -> Redactor | None:
+        """A redactor that has seen a session; None where nothing is masked, or the file of the session is gone."""
+        masking = self.masking(profile)
+        if not masking.is_on or entry.state == "gone":
+            return None
+        try:
+            session = self.session(entry, NONE)
+            state = session.path.stat()
+            key = entry.number, profile, session.path, state.st_size, state.st_mtime_ns
+            known = self._taught.get(key)
+            # The person's rules may have changed.
+            if known is None or known.setting is not masking.redactor().setting:
+                known = masking.learned(session)
+        except (OSError, SourceUnreadable):
+            return None
+        if len(self._taught) >= MOST_TAUGHT:
+            self._taught.clear()
+        self._taught[key] = known
+        return known
 
     def transcript(self, entry: Entry, profile: str) -> Transcript:
         """The parts of a session, as far as they were needed so far."""

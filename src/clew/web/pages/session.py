@@ -18,6 +18,7 @@ from clew.render.page.fragments import LIMIT, Cut, More
 from clew.render.page.frame import branches, count
 from clew.web.asking import Asked, page
 from clew.web.drawing import address, drawn, span
+from clew.web.masking import taught_by
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
 from clew.web.transcript import WINDOW, Started, bounds
@@ -133,9 +134,9 @@ def printed(asked: Asked) -> Response:
     transcript = shelf.transcript(entry, asked.profile)
     started, more = started_by(asked, entry), more_of(entry)
     values = {"entry": entry, "title": session_title(transcript.header), "header": transcript.header}
-    before, behind = drawn("print.html", asked.profile, asked=asked, messages=transcript.messages, **values).split(
-        _HERE
-    )
+    with taught_by(shelf.taught(entry, asked.profile)):
+        drawing = drawn("print.html", asked.profile, asked=asked, messages=transcript.messages, **values)
+    before, behind = drawing.split(_HERE)
 
     async def pieces() -> AsyncIterator[str]:
         yield before
