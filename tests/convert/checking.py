@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from clew.agents.base import Unit
 from clew.convert import origin
 from clew.convert.choosing import prepare
-from clew.convert.conversation import Loss, call_id
-from clew.convert.full_history import Whole
-from clew.convert.unmapped_content import unread
+from clew.convert.conversation import call_id, unread
+from clew.convert.history import Whole
+from clew.convert.losses import Loss
 from clew.convert.writing import Converted, Find, NothingSaid
 from clew.export.verify import verify
 from clew.host import Host

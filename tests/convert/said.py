@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents.base import Agent, SourceFile
-from clew.convert.path import BranchSelection
+from clew.convert.history import BranchSelection
 from clew.sources.local import Found, at_path
 
 Said = tuple[str, str]

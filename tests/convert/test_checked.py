@@ -9,7 +9,7 @@ import pytest
 
 from clew.agents import registry
 from clew.convert.choosing import prepare
-from clew.convert.conversation import Loss
+from clew.convert.losses import Loss
 from clew.demo import write_demo
 from clew.host import Host
 from clew.library import Library, StoredSession

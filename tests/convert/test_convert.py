@@ -17,7 +17,7 @@ from clew.agents.base import SourceFile
 from clew.convert import origin
 from clew.convert.choosing import prepare
 from clew.convert.conversation import safe_id
-from clew.convert.full_history import Whole
+from clew.convert.history import Whole
 from clew.demo import write_demo
 from clew.errors import InvalidDocument, UsageError, WouldLose
 from clew.host import Host

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.convert import out_of_order_buffer as held
+from clew.convert import history as held
 from clew.convert.choosing import prepare
-from clew.convert.path import BranchSelection
+from clew.convert.history import BranchSelection
 from tests.agents import gemini_worlds as bell
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript

@@ -14,7 +14,7 @@ import zstandard
 from clew.agents import registry
 from clew.convert import origin
 from clew.convert.choosing import prepare
-from clew.convert.origin_lines import is_marked
+from clew.convert.origin import is_marked
 from clew.demo import write_demo
 from clew.errors import WouldLose
 from clew.host import Host

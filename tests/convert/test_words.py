@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from clew.convert.choosing import prepare
-from clew.convert.conversation import Loss
-from clew.convert.losses import Losses
+from clew.convert.losses import Loss, Losses
 from clew.convert.writing import NothingSaid
 from tests.agents.gemini_worlds import call, gemini, header, log, user
 from tests.agents.rollouts import THREAD, event, item, line, meta

@@ -11,9 +11,8 @@ from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
 from clew.agents.derived_ids import derived_id
 from clew.convert import origin
-from clew.convert.changed_since_conversion import is_unchanged
-from clew.convert.conversation import Loss
-from clew.convert.origin_validation import Member, Misplaced, laid_out
+from clew.convert.losses import Loss
+from clew.convert.origin import Member, Misplaced, is_unchanged, laid_out
 from clew.convert.restore_original import Return
 from clew.convert.writing import REFERRED, Conversion, Converted, Find, NothingSaid
 from clew.errors import SourceUnreadable, UsageError

@@ -1,24 +1,200 @@
-"""A path of a session in words that any agent's writer understands, and the list of what the target cannot hold."""
+"""A path of a session in terms that every encoder understands, and the list of what the target cannot hold."""
 
 from __future__ import annotations
 
 import hashlib
+import mimetypes
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urlsplit
+
+import msgspec
 
 from clew.agents.derived_ids import derived_id
-from clew.agents.target_profile import Aside, TargetProfile
-from clew.agents.tools import Translator
-from clew.convert.attachments import fitted
+from clew.agents.target_profile import Aside, Capacity, TargetProfile
+from clew.agents.tools import TODOS, Translator
+from clew.analysis.todos import Replay
+from clew.convert.history import BranchSelection
 from clew.convert.losses import Loss as Loss
 from clew.convert.losses import Losses
-from clew.convert.non_message_content import Asides
-from clew.convert.path import BranchSelection
-from clew.convert.todos import Todos
-from clew.convert.unmapped_content import unread
 from clew.io.codec import dumps
+from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.unit import Unit
+
+_MOST = 256
+"""So many prompts wait for a message that holds them."""
+
+
+class Asides:
+    """Holds what records say until it is known whether a message says it too."""
+
+    def __init__(self) -> None:
+        self._near: list[Aside] = []
+        self._prompts: list[Aside] = []
+        self._before: dict[str, JSON] = {"content": []}
+
+    def add(self, aside: Aside, holds: bool) -> None:
+        """What a record says; `holds`: it stands behind a message that goes over."""
+        if aside.waits:
+            self._prompts = [*self._prompts[1 - _MOST :], aside]
+        elif (holds or aside.begins) and not _says(_words_of(self._before), aside.marks):
+            self._near.append(aside)
+
+    def meet(self, message: dict[str, JSON], holds: bool) -> list[Aside]:
+        """Take notice of the next message; gives what stood before it and nowhere else."""
+        if self._prompts:
+            text = _text_of(message)
+            self._prompts = [aside for aside in self._prompts if not _is_sent(aside.text, text)]
+        words = _words_of(message) if self._near else ""
+        found = [aside for aside in self._near if (holds or not aside.begins) and not _says(words, aside.marks)]
+        self._near = []
+        return found
+
+    def went(self, message: dict[str, JSON]) -> None:
+        """A message goes over."""
+        self._before = message
+
+    def rest(self) -> list[Aside]:
+        """What stood behind the last message, and the prompts that no message holds."""
+        return [*self._near, *(aside._replace(text="") for aside in self._prompts)]
+
+
+def _says(text: str, marks: Iterable[str]) -> bool:
+    """True for a text that has all of the marks, if there are any."""
+    wanted = [mark.strip() for mark in marks if mark.strip()]
+    return bool(wanted) and all(mark in text for mark in wanted)
+
+
+def _is_sent(prompt: str, text: str) -> bool:
+    """True for a text that holds a prompt; a command is spelled in another way by the time it is sent."""
+    words = prompt.split()
+    return not words or prompt.strip() in text or (words[0].startswith("/") and words[0] in text)
+
+
+def _text_of(message: dict[str, JSON]) -> str:
+    return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
+
+
+def _words_of(message: dict[str, JSON]) -> str:
+    """What a message says, and what its model thought."""
+    thoughts = [block["thinking"] for block in message["content"] if block["type"] == "thinking"]
+    return "\n".join([_text_of(message), *thoughts])
+
+
+_WEB = ("http", "https")
+_SPELLINGS = {"image/jpg": "image/jpeg"}
+"""Types that are called otherwise by those who are strict."""
+
+
+def fitted(block: dict[str, JSON], capacity: Capacity, title: str) -> dict[str, JSON] | str:
+    """The block as the target takes it, or why it does not."""
+    slot = block["type"]
+    content = block.get(slot)
+    if not content:
+        return "the session names it without its bytes"
+    kept = {name: item for name, item in block.items() if name not in ("extensions", "title")}
+    media = _SPELLINGS.get(str(block.get("media_type")), block.get("media_type"))
+    if block.get("encoding") == "url":
+        return _linked(kept, media, capacity, title)
+    if block.get("encoding") != "text" and not _is_taken(media, slot, capacity):
+        return f"{title} does not take the type {media or 'unknown'}"
+    return kept if media is None else {**kept, "media_type": media}
+
+
+def _linked(block: dict[str, JSON], media: JSON, capacity: Capacity, title: str) -> dict[str, JSON] | str:
+    """What stands elsewhere, by its address."""
+    parts = _split(block[block["type"]])
+    if parts is None or parts[0] not in _WEB:
+        return "its address is one that only its own agent can read"
+    media = media or mimetypes.guess_type(parts[1])[0]
+    if capacity.typed_links and not media:
+        return f"{title} must be told its type, and its address does not tell it"
+    if media and not _is_taken(media, block["type"], capacity):
+        return f"{title} does not take the type {media}"
+    return {**block, "media_type": media} if capacity.typed_links else block
+
+
+def _split(address: str) -> tuple[str, str] | None:
+    try:
+        found = urlsplit(address)
+    except ValueError:
+        return None
+    return found.scheme, found.path
+
+
+def _is_taken(media: JSON, slot: str, capacity: Capacity) -> bool:
+    types = capacity.image_types if slot == "image" else capacity.document_types
+    return str(media or "").startswith(types)
+
+
+_DONE = "completed"
+
+
+class Todos:
+    """Follows the list as it stands, and what the target has been told of it."""
+
+    def __init__(self, capacity: Capacity, translator: Translator, title: str) -> None:
+        self._capacity, self._translator, self._title = capacity, translator, title
+        # Where no tool sets the list and messages carry it, a call alone sets nothing.
+        self._is_set_by_calls = not capacity.todos or translator.writes(TODOS)
+        self._replay = Replay()
+        self._calls: set[str] = set()
+        """Those that set the list there as well, once their results say that they did."""
+        self._told: list[Todo] = []
+        self.changed = 0
+        """Index of the message that changed the list last."""
+
+    def see(self, message: dict[str, JSON]) -> None:
+        """Take notice of a message of the path, whether it goes over or not."""
+        before = self._replay.todos
+        for _ in self._replay.see(message):
+            pass
+        if _key(self._replay.todos) != _key(before):
+            self.changed = message["index"]
+        for block in message["content"]:
+            if block["type"] == "tool_use" and self._translator.kind(block["tool_name"]) == TODOS:
+                self._calls.add(block["tool_id"])
+            elif block["type"] == "tool_result" and block["tool_id"] in self._calls:
+                self._calls.discard(block["tool_id"])
+                if self._is_set_by_calls and not block.get("is_error"):
+                    self._told = self._replay.todos
+
+    @property
+    def _is_told(self) -> bool:
+        if _key(self._replay.todos) == _key(self._told):
+            return True
+        # An agent puts a list away once all of it is done.
+        return not self._replay.todos and all(todo.status == _DONE for todo in self._told)
+
+    def carried(self, role: str) -> dict[str, JSON]:
+        """What a message that goes over has to say of the list."""
+        if self._is_told or role not in self._capacity.todos:
+            return {}
+        self._told = self._replay.todos
+        return {"todos": msgspec.to_builtins(self._told)}
+
+    def lost(self) -> tuple[str, str] | None:
+        """What the target is never told of, and why; asked once all was seen."""
+        if self._is_told:
+            return None
+        why = "no message follows that could carry it" if self._capacity.todos else f"{self._title} has no place for it"
+        return ("the todo list" if self._replay.todos else "that the todo list was emptied"), why
+
+
+def _key(todos: list[Todo]) -> list[tuple[JSON, JSON]]:
+    return [(todo.content, todo.status) for todo in todos]
+
+
+_WITHIN = ("payload", "message")
+"""What the records of some agents wrap."""
+
+
+def unread(native: Mapping[str, JSON], name: str) -> JSON:
+    """What a native record holds under a name; None where it holds nothing."""
+    places = [native, *(native[key] for key in _WITHIN if isinstance(native.get(key), dict))]
+    return next((place[name] for place in places if place.get(name)), None)
+
 
 MAX_CALLS = 4096
 """How many calls wait for their results."""

@@ -9,7 +9,9 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Annotated, NamedTuple, Protocol, cast
 
 import msgspec
@@ -17,17 +19,38 @@ import zstandard
 
 from clew.agents import registry
 from clew.agents.backups import is_plain_file
-from clew.agents.base import SourceFile
+from clew.agents.base import Agent, SourceFile
 from clew.agents.target_profile import BESIDE as BESIDE
 from clew.agents.target_profile import ORIGIN
-from clew.convert.copies import copies_of, place_of, places_of
-from clew.convert.origin_lines import MARK as MARK
-from clew.convert.origin_lines import is_marked
+from clew.analysis.titles import short_title
+from clew.convert.copies import copies_of, is_own, place_of, places_of
+from clew.convert.history import BranchSelection
 from clew.errors import InvalidDocument, UsageError
 from clew.host import Host
 from clew.io.codec import dumps
-from clew.io.compress import MAX_UNPACKED, open_source
+from clew.io.compress import MAX_UNPACKED, SUFFIXES, open_source
 from clew.io.paths import safe_below
+from clew.model.json import JSON
+from clew.redact.packed import is_origin_line
+
+MARK = b'{"type":"clew-origin",'
+"""How every such line begins: as we spell it, so that no line need be decoded to tell."""
+
+
+def is_marked(line: bytes) -> bool:
+    """True for a line of an original, also where another program spelled it anew or glued it to the line before."""
+    return line.startswith(MARK) or is_origin_line(line)
+
+
+def content_hash(path: Path) -> str:
+    """The hash of a file without the lines of an original."""
+    digest = hashlib.sha256()
+    with open_source(path) as stream:
+        for line in stream:
+            if not is_marked(line):
+                digest.update(line)
+    return digest.hexdigest()
+
 
 TYPE = ORIGIN
 _PIECE = 512 << 10
@@ -334,3 +357,178 @@ def _pieces(stream: IO[bytes], origin: Origin) -> Iterator[bytes]:
                 yield base64.b64decode(read.data, validate=True)
             except ValueError as error:
                 raise DamagedOriginal(str(error)) from error
+
+
+class Misplaced(InvalidDocument):
+    """An original with a file that is no session of its agent, nor a part of one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the original inside the session belongs nowhere: {name!r}")
+        self.why = f"{name!r} belongs nowhere"
+
+
+class Member(NamedTuple):
+    """A session of the original, as its own bytes tell it."""
+
+    origin: Origin
+    source: SourceFile
+    session: dict[str, JSON]
+    first_prompt: str | None
+
+
+@contextmanager
+def laid_out(kept: Kept) -> Iterator[list[Member]]:
+    """The sessions of an original in a folder that is gone afterwards: the one that was converted, then those below."""
+    agent = registry.get(kept.origin.agent)
+    with TemporaryDirectory(prefix="clew-") as folder:
+        home = Path(folder)
+        mains = [_main(agent, each, home) for each in kept.origin.family()]
+        outs: list[Out] = []
+        for main, each in zip(mains, kept.origin.family(), strict=True):
+            outs += [_Laid(_beside(main, file.name)) for file in each.files]
+        copies = [copy for each in kept.origin.family() for copy in each.copies]
+        with open_source(kept.path) as stream:
+            unpack(stream, kept.origin, [*outs, *(NOWHERE for _ in copies)])
+        members = [_member(agent, each, home) for each in kept.origin.family()]
+        _check_links(members)
+        yield members
+
+
+def _main(agent: Agent, origin: Origin, home: Path) -> Path:
+    try:
+        main = home / safe_below(origin.target)
+    except UsageError:
+        raise Misplaced(origin.target) from None
+    if not any(main.is_relative_to(root) and main != root for root in agent.roots(Host.at(home))):
+        raise Misplaced(origin.target)
+    return main
+
+
+def _beside(main: Path, name: str) -> Path:
+    try:
+        return main.parent / safe_below(name) if name else main
+    except UsageError:
+        raise Misplaced(name) from None
+
+
+def _member(agent: Agent, origin: Origin, home: Path) -> Member:
+    """One session, found as its agent finds its sessions."""
+    main = home / origin.target
+    source = _found(agent, main, home)
+    if source is None:
+        raise Misplaced(origin.target)
+    known = {"", *source.parts, *source.sides, main.name + BESIDE}
+    stray = [file.name for file in origin.files if file.name not in known]
+    stray += [copy.name for copy in origin.copies if not is_own(source, copy.name)]
+    if stray:
+        raise Misplaced(stray[0])
+    facts = agent.facts(source)
+    return Member(origin, source, agent.session(source, facts), facts.first_prompt)
+
+
+def _found(agent: Agent, main: Path, home: Path) -> SourceFile | None:
+    """The session in a file, if its agent lists it: unpacked, and in a folder that is known as it was."""
+    plain = main.with_suffix("") if main.suffix in SUFFIXES else main
+    receiver = agent.receiver()
+    renewed = receiver.renewed if receiver is not None else {}
+    known = [folder / name for name in renewed for folder in (main.parent, main.parent.parent)]
+    for missing in ([], [each for each in (plain, *known) if not each.exists()]):
+        for path in missing:
+            path.touch()
+        is_listed = any(source.path in (main, plain) for source in _listed(agent, home))
+        for path in missing:
+            path.unlink()
+        if is_listed:
+            return agent.locate(main)
+    return None
+
+
+def _listed(agent: Agent, home: Path) -> Iterator[SourceFile]:
+    return (source for root in agent.roots(Host.at(home)) for source in agent.discover(root))
+
+
+def _check_links(members: list[Member]) -> None:
+    """Each of those below was started by another."""
+    named = {link.get("session_id") for member in members for link in member.session.get("subagents") or ()}
+    for member in members[1:]:
+        if member.session["id"] not in named:
+            raise Misplaced(member.origin.target)
+
+
+class _Laid:
+    """A file of the original; there may be more than a program may have open."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    def write(self, piece: bytes, /) -> int:
+        """Add to the end."""
+        with self._path.open("ab") as stream:
+            return stream.write(piece)
+
+
+def is_unchanged(source: SourceFile, origin: Origin) -> bool:
+    """Whether the converted session says what was written: its file, its sub-agents, its title."""
+    if not _says_the_same(source, origin.converted):
+        return False
+    for child in origin.family()[1:]:
+        path = source.path.parent / child.beside
+        if child.converted and path.is_file():
+            below = registry.get(source.agent).locate(path)
+            if below.path != path or not _says_the_same(below, child.converted):
+                return False
+    return isinstance(origin.title, msgspec.UnsetType) or _is_called(source, origin.title)
+
+
+def _is_called(source: SourceFile, title: str | None) -> bool:
+    """Whether a session has this title still, or none but its first words or its id."""
+    agent = registry.get(source.agent)
+    facts = agent.facts(source)
+    now = agent.session(source, facts)
+    derived = (None, now["id"], short_title(facts.first_prompt))
+    return short_title(now.get("title")) in (short_title(title), *derived)
+
+
+def _says_the_same(source: SourceFile, converted: str) -> bool:
+    """Whether a file is as it was written, or begins so and nothing behind that changes what was said."""
+    if source.path.suffix in SUFFIXES:
+        return not source.parts and content_hash(source.path) == converted
+    written, size = _written(source, converted)
+    if written is None or (written == size and not source.parts):
+        return written is not None
+    return _said(msgspec.structs.replace(source, parts=()), written) == _said(source, size)
+
+
+def _written(source: SourceFile, converted: str) -> tuple[int | None, int]:
+    """How much of a file is what was written, with the lines of the original behind it; and how long it is."""
+    digest, size, found = hashlib.sha256(), 0, None
+    with open_source(source.path) as stream:
+        for line in stream:
+            is_ours = is_marked(line)
+            if not is_ours:
+                digest.update(line)
+            if found is None or (is_ours and found == size):
+                is_whole = is_ours and found is not None
+                found = size + len(line) if is_whole or digest.copy().hexdigest() == converted else found
+            size += len(line)
+    return found, size
+
+
+def _said(source: SourceFile, size: int) -> tuple[str, int]:
+    """The hash of what was said on the path, up to a place in the file, and how many messages there are in all."""
+    agent = registry.get(source.agent)
+    source = msgspec.structs.replace(source, size=size, frozen=True)
+    facts = agent.facts(source)
+    receiver = agent.receiver()
+    tells = receiver is not None and receiver.capacity.instructions
+    path, digest, messages = BranchSelection(facts, None), hashlib.sha256(), 0
+    for unit in path.in_order(agent.units(source)):
+        value = unit.value
+        if not unit.is_message or (value["role"] == "system" and not tells):
+            continue
+        messages += 1
+        if path.holds(value["index"]):
+            digest.update(dumps([value["role"], value["content"]]))
+    return digest.hexdigest(), messages

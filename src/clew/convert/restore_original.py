@@ -9,11 +9,11 @@ from pathlib import Path
 from clew.agents.base import Agent, Header
 from clew.agents.target_profile import TargetProfile
 from clew.convert import origin
-from clew.convert.conversation import Loss, is_custom_title
+from clew.convert.conversation import is_custom_title
 from clew.convert.file_transaction import DryRun, FileTransaction, roll_back_on_signal
-from clew.convert.files import Files
-from clew.convert.origin_validation import Member
-from clew.convert.registering import Registration, patiently, reader
+from clew.convert.losses import Loss
+from clew.convert.origin import Member
+from clew.convert.target_files import Files, Registration, patiently, reader
 from clew.convert.writing import Converted, refuse_losses
 from clew.errors import UsageError, WouldLose
 from clew.io.compress import open_source

@@ -25,21 +25,51 @@ from clew.agents.base import (
 from clew.agents.derived_ids import derived_id
 from clew.agents.tools import Translator
 from clew.convert import origin
-from clew.convert.conversation import Conversation, Loss, is_custom_title, safe_id
+from clew.convert.conversation import Conversation, is_custom_title, safe_id
 from clew.convert.copies import LIMIT as MOST_COPIES
 from clew.convert.copies import copies_of
-from clew.convert.damage import Damage
 from clew.convert.file_transaction import DryRun, FileTransaction, roll_back_on_signal
-from clew.convert.files import Files
-from clew.convert.full_history import Whole
+from clew.convert.history import BranchSelection, Whole
+from clew.convert.losses import Damage, Loss
 from clew.convert.origin import BESIDE, Origin
-from clew.convert.registering import Registration, patiently, reader
-from clew.convert.same_agent_copy import SameAgent
+from clew.convert.target_files import Files, Registration, patiently, reader
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
 from clew.store.layout import refuse_copy
+
+
+class SameAgent:
+    """The units of a session, repaired. The losses are complete once it was iterated."""
+
+    def __init__(self, path: BranchSelection, whole: bool) -> None:
+        self._path, self._whole = path, whole
+        self.losses: list[Loss] = []
+        self.said = 0
+        """How many messages go over."""
+
+    def of(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """Everything but fragments. Unless the whole is wanted, only the messages on the path, and no rewinds.
+
+        A rewind would take back messages of the path.
+        """
+        left_out = ("fragment",) if self._whole else ("fragment", "rewind")
+        for unit in units:
+            if not unit.is_message:
+                if unit.value["kind"] not in left_out:
+                    yield unit
+            elif self._whole or self._path.holds(unit.value["index"]):
+                self.said += 1
+                yield self._relinked(unit)
+
+    def _relinked(self, unit: Unit) -> Unit:
+        """A message whose parent is missing follows the one before it."""
+        instead = self._path.bridges.get(unit.value["index"])
+        if instead is None or "parent_uuid" not in unit.value:
+            return unit
+        return unit._replace(value={**unit.value, "parent_uuid": instead})
+
 
 _KEPT = ("workspace", "started_at", "ended_at", "source", "title")
 _PIECE = 1 << 20

@@ -1,16 +1,21 @@
-"""The new files of one session, on their way to their places."""
+"""The files that a conversion writes for the target: those of the session, and those that must name it."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from io import BytesIO
 from pathlib import Path
+from typing import TypeVar
 
 from clew.agents.base import SourceFile
-from clew.agents.target_profile import TargetProfile
+from clew.agents.target_profile import Header, Read, TargetProfile
 from clew.convert.copies import place_of, places_of
 from clew.convert.file_transaction import FileTransaction, StagedFile
+from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
 
 
@@ -63,3 +68,50 @@ class Files:
                 before = self.path(name).read_bytes()
                 self._placing.renew(self.path(name), before, self._renewed[name](before, out.getvalue()))
         return [*(self.path(name) for name in self._open), *self._copies]
+
+
+T = TypeVar("T")
+_TRIES = 20
+
+
+def reader(home: Path) -> Read:
+    """Gives what a file below a home holds."""
+
+    def read(name: str) -> bytes | None:
+        path = home / safe_below(name)
+        return path.read_bytes() if path.is_file() else None
+
+    return read
+
+
+def patiently(write: Callable[[], T]) -> T:
+    """Write, and write anew where somebody else has changed meanwhile what should name the session."""
+    for _ in range(_TRIES):
+        with suppress(Busy):
+            return write()
+    return write()
+
+
+class Registration:
+    """What is to be said of a session below a home; what cannot be said is refused at once."""
+
+    def __init__(self, receiver: TargetProfile, header: Header, home: Path) -> None:
+        read = cache(reader(home))
+        found = list(receiver.register(header, read))
+        self._lines = {home / safe_below(name): line for name, line in receiver.listed(header)}
+        self._files = {home / safe_below(name): (read(name), content) for name, content in found}
+        for path in self.files:
+            if os.path.lexists(path) and not path.is_file():
+                raise WouldLose(f"{path} is in the way")
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that will name it."""
+        return [*self._files, *self._lines]
+
+    def place(self, placing: FileTransaction) -> None:
+        """Let it be said together with the other files."""
+        for path, (before, content) in self._files.items():
+            placing.renew(path, before, content)
+        for path, line in self._lines.items():
+            placing.add(path, line)
