@@ -1,4 +1,4 @@
-"""Make src/clew/pricing/prices.json anew from the price file that the PyPI package litellm ships.
+"""Make src/clew/analysis/prices.json anew from the price file that the PyPI package litellm ships.
 
     python scripts/prices.py [FILE]
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from clew.pricing.names import plain_name
 
-TARGET = Path(__file__).parent.parent / "src" / "clew" / "pricing" / "prices.json"
+TARGET = Path(__file__).parent.parent / "src" / "clew" / "analysis" / "prices.json"
 FILE = "litellm/model_prices_and_context_window_backup.json"
 PROVIDERS = (
     "anthropic openai gemini vertex_ai-language-models vertex_ai-anthropic_models xai deepseek moonshot mistral zai "
