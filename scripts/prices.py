@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
-from clew.pricing.names import plain_name
+from clew.analysis.pricing import plain_name
 
 TARGET = Path(__file__).parent.parent / "src" / "clew" / "analysis" / "prices.json"
 FILE = "litellm/model_prices_and_context_window_backup.json"
