@@ -74,6 +74,10 @@ class Mask(Protocol):
         """A value that comes from elsewhere, such as the path of the session, masked."""
         ...
 
+    def cover(self, source: SourceFile) -> SourceFile:
+        """Another session, such as a sub-agent's, masked by the same rules."""
+        ...
+
     def stamp(self) -> dict[str, JSON]:
         """Says in a document that it was masked, and by which rules."""
         ...

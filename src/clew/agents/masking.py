@@ -51,6 +51,10 @@ class SourceMask:
         self._learn()
         return self._redactor.once(value)
 
+    def cover(self, source: SourceFile) -> SourceFile:
+        """Another session of the agent, masked by the same rules and with what was learned here."""
+        return masked_source(self._agent, source, self._redactor)
+
     def stamp(self) -> dict[str, JSON]:
         """Says in a document that it was masked, and by which rules."""
         return self._redactor.stamp()

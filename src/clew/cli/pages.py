@@ -156,7 +156,7 @@ class Pages:
             child = StoredSession(session.agent, source)
             deeper = self._nested(child, depth + 1)
             shown = self._masking.session(child)
-            header, _, messages = show(shown.agent, source)
+            header, _, messages = show(shown.agent, shown.source)
             return inside(header, messages, prefix, deeper, self._style.detail)
 
         return nested

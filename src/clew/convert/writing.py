@@ -139,7 +139,8 @@ class Conversion:
         self._agent, self._source, self._target = agent, with_current_size(source), target
         self._receiver = receiver
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
-        self._branch, self._parent, self._find, self._with_original = branch, parent, find, with_original
+        self._branch, self._parent, self._with_original = branch, parent, with_original
+        self._find_child = find
         self._whole = Whole(agent, self._source)
         self._facts = self._whole.facts
         self._original = session_object(agent, self._source, self._facts)
@@ -157,6 +158,12 @@ class Conversion:
         self._copies: list[origin.OriginalFile] = []
         self.losses = [*lost, *self._survey()]
 
+    def _find(self, identity: str) -> SourceFile | None:
+        """The session of a sub-agent, masked where this one is."""
+        source = self._find_child(identity) if self._find_child is not None else None
+        mask = self._source.mask
+        return source if source is None or mask is None or source.mask is not None else mask.cover(source)
+
     def _identity(self, identity: str) -> str:
         """An id that stays the same as long as everything does that goes over."""
         files = [self._files, *(origin.describe(source) for source in self._below())]
@@ -170,7 +177,7 @@ class Conversion:
             links = (link.get("session_id") for link in session.get("subagents") or ())
             for child in (child for child in links if child and child not in known):
                 known.add(child)
-                if self._find and (source := self._find(child)):
+                if (source := self._find(child)) is not None:
                     yield source
                     with suppress(SourceUnreadable):
                         facts = self._agent.facts(source)
@@ -257,7 +264,7 @@ class Conversion:
             return  # it goes along, or is named with the other branches
         if not is_inside and link["session_id"] in self._known:
             return
-        source = self._find(link["session_id"]) if self._find and link.get("session_id") else None
+        source = self._find(link["session_id"]) if link.get("session_id") else None
         if source is None or not self._receiver.capacity.subagents:
             why = f"{self._target.title} has no sub-agents"
             if self._receiver.capacity.subagents:
@@ -291,7 +298,7 @@ class Conversion:
             self._target,
             new_id=identity,
             parent=self._as_parent(),
-            find=self._find,
+            find=self._find_child,
             with_original=self._with_original,
         )
 

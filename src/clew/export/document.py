@@ -109,7 +109,7 @@ class _Writer:
                 write(piece)
         write(layout + b"]," + layout + b'"graph":')
         _write_graph(facts.tree, self._out)
-        write(b"," + layout + b'"problems":' + dumps(self._problems))
+        write(b"," + layout + b'"problems":' + dumps(self._masked(msgspec.to_builtins(self._problems))))
         if native:
             self._write_native()
         if self._source.mask is not None:
@@ -150,13 +150,18 @@ class _Writer:
         names = (self._source.path.name, *self._source.parts, *self._source.sides)
         for number, name in enumerate(names):
             with open_file(self._source, "" if number == 0 else name) as stream:
-                self._out.write((b"," if number else b"") + b'{"path":' + dumps(name) + b',"records":[' + self._layout)
+                path = dumps(self._masked(name))
+                self._out.write((b"," if number else b"") + b'{"path":' + path + b',"records":[' + self._layout)
                 verbatim_lines = self._written.verbatim_lines
                 self._write_file(stream)
                 if not name.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl"):
                     # A file that is one JSON document, or a text, has lines of any layout.
                     self._written.verbatim_lines = verbatim_lines
         self._out.write(b"]}")
+
+    def _masked(self, value: JSON) -> JSON:
+        """What does not come from the session's files, such as their names, masked with them."""
+        return value if self._source.mask is None else self._source.mask.value(value)
 
     def _write_file(self, stream: BinaryIO) -> None:
         digest, text, is_whole, separator = hashlib.sha256(), b"\n", True, b""
