@@ -112,7 +112,6 @@ def test_the_name_does_not_depend_on_how_rows_came(tmp_path: Path, monkeypatch: 
     write_claude(machine.home, SESSION, 400)
     (whole,) = machine.batches()
     monkeypatch.setattr(catalog_ingest, "FLUSH_CHARS", 100)
-    monkeypatch.setattr("clew.agents.claude_code.telling.BATCH", 300, raising=False)
     (parts,) = machine.batches()
     assert parts == whole
     cut = {name: pa.concat_tables([table[:3], table[3:]]) for name, table in whole.tables.items()}
