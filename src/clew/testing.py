@@ -12,8 +12,9 @@ pytest collects the class; each fixture is taken through every law.
 from __future__ import annotations
 
 import io
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,11 +25,38 @@ from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.reading import DocumentStream
 from clew.export.verify import Proof, verify
 from clew.model import Document, Message, Record, Session
+from clew.model.json import JSON
 from clew.model.load import load_document
 
 _TIME = "2026-01-01T00:00:00Z"
 
-DAMAGE = {
+
+def _other_types(value: JSON) -> JSON:
+    """The same JSON with a value of another type in every place."""
+    match value:
+        case dict():
+            return {key: _other_types(item) for key, item in value.items()}
+        case list():
+            return {"0": value}
+        case str():
+            return 7
+        case None:
+            return [None]
+        case _:
+            return str(value)
+
+
+def _with_other_types(raw: bytes) -> bytes:
+    lines = []
+    for line in raw.splitlines(keepends=True):
+        try:
+            lines.append(json.dumps(_other_types(json.loads(line))).encode() + b"\n")
+        except ValueError:
+            lines.append(line)
+    return raw + b"".join(lines)
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "no final newline": lambda raw: raw.rstrip(b"\n"),
     "torn tail": lambda raw: raw + raw[: max(1, len(raw) // 3)].split(b"\n")[-1][:40] + b'{"type":"us',
     "CRLF": lambda raw: raw.replace(b"\n", b"\r\n"),
@@ -42,6 +70,7 @@ DAMAGE = {
     "odd spelling": lambda raw: raw + b'{ "type" : "x", "n": 1.50, "big": 123456789012345678901234567890, "e": 1E5 }\n',
     "too deep": lambda raw: raw + b'{"type":"x","a":' + b"[" * 5000 + b"]" * 5000 + b"}\n",
     "duplicate keys": lambda raw: raw + b'{"type":"user","type":"user","a":1,"a":2}\n',
+    "other types": _with_other_types,
     "unknown record": lambda raw: raw + b'{"type":"from-the-future","payload":{"a":[1,{"b":null}]}}\n',
 }
 """Ways a file is found in the wild; each must be read, and given back byte for byte."""

@@ -27,7 +27,7 @@ from tests.redact.histories import SESSION
 from tests.redact.planted import Planter, held
 
 PLANTED = histories.values()
-RECEIVERS = [agent.id for agent in registry.load_all() if agent.receiver() is not None]
+RECEIVERS = [agent.id for agent in registry.load_all() if agent.target_profile() is not None]
 
 
 @pytest.fixture

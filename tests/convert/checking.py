@@ -142,7 +142,7 @@ def _named(losses: list[Loss], name: str) -> int:
 
 def _beside(session: StoredSession) -> Counter[str]:
     """What records say that may go over as messages."""
-    receiver = session.agent.receiver()
+    receiver = session.agent.target_profile()
     if receiver is None:
         return Counter()
     told = filter(None, (receiver.aside(unit) for unit in session.units() if not unit.is_message))

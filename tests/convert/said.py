@@ -35,7 +35,7 @@ def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Sa
 
 def is_note(message: dict[str, Any], agent: Agent) -> bool:
     """True for what the agent told itself or its model, and for commands to it."""
-    receiver = agent.receiver()
+    receiver = agent.target_profile()
     text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
     if message["role"] == "system":
         return not (receiver and receiver.spoken and text.startswith(receiver.spoken))

@@ -89,7 +89,7 @@ class TestBlocksOfOneAgentAlone:
 
 class TestArguments:
     def translator(self, source: str, target: str) -> Translator:
-        one, other = registry.get(source).receiver(), registry.get(target).receiver()
+        one, other = registry.get(source).target_profile(), registry.get(target).target_profile()
         assert one is not None and other is not None
         return Translator(one.tools, other.tools)
 

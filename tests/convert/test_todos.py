@@ -174,7 +174,7 @@ class TestOfCalls:
 
     @pytest.mark.parametrize("own", ["codex", "gemini"])
     def test_a_form_that_one_agent_demands_does_not_come_back(self, own: str) -> None:
-        there, own_receiver = registry.get("claude-code").receiver(), registry.get(own).receiver()
+        there, own_receiver = registry.get("claude-code").target_profile(), registry.get(own).target_profile()
         assert there is not None and own_receiver is not None
         tools, others = own_receiver.tools, there.tools
         name = next(tool.name for tool in tools if tool.kind == TODOS)

@@ -266,14 +266,14 @@ class Agent(ABC):
         """
         raise UsageError(f"clew cannot write sessions for {self.title}")
 
-    def receiver(self) -> TargetProfile | None:
+    def target_profile(self) -> TargetProfile | None:
         """What it takes to write another agent's session for this one; None where that is not possible."""
         return None
 
 
 def main_file(agent: Agent, header: Header, home: Path) -> Path:
     """Where the main file of a session goes below a home."""
-    target, receiver = agent.target(header), agent.receiver()
+    target, receiver = agent.target(header), agent.target_profile()
     return receiver.main(target, home) if receiver is not None else home / target
 
 

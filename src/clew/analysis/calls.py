@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clew.analysis.usage import MOST, UsageLedger
+from clew.analysis.usage import MOST, UsageLedger, scoped
 from clew.model.json import JSON
 
 UNKNOWN = -1
@@ -67,7 +67,7 @@ class Calls:
     def take(self, ledger: UsageLedger, times: Sequence[JSON]) -> None:
         """Take over the calls of a ledger; `times` are those of the messages, by their index."""
         for key, model, counts, at in ledger.each():
-            self.by_key[key] = [model, times[at - 1] if at else None, None, told(counts)]
+            self.by_key[scoped(key, self.session)] = [model, times[at - 1] if at else None, None, told(counts)]
 
 
 def told(counts: Sequence[int | None]) -> list[int]:

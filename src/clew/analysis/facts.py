@@ -14,7 +14,7 @@ from clew.analysis.injected_text import split_context
 from clew.analysis.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
 from clew.analysis.prompts import is_prompt_message, typed_text
 from clew.analysis.tree import Tree
-from clew.analysis.usage import FIELDS, UNNAMED_CALL_PREFIX, UsageLedger
+from clew.analysis.usage import FIELDS, UsageLedger, call_of_message
 from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
@@ -214,7 +214,7 @@ class FactsCollector:
         if model:
             facts.models[model] += 1
         if metadata.token_usage is not UNSET and self._reported != facts.messages:
-            call = _known(metadata.message_id) or _known(message.uuid) or f"{UNNAMED_CALL_PREFIX}{facts.records}"
+            call = _known(metadata.message_id) or call_of_message(_known(message.uuid), facts.records)
             self._use(call, model, metadata.token_usage, facts.messages)
 
     def _use(self, call: str, model: str | None, usage: TokenUsage, message: int) -> None:

@@ -19,6 +19,7 @@ FIELDS = (
 _UNKNOWN = -1
 _CREATED, _SHORT, _LONG = map(FIELDS.index, FIELDS[2:3] + FIELDS[4:6])
 UNNAMED_CALL_PREFIX = "line "
+_UUID_LENGTH = 36
 """So begins the name of a call that has none but its place; it says nothing outside its session."""
 MOST = 10**10
 """A larger count is no count, and neither is one below zero."""
@@ -58,6 +59,13 @@ def _add(left: int | None, right: int | None) -> int | None:
     if left is None or right is None:
         return right if left is None else left
     return left + right
+
+
+def call_of_message(uuid: str | None, record: int) -> str:
+    """The name of a call that only its message names. Ids that are no UUIDs may occur in other sessions too."""
+    if uuid is not None and len(uuid) == _UUID_LENGTH:
+        return uuid
+    return f"{UNNAMED_CALL_PREFIX}{record if uuid is None else uuid}"
 
 
 def scoped(call: str, session: str) -> str:

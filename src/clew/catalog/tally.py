@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, session_object
+from clew.agents.base import Agent, EventsWithFacts, SourceFile, session_object
 from clew.analysis.calls import UNKNOWN, Calls, Columns, sound
-from clew.analysis.facts import SYNTHETIC_MODEL
 from clew.analysis.pricing import PriceTable, prices
 from clew.analysis.session import project_of
-from clew.analysis.usage import FIELDS, MOST, UNNAMED_CALL_PREFIX, scoped
+from clew.analysis.usage import FIELDS, MOST
 from clew.catalog.keys import session_key
 from clew.catalog.statements import TOKENS
 from clew.errors import SourceUnreadable
 from clew.io.parallel import spread
+from clew.model import Message
 from clew.model.time import microseconds
 
 DAY = 86_400_000_000
@@ -185,25 +185,15 @@ def _look(table: PriceTable, seen: set[int], wanted: _Wanted) -> Any:
 
 
 def general(agent: Agent, source: SourceFile) -> Calls:
-    """The calls of a source of any agent, from its messages."""
-    facts = agent.facts(source)
+    """The calls of a source of any agent, from its events."""
+    events = EventsWithFacts(agent, source)
+    times = [event.timestamp or None for event in events if type(event) is Message]
+    facts = events.facts
     header = session_object(agent, source, facts)
     calls = Calls()
     calls.session, calls.is_agent = header["id"], bool(header["is_agent_session"])
     calls.folder, calls.branch = header["workspace"] or facts.cwd, facts.git_branch
-    branch = None
-    for records, unit in enumerate(agent.units(source), 1):
-        metadata = (unit.value.get("metadata") or {}) if unit.is_message else {}
-        branch = metadata.get("git_branch") or branch
-        usage, model = metadata.get("token_usage"), (metadata.get("model") or {}).get("name")
-        if usage and model != SYNTHETIC_MODEL:
-            key = (
-                metadata.get("message_id")
-                or unit.value.get("uuid")
-                or scoped(f"{UNNAMED_CALL_PREFIX}{records}", calls.session)
-            )
-            counts = [usage.get(name, UNKNOWN) for name in FIELDS]
-            calls.note(key, model, unit.value.get("timestamp"), branch, counts)
+    calls.take(facts.ledger, times)
     return calls
 
 

@@ -56,7 +56,7 @@ def command(
     shelf = library(context, homes)
     session = shelf.get(reference)
     agent = registry.get(target or session.agent.id)
-    receiver = agent.receiver()
+    receiver = agent.target_profile()
     if receiver is None:
         raise UsageError(f"{agent.title} cannot be told to go on with a session")
     _refuse_subagent(session, agent)
@@ -105,7 +105,7 @@ def command(
 
 def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
     """An agent goes on with the session that started a sub-agent; another agent gets a session of its own."""
-    receiver = agent.receiver()
+    receiver = agent.target_profile()
     is_kept = receiver is not None and receiver.keeps_children
     if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
         parent = session.header.parent_session_id

@@ -257,7 +257,7 @@ class Whole:
     """
 
     def __init__(self, agent: Agent, source: SourceFile) -> None:
-        receiver = agent.receiver()
+        receiver = agent.target_profile()
         lines = receiver.gathered(source.path, source.size) if receiver is not None else None
         self.is_gathered = lines is not None
         self.lines_before = 0

@@ -429,7 +429,7 @@ def _member(agent: Agent, origin: Origin, home: Path) -> Member:
 def _found(agent: Agent, main: Path, home: Path) -> SourceFile | None:
     """The session in a file, if its agent lists it: unpacked, and in a folder that is known as it was."""
     plain = main.with_suffix("") if main.suffix in SUFFIXES else main
-    receiver = agent.receiver()
+    receiver = agent.target_profile()
     renewed = receiver.renewed if receiver is not None else {}
     known = [folder / name for name in renewed for folder in (main.parent, main.parent.parent)]
     for missing in ([], [each for each in (plain, *known) if not each.exists()]):
@@ -521,7 +521,7 @@ def _said(source: SourceFile, size: int) -> tuple[str, int]:
     agent = registry.get(source.agent)
     source = msgspec.structs.replace(source, size=size, frozen=True)
     facts = agent.facts(source)
-    receiver = agent.receiver()
+    receiver = agent.target_profile()
     tells = receiver is not None and receiver.capacity.instructions
     path, digest, messages = BranchSelection(facts, None), hashlib.sha256(), 0
     for unit in path.in_order(agent.units(source)):

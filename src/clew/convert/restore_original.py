@@ -34,7 +34,7 @@ class Return:
         home: Path | None = None,
     ) -> None:
         self._kept, self._target, self._workspace = kept, target, workspace
-        self._receiver: TargetProfile | None = target.receiver()
+        self._receiver: TargetProfile | None = target.target_profile()
         self._session, self._folder = members[0].session, str(members[0].session.get("workspace_encoded") or "")
         self._first_prompt = members[0].first_prompt
         self._resume: list[str] = []

@@ -133,7 +133,7 @@ class Conversion:
         with_original: bool = True,
         lost: Iterable[Loss] = (),
     ) -> None:
-        receiver = target.receiver()
+        receiver = target.target_profile()
         if receiver is None:
             raise UsageError(f"{target.title} does not go on with sessions that were written for it")
         self._agent, self._source, self._target = agent, with_current_size(source), target
@@ -201,7 +201,7 @@ class Conversion:
     def _conversation(self) -> Conversation | SameAgent:
         if self._is_same:
             return SameAgent(self._path, whole=self._branch is None)
-        own = self._agent.receiver()
+        own = self._agent.target_profile()
         translator = Translator(own.tools if own else (), self._receiver.tools)
         return Conversation(
             self._path,
@@ -225,7 +225,7 @@ class Conversion:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not conversation.said:
             raise NothingSaid("nothing was said in this session, so there is nothing to convert")
-        if (own := self._agent.receiver()) is not None:
+        if (own := self._agent.target_profile()) is not None:
             for what in own.beyond(self._original):
                 yield Loss(None, what, REFERRED)
         if not (self._is_same and self._branch is None):

@@ -17,7 +17,7 @@ from clew.errors import InvalidDocument, WouldLose
 from clew.export.document import canonical
 from clew.export.reading import DocumentStream, NativeFile
 from clew.io.atomic import replacing
-from clew.io.paths import refuse_link_to_session, safe_relative
+from clew.io.paths import refuse_link_to_session, safe_below
 from clew.model import Message, Record
 from clew.redact.stamping import stamp_of
 from clew.store.layout import refuse_copy
@@ -51,7 +51,7 @@ def write_native(document: DocumentStream, home: Path, force: bool = False, *, f
         # The main file is written even where the session is empty.
         for name, piece in chain([("", b"")], pieces):
             if name not in files:
-                paths[name] = _free_path(main.parent / safe_relative(name) if name else main, paths, force)
+                paths[name] = _free_path(main.parent / safe_below(name) if name else main, paths, force)
                 refuse_link_to_session(paths[name], home)
                 files[name] = stack.enter_context(replacing(paths[name]))
             files[name].write(piece)

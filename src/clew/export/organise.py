@@ -8,7 +8,7 @@ from pathlib import Path
 from clew.agents.base import SourceFile
 from clew.analysis.session import project_of
 from clew.io.atomic import replacing
-from clew.io.compress import open_source
+from clew.io.compress import SUFFIXES, open_source
 from clew.io.paths import file_name, refuse_link_on_way
 from clew.model.json import JSON
 
@@ -34,10 +34,11 @@ def organise(
     """Copy a session's main file below `folder/sessions`, masked on demand; returns the copy."""
     day = (session["started_at"] or _UNDATED)[:10]
     name = free_name(session["id"], taken)
+    plain = source.path.with_suffix("") if source.path.suffix in SUFFIXES else source.path
     if layout == "date":
-        target = folder / "sessions" / day / f"session-{name}.jsonl"
+        target = folder / "sessions" / day / f"session-{name}{plain.suffix}"
     else:
-        target = folder / "sessions" / project_name(session["workspace"]) / f"{day}-{name}.jsonl"
+        target = folder / "sessions" / project_name(session["workspace"]) / f"{day}-{name}{plain.suffix}"
     refuse_link_on_way(folder, target)
     with open_source(source.path) as original, replacing(target) as copy:
         for piece in mask(source.path) if mask is not None else iter(lambda: original.read(_PIECE), b""):

@@ -31,6 +31,9 @@ class RecordDecoder(Generic[T]):
 
     def __init__(self, record_type: type[T]) -> None:
         self.record_type = record_type
+        required = [field.name for field in _fields(record_type) if field.required]
+        if required:
+            raise TypeError(f"{record_type.__name__}: any record may lack any key, so {required[0]!r} needs a default")
         decoder = msgspec.json.Decoder(record_type)
         self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
 
@@ -79,12 +82,13 @@ def decode_leniently(value: dict[str, JSON], record_type: type[T]) -> T:
             continue
         item = value[field.encode_name]
         inner = _struct_in(field.type)
-        if isinstance(item, dict) and inner is not None:
-            found[field.name] = decode_leniently(item, inner)
-            continue
         try:
+            if isinstance(item, dict) and inner is not None:
+                found[field.name] = decode_leniently(item, inner)
+                continue
             found[field.name] = msgspec.convert(item, field.type)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, TypeError):
+            # Of another type, or an object that lacks what it must have.
             continue
     return record_type(**found)
 

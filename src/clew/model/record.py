@@ -11,7 +11,7 @@ from clew.model.json import Extensions
 from clew.model.message import SourceRef
 from clew.model.snapshot import Snapshot
 
-KINDS = "title, summary, snapshot, prompt, queue, progress, state, rewind, copy, cost, link, fragment or other."
+KINDS = "title, summary, snapshot, prompt, queue, progress, state, rewind, copy, cost, link or other."
 
 
 class Record(Part, kw_only=True):

@@ -85,7 +85,7 @@ class ClaudeCode(Agent):
 
         return encode(header, units)
 
-    def receiver(self) -> TargetProfile:
+    def target_profile(self) -> TargetProfile:
         from clew.agents.claude_code.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE

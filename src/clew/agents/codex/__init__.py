@@ -76,7 +76,7 @@ class Codex(Agent):
 
         return encode(header, units)
 
-    def receiver(self) -> TargetProfile:
+    def target_profile(self) -> TargetProfile:
         from clew.agents.codex.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE

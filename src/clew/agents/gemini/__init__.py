@@ -110,7 +110,7 @@ class Gemini(Agent):
 
         return target(header)
 
-    def receiver(self) -> TargetProfile:
+    def target_profile(self) -> TargetProfile:
         from clew.agents.gemini.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE

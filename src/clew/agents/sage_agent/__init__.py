@@ -100,7 +100,7 @@ class SageAgent(Agent):
 
         return encode(header, units)
 
-    def receiver(self) -> TargetProfile:
+    def target_profile(self) -> TargetProfile:
         from clew.agents.sage_agent.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE

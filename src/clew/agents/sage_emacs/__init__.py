@@ -87,7 +87,7 @@ class SageEmacs(Agent):
     def target(self, header: Header) -> str:
         return locate.target(header).as_posix()
 
-    def receiver(self) -> TargetProfile:
+    def target_profile(self) -> TargetProfile:
         from clew.agents.sage_emacs.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE
