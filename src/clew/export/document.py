@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
@@ -28,7 +27,7 @@ from clew.agents.base import (
 )
 from clew.analysis.facts import collect_facts
 from clew.analysis.tree import Tree
-from clew.io.codec import NOT_JSON, dumps
+from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import SUFFIXES
 from clew.io.records import read_lines
 from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
@@ -46,11 +45,6 @@ LINES = b"\n"
 """Layout of a .json file: one message or native record a line, so that tools for lines work on it."""
 ONE_LINE = b""
 """Layout of a .ndjson file: one document a line."""
-
-_HUGE_NUMBER = re.compile(rb"[0-9]{4000}")
-"""Digits that Python does not take for a number."""
-_is_json_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
 
 class Written(msgspec.Struct):
     """What was seen while a document was written."""
@@ -184,11 +178,9 @@ class _Writer:
         """A line as it stands in the document: a JSON object verbatim, other text as a string, bytes in base64."""
         line = line.removesuffix(b"\n")
         try:
-            _is_json_object(line)
-            line.decode()
-            if line[:1] == b"{" and line[-1:] == b"}" and not _HUGE_NUMBER.search(line):
+            if line[:1] == b"{" and line[-1:] == b"}" and type(loads(line)) is dict:
                 return line
-        except (*NOT_JSON, UnicodeDecodeError):
+        except (*NOT_JSON, ValueError):
             pass
         self._written.verbatim_lines += 1
         try:
