@@ -118,20 +118,19 @@ class FactsCollector:
 
     def add(self, event: Event) -> None:
         """Add the next event of the session."""
-        match event:
-            case Message():
-                self.facts.records += 1
-                self._message(event)
-            case Record():
-                self.facts.records += 1
-                self._record(event)
-            case SessionInfo():
-                self._info(event)
-            case SubagentStarted():
-                self._subagent(event)
-            case UsageReport():
-                self._reported = event.message_index
-                self._use(event.call_id, event.model, event.usage, event.message_index)
+        if isinstance(event, Message):
+            self.facts.records += 1
+            self._message(event)
+        elif isinstance(event, Record):
+            self.facts.records += 1
+            self._record(event)
+        elif isinstance(event, SessionInfo):
+            self._info(event)
+        elif isinstance(event, SubagentStarted):
+            self._subagent(event)
+        elif isinstance(event, UsageReport):
+            self._reported = event.message_index
+            self._use(event.call_id, event.model, event.usage, event.message_index)
 
     def _message(self, message: Message) -> None:
         facts, metadata = self.facts, message.metadata
