@@ -267,6 +267,9 @@ def document(**changes: object) -> dict[str, object]:
     return whole | changes
 
 
+SESSION_ID = "5f0e7c1a-0d5b-4b6e-9d3a-6f1f0a2b3c4d"
+
+
 def imported(tmp_path: Path, value: object) -> int:
     """The exit code of an import, which must leave nothing behind unless it is 0."""
     source = tmp_path / "in.json"
@@ -301,6 +304,16 @@ def test_R01_hostile_names_are_refused(tmp_path: Path, agent: str, name: str) ->
         hostile += [document(session=agent_session), document(session={**session, "workspace_encoded": name})]
     for value in hostile:
         assert imported(tmp_path, value) in (2, 4), value
+
+
+@pytest.mark.parametrize("agent", registry.names())
+@pytest.mark.parametrize(
+    "names", [["memory/MEMORY.md"], ["other.jsonl"], [".dir-locals.el"], ["x.json", "x.json"], [""], ["a\nb"]]
+)
+def test_R01_files_that_no_such_session_has_are_refused(tmp_path: Path, agent: str, names: list[str]) -> None:
+    session = {"id": SESSION_ID, "workspace": "/p", "is_agent_session": False, "started_at": None, "ended_at": None}
+    files = [{"path": name, "records": ["hi"]} for name in ("main.jsonl", *names)]
+    assert imported(tmp_path, document(agent=agent, session=session, native={"files": files})) in (2, 4)
 
 
 @pytest.mark.parametrize("version", ["2.0", "0.9", "3.1.4"])

@@ -197,3 +197,49 @@ def test_a_session_in_which_an_id_and_a_count_are_passwords_is_shown_without_the
         assert digits not in done.out, command
     links = json.loads(clew("--home", home, "export", SESSION, "--to", "json", *masked).out)["messages"]
     assert [message["parent_uuid"] for message in links[1:]] == [message["uuid"] for message in links[:-1]]
+
+
+@pytest.mark.parametrize("target", ["codex", "gemini", "sage-agent", "claude-code"])
+def test_what_a_sub_agent_teaches_is_masked_in_the_title_of_its_session(tmp_path: Path, target: str) -> None:
+    home, value = tmp_path / "home", PLANT.chars(6) + "7" + PLANT.chars(8)
+    folder = home / ".claude" / "projects" / "-w"
+    (folder / SESSION / "subagents").mkdir(parents=True)
+    own = {
+        "parentUuid": None,
+        "cwd": "/w",
+        "sessionId": SESSION,
+        "version": "2.1.0",
+        "timestamp": "2026-10-20T10:00:00Z",
+    }
+    call_of_agent = {"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "go"}}
+    answered = {"type": "tool_result", "tool_use_id": "t1", "content": "done"}
+    lines: list[dict[str, Any]] = [
+        {"type": "user", "uuid": uuid(1), "message": {"role": "user", "content": f"use {value}"}},
+        {"type": "assistant", "uuid": uuid(2), "message": {"id": "m", "role": "assistant", "content": [call_of_agent]}},
+        {
+            "type": "user",
+            "uuid": uuid(3),
+            "message": {"role": "user", "content": [answered]},
+            "toolUseResult": {"agentId": "a1b2c3d4e5f60718a", "status": "completed"},
+        },
+    ]
+    for number, line in enumerate(lines):
+        line.update(own, isSidechain=False, parentUuid=uuid(number) if number else None)
+    (folder / f"{SESSION}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = {"role": "user", "content": "export SHOP_PASS" + f"WORD={value}"}
+    child = {
+        **own,
+        "type": "user",
+        "uuid": uuid(9),
+        "isSidechain": True,
+        "agentId": "a1b2c3d4e5f60718a",
+        "message": said,
+    }
+    (folder / SESSION / "subagents" / "agent-a1b2c3d4e5f60718a.jsonl").write_text(json.dumps(child) + "\n")
+    out = tmp_path / "out"
+    words = ("convert", SESSION, "--to", target, "--home", out, "--allow-loss", "--redact", "secrets")
+    done = clew("--home", home, *words)
+    assert done.code == 0, done.err
+    assert not [path for path in out.rglob("*") if path.is_file() and value.encode() in path.read_bytes()]
+    page = clew("--home", home, "export", SESSION, "--to", "html")
+    assert page.code == 0 and value not in page.out

@@ -140,3 +140,23 @@ def test_a_masked_export_of_a_converted_session_holds_no_original(
         written = done.out.encode()
     assert b"KLUv" not in written
     assert TOKEN.encode() not in written
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda record: json.dumps(record, indent=1),
+        lambda record: json.dumps(record, sort_keys=True)[:-1],
+        lambda record: json.dumps(record).replace("clew-origin", "clew\\u002dorigin"),
+    ],
+    ids=["over lines", "cut off", "escaped"],
+)
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf", b'{"x\n'], ids=["", "mark", "damaged"])
+def test_no_line_of_a_long_original_is_left(begin: bytes, spell: Callable[[dict[str, str]], str]) -> None:
+    """Only the first line of an original begins as packed data does."""
+    packed = base64.b64encode(zstandard.ZstdCompressor().compress(random.Random(9).randbytes(8700))).decode()
+    pieces = [packed[at : at + 4000] for at in range(0, len(packed), 4000)]
+    lines = [spell({"type": "clew-origin", "data": piece}).encode() for piece in pieces]
+    content = begin + b'{"type":"user"}\n' + b"\n".join(lines) + b"\n"
+    masked = b"".join(mask_file(lambda: BytesIO(content), Redactor(Setting("secrets", Marker()))))
+    assert not [piece for piece in pieces if piece[100:200].encode() in masked]

@@ -74,6 +74,10 @@ class Mask(Protocol):
         """A value that comes from elsewhere, such as the path of the session, masked."""
         ...
 
+    def learn(self) -> None:
+        """Read the session for secrets, if that was not done yet."""
+        ...
+
     def cover(self, source: SourceFile) -> SourceFile:
         """Another session, such as a sub-agent's, masked by the same rules."""
         ...

@@ -33,6 +33,23 @@ def learn_session(agent: Agent, source: SourceFile, redactor: Redactor) -> None:
     redactor.learn([agent.session(source, agent.facts(source))])
 
 
+def learn_subagents(agent: Agent, source: SourceFile, find: Callable[[str], SourceFile | None]) -> None:
+    """Let the mask of a session see its sub-agents too: what one of them tells to be secret is masked in all."""
+    if source.mask is None:
+        return
+    waiting, known = [source], set[str]()
+    for one in waiting:
+        assert one.mask is not None
+        one.mask.learn()
+        plain = msgspec.structs.replace(one, mask=None)
+        for link in agent.session(plain, agent.facts(plain)).get("subagents") or ():
+            identity = link.get("session_id")
+            child = find(identity) if identity and identity not in known else None
+            if child is not None:
+                known.add(identity)
+                waiting.append(source.mask.cover(msgspec.structs.replace(child, mask=None)))
+
+
 class SourceMask:
     """Opens the files of one session masked."""
 
@@ -42,13 +59,13 @@ class SourceMask:
 
     def open(self, opened: Callable[[], BinaryIO]) -> BinaryIO:
         """A file of the session, masked."""
-        self._learn()
+        self.learn()
         pieces = (masked for _, masked in masked_parts(opened, self._redactor))
         return cast(BinaryIO, io.BufferedReader(_Pieces(pieces), _BUFFER_BYTES))
 
     def value(self, value: JSON) -> JSON:
         """A value that comes from elsewhere, such as the path of the session, masked."""
-        self._learn()
+        self.learn()
         return self._redactor.once(value)
 
     def cover(self, source: SourceFile) -> SourceFile:
@@ -59,7 +76,8 @@ class SourceMask:
         """Says in a document that it was masked, and by which rules."""
         return self._redactor.stamp()
 
-    def _learn(self) -> None:
+    def learn(self) -> None:
+        """Read the session for secrets, if that was not done yet."""
         if not self._is_learned:
             self._is_learned = True
             learn_session(self._agent, self._source, self._redactor)

@@ -52,6 +52,11 @@ class Pages:
 
     def one(self, session: StoredSession, out: IO[bytes]) -> None:
         """A page that holds the sub-agents of the session too."""
+        session = self._masking.session(session)
+        if session.source.mask is not None:
+            from clew.agents.masking import learn_subagents
+
+            learn_subagents(session.agent, session.source, self._shelf.subagents(session))
         self._write(session, out, {}, self._nested(session, 1))
 
     def fill(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
@@ -113,7 +118,7 @@ class Pages:
         self, session: StoredSession, out: IO[bytes], links: dict[str, str], nested: Nested | None
     ) -> dict[str, JSON]:
         before = self._masking.masked.total()
-        session = self._masking.session(session)
+        session = session if session.source.mask is not None else self._masking.session(session)
         # All passes over a session that still grows see the same of it.
         agent, source, style = session.agent, with_current_size(session.source), self._style
         header, tree, messages = show(agent, source)
@@ -152,11 +157,10 @@ class Pages:
             source = find(identity)
             if source is None or source.path == session.path:
                 return None
-            source = with_current_size(source)
-            child = StoredSession(session.agent, source)
+            source, mask = with_current_size(source), session.source.mask
+            child = StoredSession(session.agent, source if mask is None else mask.cover(source))
             deeper = self._nested(child, depth + 1)
-            shown = self._masking.session(child)
-            header, _, messages = show(shown.agent, shown.source)
+            header, _, messages = show(child.agent, child.source)
             return inside(header, messages, prefix, deeper, self._style.detail)
 
         return nested

@@ -23,6 +23,7 @@ from clew.agents.base import (
     with_current_size,
 )
 from clew.agents.derived_ids import derived_id
+from clew.agents.masking import learn_subagents
 from clew.agents.tools import Translator
 from clew.convert import origin
 from clew.convert.conversation import Conversation, is_custom_title, safe_id
@@ -141,6 +142,8 @@ class Conversion:
         self._is_same = agent.id == target.id and self._receiver.goes_on(source.path, source.parts)
         self._branch, self._parent, self._with_original = branch, parent, with_original
         self._find_child = find
+        if parent is None and find is not None:
+            learn_subagents(agent, self._source, find)
         self._whole = Whole(agent, self._source)
         self._facts = self._whole.facts
         self._original = session_object(agent, self._source, self._facts)
@@ -372,7 +375,7 @@ class Conversion:
     def _stage_sides(self, files: Files, agents: Mapping[str, str]) -> None:
         """The small files beside the session that its agent's encoder does not write itself."""
         for side in self._source.sides:
-            name = side.replace(self._original["id"], self._new_id)
+            name = side.replace(self._agent.session_id(self._source), self._new_id)
             if not files.has(name):
                 with open_file(self._source, side) as stream:
                     for _, piece in self._renamed([(name, stream.read())], agents):

@@ -46,6 +46,7 @@ LINES = b"\n"
 ONE_LINE = b""
 """Layout of a .ndjson file: one document a line."""
 
+
 class Written(msgspec.Struct):
     """What was seen while a document was written."""
 

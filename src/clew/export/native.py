@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Unit, main_file
+from clew.agents.base import Agent, Unit, main_file
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.document import canonical
 from clew.export.reading import DocumentStream, NativeFile
@@ -42,20 +44,46 @@ def write_native(document: DocumentStream, home: Path, force: bool = False, *, f
     agent = registry.get(document.header.agent)
     refuse_copy(home)
     inexact: list[str] = []
-    with _invalid_types(), ExitStack() as stack:
-        main = main_file(agent, document.header, home)
-        files: dict[str, IO[bytes]] = {}
-        paths: dict[str, Path] = {}
-        composed = from_messages or not document.native_files
+    composed = from_messages or not document.native_files
+    with _invalid_types(), TemporaryDirectory(prefix="clew-") as staging, ExitStack() as stack:
         pieces = agent.encode(document.header, _units(document)) if composed else _native_pieces(document, inexact)
-        # The main file is written even where the session is empty.
+        staged = main_file(agent, document.header, Path(staging))
+        names = _write_below(staged, pieces)
+        if not composed:
+            _refuse_other_files(agent, staged, names)
+        main = main_file(agent, document.header, home)
+        paths = {name: main.parent / name if name else main for name in names}
+        for name, path in paths.items():
+            if path.exists() and not force:
+                raise WouldLose(f"{path} exists; --force replaces it")
+            refuse_link_to_session(path, home)
+            written = stack.enter_context(replacing(path))
+            with (staged.parent / name if name else staged).open("rb") as stream:
+                shutil.copyfileobj(stream, written)
+    return Restored(list(paths.values()), inexact, not composed and _is_edited(document))
+
+
+def _write_below(main: Path, pieces: Iterator[tuple[str, bytes]]) -> list[str]:
+    """Write the files of a session, the main one even where the session is empty; returns their names."""
+    files: dict[str, IO[bytes]] = {}
+    with ExitStack() as stack:
         for name, piece in chain([("", b"")], pieces):
             if name not in files:
-                paths[name] = _free_path(main.parent / safe_below(name) if name else main, paths, force)
-                refuse_link_to_session(paths[name], home)
-                files[name] = stack.enter_context(replacing(paths[name]))
+                path = main.parent / safe_below(name) if name else main
+                if path.exists():
+                    raise InvalidDocument(f"the document holds two files called {path.name}")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                files[name] = stack.enter_context(path.open("wb"))
             files[name].write(piece)
-    return Restored(list(paths.values()), inexact, not composed and _is_edited(document))
+    return list(files)
+
+
+def _refuse_other_files(agent: Agent, main: Path, names: list[str]) -> None:
+    """Refuse files that do not belong to a session of the agent: they might take effect where they lie."""
+    source = agent.locate(main)
+    for name in names:
+        if name and name not in (*source.parts, *source.sides):
+            raise InvalidDocument(f"{name!r} is no file of a session of {agent.title}")
 
 
 def native_bytes(document: DocumentStream) -> Iterator[bytes]:
@@ -78,8 +106,12 @@ def _units(document: DocumentStream) -> Iterator[Unit]:
 
 
 def _native_pieces(document: DocumentStream, inexact: list[str]) -> Iterator[tuple[str, bytes]]:
+    seen: set[str] = set()
     for number, file in enumerate(document.native_files):
         name = file.path if number else ""
+        if name in seen:
+            raise InvalidDocument(f"the document holds two files called {name or 'nothing'}")
+        seen.add(name)
         yield name, b""
         for line in _exact_lines(document, file, inexact):
             yield name, line
@@ -100,15 +132,6 @@ def _is_edited(document: DocumentStream) -> bool:
     for message in document.messages():
         digest.update(canonical(message))
     return document.messages_sha256 is not None and digest.hexdigest() != document.messages_sha256
-
-
-def _free_path(path: Path, taken: Mapping[str, Path], force: bool) -> Path:
-    """A path to write to; refuses one that is there, or that the document names twice."""
-    if path in taken.values():
-        raise InvalidDocument(f"the document holds two files called {path.name}")
-    if path.exists() and not force:
-        raise WouldLose(f"{path} exists; --force replaces it")
-    return path
 
 
 @contextmanager

@@ -99,12 +99,7 @@ def safe_relative(name: str) -> str:
     The markers of masked secrets lose their colons, which names may not have.
     """
     name = _MARKER.sub(r"[REDACTED-\1-\2]", name)
-    if (
-        not name
-        or name in (".", "..")
-        or re.search(r'[/\\\0:*?"<>|]', name)
-        or len(name.encode("utf-8", "replace")) > 255
-    ):
+    if not name or name in (".", "..") or _UNSAFE.search(name) or len(name.encode("utf-8", "replace")) > 255:
         raise UsageError(f"not a safe file name: {name!r}")
     return name
 

@@ -14,7 +14,14 @@ from clew.io.records import CHUNK, MAX_RECORD_BYTES, is_whole, pieces_of, read_c
 from clew.model.json import JSON
 from clew.redact.grouping import stretches
 from clew.redact.jsontext import MISSING, read, to_text
-from clew.redact.packed import ORIGIN, is_origin_line, is_origin_record
+from clew.redact.packed import (
+    ORIGIN,
+    PACKED,
+    is_origin_line,
+    is_origin_record,
+    names_origin,
+    without_long_base64,
+)
 from clew.redact.stamping import BEGINNING, stamped, stamper
 from clew.redact.tree import Redactor
 
@@ -53,8 +60,14 @@ def _masked(stretch: _Stretch, redactor: Redactor, path: str | None) -> Iterator
         if is_origin:
             yield text, b""  # A packed original goes, secrets and all.
             continue
-        for raw, masked in redactor.masked_lines(text, path, apart=stretch.apart):
-            yield raw, masked if masked is raw else _stamped(raw, masked, redactor.stamp(), stretch.apart)
+        bare = _without_packed(text, redactor)
+        parts = redactor.masked_lines(bare, path, apart=stretch.apart)
+        if bare == text:
+            for raw, masked in parts:
+                yield raw, masked if masked is raw else _stamped(raw, masked, redactor.stamp(), stretch.apart)
+        else:
+            masked = b"".join(masked for _, masked in parts)
+            yield text, _stamped(text, masked, redactor.stamp(), stretch.apart)
 
 
 def _unread(stretch: _Stretch, redactor: Redactor) -> bytes:
@@ -74,6 +87,12 @@ def _stamped(raw: bytes, masked: bytes, stamp: dict[str, JSON], apart: bool) -> 
     return b"".join([new if old == new else put(new) for old, new in lines])
 
 
+def _without_packed(text: bytes, redactor: Redactor) -> bytes:
+    if not redactor.has_origin or redactor.setting.profile == "none":
+        return text
+    return without_long_base64(text, redactor.marker("", PACKED).encode())
+
+
 def _by_origin(stretch: _Stretch) -> Iterator[tuple[bool, bytes]]:
     """The text of a stretch in parts, each with whether it belongs to the original that a converted session carries."""
     if _ORIGIN not in stretch.text:
@@ -91,6 +110,7 @@ def learn_file(opened: Open, redactor: Redactor, path: str | None = None) -> Non
         if stretch.unread:
             redactor.is_clean = False
             continue
+        redactor.has_origin = redactor.has_origin or names_origin(stretch.text)
         for is_origin, text in _by_origin(stretch):
             if not is_origin:
                 redactor.learn_lines(text, path, apart=stretch.apart)
@@ -104,7 +124,7 @@ def mask(raw: bytes, redactor: Redactor, path: str | None = None) -> bytes:
 
 def masks(raws: Sequence[bytes], redactor: Redactor, path: str | None = None) -> list[bytes]:
     """Lines, documents or texts, masked; the packed original of a converted session goes, secrets and all."""
-    kept = [b"" if is_origin_line(raw) else raw for raw in raws]
+    kept = [b"" if is_origin_line(raw) else _without_packed(raw, redactor) for raw in raws]
     pairs = zip(kept, redactor.records(kept, path), strict=True)
     return [old if new == old else stamped(new, redactor.stamp()) for old, new in pairs]
 

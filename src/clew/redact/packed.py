@@ -26,6 +26,11 @@ _LINE_END = rb"(?:[\r\n]|\\{1,8}[rn]){1,4}[ \t]{0,12}"
 _RUN = re.compile(rb"%b++={0,2}+(?:%b%b{16,}+={0,2}+)*+" % (_LETTERS, _LINE_END, _LETTERS))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _NAME = b"clew-origin"
+_NAME_SPELLED = re.compile("".join(rf"(?:{re.escape(char)}|\\u00{ord(char):02x})" for char in ORIGIN).encode(), re.I)
+"""The name, whichever of its letters are escaped."""
+_LONG_RUN = re.compile(rb"[A-Za-z0-9+/_-]{1000,}+={0,2}+")
+_MEDIA_BEGINNINGS = (b"iVBOR", b"/9j/", b"R0lGOD", b"UklGR", b"JVBERi")
+"""How the base64 of pictures and PDF files begins."""
 _ORIGIN_SOMEWHERE = re.compile(rb'\{\s*"type"\s*:\s*"clew-origin"')
 
 
@@ -62,3 +67,17 @@ def is_origin_record(raw: bytes) -> bool:
         return msgspec.json.decode(raw, type=_Typed).type == ORIGIN
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
+
+
+def names_origin(text: bytes) -> bool:
+    """True for a text that may hold lines of an original, however they are spelled or damaged."""
+    return _NAME_SPELLED.search(text) is not None
+
+
+def without_long_base64(text: bytes, marker: bytes) -> bytes:
+    """The text with a marker for every long run of base64 but pictures and PDF files.
+
+    For files with lines of an original: these are not always recognised, and all but the first of them have no
+    beginning by which compressed data is known.
+    """
+    return _LONG_RUN.sub(lambda run: run[0] if run[0].startswith(_MEDIA_BEGINNINGS) else marker, text)

@@ -49,6 +49,8 @@ class Redactor(Looker):
         self._room = _MOST_TOLD
         self._passed: set[bytes] = set()
         """Records that showed no sign."""
+        self.has_origin = False
+        """What was learned may hold the packed original of a converted session."""
         self.is_clean = True
         """Nothing was found in all that was learned."""
         self._guard = Lock()
