@@ -109,6 +109,14 @@ def test_show_raw_gives_native_records(demo: Path, tmp_path: Path) -> None:
     assert clew("show", packed, "--raw").raw == path.read_bytes()
 
 
+def test_a_graph_of_no_conversation_says_so(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "projects" / "-p" / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"type":"summary","summary":"Only a title","leafUuid":"x"}\n')
+    done = clew("graph", path)
+    assert (done.code, done.out) == (0, "") and "no conversation" in done.err
+
+
 def test_graph(demo: Path) -> None:
     text = clew("--home", demo, "graph", FORKED)
     assert text.code == 0

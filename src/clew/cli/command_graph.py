@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from clew.cli.options import common, library, wants_json
-from clew.cli.output import print_json
+from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.library import StoredSession
 from clew.model.json import JSON
@@ -39,7 +39,10 @@ def command(
         return
     draw = {"text": trees.text, "mermaid": trees.mermaid, "dot": trees.dot}[form]
     # Chains can lead through records that are no messages.
-    for line in draw(trees.nodes((unit.value for unit in session.units()), graph)):
+    nodes = trees.nodes((unit.value for unit in session.units()), graph)
+    if not nodes:
+        say("clew: there is no conversation in this session", own=True)
+    for line in draw(nodes):
         click.echo(line, nl=False)
 
 
