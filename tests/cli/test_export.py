@@ -316,6 +316,16 @@ def test_R01_files_that_no_such_session_has_are_refused(tmp_path: Path, agent: s
     assert imported(tmp_path, document(agent=agent, session=session, native={"files": files})) in (2, 4)
 
 
+def test_nothing_is_imported_where_a_folder_is_in_the_way(demo: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x.json"
+    assert clew("--home", demo, "export", "65e3", "-o", target).code == 0
+    folder = tmp_path / "home" / ".sage" / "sessions" / "65e3e58a-4436-41d2-b07c-28cc2b6f97b8"
+    (folder / "metadata.json").mkdir(parents=True)
+    done = clew("import", target, "-o", tmp_path / "home", "--force")
+    assert done.code == 6 and "it is a folder" in done.err
+    assert [path.name for path in folder.iterdir()] == ["metadata.json"]
+
+
 @pytest.mark.parametrize("version", ["2.0", "0.9", "3.1.4"])
 def test_another_major_version_is_refused(tmp_path: Path, version: str) -> None:
     assert imported(tmp_path, document(schema_version=version)) == 4

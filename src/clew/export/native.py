@@ -53,10 +53,11 @@ def write_native(document: DocumentStream, home: Path, force: bool = False, *, f
             _refuse_other_files(agent, staged, names)
         main = main_file(agent, document.header, home)
         paths = {name: main.parent / name if name else main for name in names}
-        for name, path in paths.items():
-            if path.exists() and not force:
-                raise WouldLose(f"{path} exists; --force replaces it")
+        for path in paths.values():
+            if path.is_dir() or (path.exists() and not force):
+                raise WouldLose(f"{path} exists" + ("; it is a folder" if path.is_dir() else "; --force replaces it"))
             refuse_link_to_session(path, home)
+        for name, path in paths.items():
             written = stack.enter_context(replacing(path))
             with (staged.parent / name if name else staged).open("rb") as stream:
                 shutil.copyfileobj(stream, written)
