@@ -237,7 +237,7 @@ def test_a_session_under_a_new_id_replays_to_the_same_list(tmp_path: Path) -> No
 @settings(derandomize=True)
 @given(st.lists(EVENTS, max_size=12))
 def test_any_copy_replays_to_the_same_list(tmp_path_factory: pytest.TempPathFactory, events: list[Record]) -> None:
-    # No client writes a message a third time after it was taken back: its place in a copy may then be another.
+    # Known defect: a message that is written a third time can have another place in the copy.
     assume(max(Counter(event.get("id") for event in events if "id" in event).values(), default=0) <= 2)
     path = log(tmp_path_factory.mktemp("log"), header(), *events)
     written = copied(path, tmp_path_factory.mktemp("copy"))
