@@ -18,7 +18,7 @@ import orjson
 from benchmarks.measure import Cost, Options, agent_files, best, in_turn, timed, total
 from clew import Host, Library
 from clew.export.document import ONE_LINE, write_document
-from clew.export.many import Told, written_together
+from clew.export.parallel import write_in_workers
 from clew.library import StoredSession
 
 _TIME = "2026-01-01T00:00:00Z"
@@ -78,20 +78,18 @@ def export(home: Path, agent: str) -> None:
 
 
 def export_on_whole(home: Path, agent: str) -> None:
-    """The same, as `clew export` does it."""
+    """The same, with the processes of `clew export`."""
     sessions = list(Library(Host.at(home), agents=[agent]).sources())
 
-    def attempt(number: int, slot: IO[bytes]) -> Told:
-        _write(sessions[number], slot)
-        return {}
+    def write(number: int) -> bool:
+        with open(os.devnull, "wb") as out:
+            _write(sessions[number], out)
+        return True
 
-    with open(os.devnull, "wb") as out:
-        documents = written_together(attempt, [session.source.size for session in sessions])
-        for session, document in zip(sessions, documents, strict=True):
-            if document is None:
-                _write(session, out)
-            else:
-                document.copy_to(out)
+    results = write_in_workers(write, [session.source.size for session in sessions], lambda _batch: None)
+    for number, is_written in enumerate(results):
+        if not is_written:
+            write(number)
 
 
 def _write(session: StoredSession, out: IO[bytes]) -> None:

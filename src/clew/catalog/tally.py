@@ -25,7 +25,7 @@ from clew.analysis.usage import FIELDS, MOST
 from clew.catalog.keys import session_key
 from clew.catalog.statements import TOKENS
 from clew.errors import SourceUnreadable
-from clew.io.parallel import spread
+from clew.io.workers import run_in_workers
 from clew.model import Message
 from clew.model.time import microseconds
 
@@ -121,7 +121,8 @@ def count(
 def _looks(wanted: Sequence[_Wanted], seen: set[int]) -> list[Any]:
     """A look at each source; `seen` are then the names of the calls that this process saw."""
     total = sum(each.source.size for each in wanted)
-    return spread(partial(_look, prices(), seen), wanted, workers=1 if total < WORTH_SPREADING else None)
+    workers = 1 if total < WORTH_SPREADING else None
+    return list(run_in_workers(partial(_look, prices(), seen), wanted, workers=workers))
 
 
 def _sharing(looks: Sequence[Any], seen: set[int]) -> list[int]:

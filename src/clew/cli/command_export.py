@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +20,7 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
-from clew.export.many import Told, written_apart, written_together
+from clew.export.parallel import write_in_workers
 from clew.filters import Filters
 from clew.io.compress import SUFFIXES
 from clew.library import Library, StoredSession
@@ -30,6 +32,10 @@ from clew.render.detail import DETAILS, Detail
 FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
 _TEXTS = ("markdown", "html")
 _LAYOUTS = ("date", "project")
+MAX_PART_BYTES = 64 << 20
+"""A larger session is not written to a temporary file by a worker, but straight to the output by this process."""
+Masked = Counter[str]
+"""How often each rule masked something."""
 
 
 @click.command("export")
@@ -219,20 +225,28 @@ class Writer:
         if target is not None and target.is_dir():
             return self.to_folder(sessions, target)
 
-        def attempt(number: int, slot: IO[bytes]) -> Told:
-            with self._telling(sessions[number]) as told:
-                self.write(sessions[number], slot)
-            return told
+        with tempfile.TemporaryDirectory() as parts, opened(target, self.compression, self.force) as out:
 
-        def finish(session: StoredSession) -> None:
-            if (document := next(documents)) is None:
-                return self.write(session, out)
-            self.masking.masked.update(document.told)
-            return document.copy_to(out)
+            def write_part(number: int) -> Masked | None:
+                if sizes[number] >= MAX_PART_BYTES:
+                    return None
+                with self._counting_apart(sessions[number]) as masked, Path(parts, str(number)).open("wb") as part:
+                    self.write(sessions[number], part)
+                return masked
 
-        with opened(target, self.compression, self.force) as out:
-            with closing(written_together(attempt, self._sizes(sessions), died(sessions))) as documents:
-                self.unreadable += each(sessions, Filters(), finish)
+            def append_part(session: StoredSession) -> None:
+                number, masked = next(written)
+                if masked is None:
+                    return self.write(session, out)
+                self.masking.masked.update(masked)
+                with Path(parts, str(number)).open("rb") as part:
+                    shutil.copyfileobj(part, out)
+                return Path(parts, str(number)).unlink()
+
+            sizes = self._sizes(sessions)
+            with closing(write_in_workers(write_part, sizes, LeftOver())) as results:
+                written = enumerate(results)
+                self.unreadable += each(sessions, Filters(), append_part)
             if self.unreadable == len(sessions):
                 # Leaving this way, no empty file takes the place of what was there.
                 raise click.exceptions.Exit(UNREADABLE)
@@ -241,26 +255,29 @@ class Writer:
     def to_folder(self, sessions: list[StoredSession], folder: Path) -> None:
         """Each session into a file of its own."""
         targets = list(self._targets(sessions, folder))
-        begun: list[int] = []  # by a process that died, which may have got as far as the file
+        left_over = LeftOver()
 
-        def write(number: int) -> Told:
-            target, force = targets[number], self.force or number in begun
+        def write(number: int) -> Masked:
+            # A worker that died may have written the file.
+            target, force = targets[number], self.force or number in left_over.numbers
             if isinstance(target, SourceUnreadable):
                 raise target
-            with self._telling(sessions[number]) as told, opened(target, self.compression, force, below=folder) as out:
+            with (
+                self._counting_apart(sessions[number]) as masked,
+                opened(target, self.compression, force, below=folder) as out,
+            ):
                 self.write(sessions[number], out)
-            return told
+            return masked
 
         def finish(_session: StoredSession) -> None:
-            number, told = next(attempts)
-            self.masking.masked.update(write(number) if told is None else told)
+            number, masked = next(written)
+            self.masking.masked.update(write(number) if masked is None else masked)
 
         # Where a file is in the way, everything before it is written and nothing after.
         is_free = self.force or not any(isinstance(target, Path) and target.exists() for target in targets)
         sizes = self._sizes(sessions)
-        told_of = died(sessions, begun)
-        with closing(written_apart(write, sizes, told_of) if is_free else (None for _ in sizes)) as tried:
-            attempts = enumerate(tried)
+        with closing(write_in_workers(write, sizes, left_over) if is_free else (None for _ in sizes)) as results:
+            written = enumerate(results)
             self.unreadable += each(sessions, Filters(), finish)
         say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
 
@@ -284,15 +301,14 @@ class Writer:
         return [session.source.size for session in sessions]
 
     @contextmanager
-    def _telling(self, session: StoredSession) -> Iterator[Told]:
-        """What was masked meanwhile, for whoever counts: an attempt counts nothing itself."""
-        whole, told = self.masking.masked, Told()
-        self.masking.masked = Counter()
+    def _counting_apart(self, session: StoredSession) -> Iterator[Masked]:
+        """Counts what is masked meanwhile, apart from the total: a worker's total reaches nobody."""
+        total, masked = self.masking.masked, Masked()
+        self.masking.masked = masked
         try:
-            yield told
-            told.update(self.masking.masked)
+            yield masked
         finally:
-            self.masking.masked = whole
+            self.masking.masked = total
         session.forget()
 
     def file_away(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
@@ -316,13 +332,14 @@ class Writer:
         return session.session_object
 
 
-def died(sessions: Sequence[StoredSession], begun: list[int] | None = None) -> Callable[[Sequence[int]], None]:
-    """Says which sessions a process was at when it died, and notes them."""
+class LeftOver:
+    """The sessions that are written by this process because a worker died."""
 
-    def tell(share: Sequence[int]) -> None:
-        more = f" and {len(share) - 1} more" if len(share) > 1 else ""
-        say(f"clew: a process died at {sessions[share[0]].path}{more}; written again without it")
-        if begun is not None:
-            begun.extend(share)
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
 
-    return tell
+    def __call__(self, batch: Sequence[int]) -> None:
+        """Note a batch; the first time, say why."""
+        if not self.numbers:
+            say("clew: a worker process died; the remaining sessions are written without workers")
+        self.numbers.update(batch)

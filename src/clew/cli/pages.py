@@ -19,7 +19,7 @@ from clew.errors import SourceUnreadable, WouldLose
 from clew.export.html import write_html, write_pieces
 from clew.export.organise import free_name
 from clew.io.atomic import replacing
-from clew.io.parallel import spread
+from clew.io.workers import run_in_workers
 from clew.library import Library, StoredSession
 from clew.model.json import JSON
 from clew.render.branching import Forks
@@ -86,7 +86,7 @@ class Pages:
         *order, smallest = sorted(range(len(sessions)), key=lambda number: sessions[number].source.size, reverse=True)
         # Behind the first page all that is loaded on the way is there, for processes that are forked then too.
         done = {smallest: work(smallest)}
-        done.update(zip(order, spread(work, order), strict=True))
+        done.update(zip(order, run_in_workers(work, order), strict=True))
         rows = [done[number] for number in range(len(sessions))]
         self._count(rows)
         entries = [Entry(**row["entry"]) for row in rows if row is not None]

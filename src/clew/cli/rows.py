@@ -10,7 +10,7 @@ import msgspec
 from clew.analysis.links import holds
 from clew.analysis.session import derived
 from clew.errors import SourceUnreadable
-from clew.io.parallel import spread
+from clew.io.workers import run_in_workers
 from clew.library import StoredSession
 from clew.model.json import JSON
 
@@ -70,7 +70,7 @@ def _looks(sessions: list[StoredSession]) -> list[dict[str, JSON]]:
     """A look at each; the largest are dealt out first, so that each process gets about the same."""
     order = sorted(range(len(sessions)), key=lambda at: sessions[at].source.size, reverse=True)
     total = sum(session.source.size for session in sessions)
-    found = spread(_look, [sessions[at] for at in order], workers=1 if total < WORTH_SPREADING else None)
+    found = run_in_workers(_look, [sessions[at] for at in order], workers=1 if total < WORTH_SPREADING else None)
     looks: list[dict[str, JSON]] = [{}] * len(sessions)
     for at, look in zip(order, found, strict=True):
         looks[at] = look

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from clew.agents.base import SourceFile
-from clew.io.pool import Pool
+from clew.io.workers import run_in_workers
 from clew.lake.layout import DATA, MARKS, check_marks, folder_of, is_in, mark_name, shard_of
 from clew.lake.objects import batch_objects, joined, objects_of, read_rows
 from clew.lake.stores import Store, patiently, put_all
@@ -22,6 +22,8 @@ PACK = 128 << 20
 """Bytes of rows in memory that become objects together."""
 TASK = 8 << 20
 """Bytes of sources that a process reads in one go."""
+TASKS_AHEAD = 3
+"""Tasks per process whose rows may wait in memory."""
 WORTH_SPREADING = 16 << 20
 """From this many bytes on, several processes are quicker than one."""
 _STATE = ["source_id", *STATE, "level"]
@@ -70,25 +72,21 @@ def write(
     jobs = [(source, who.meta(source)) for source in sources]
     total = sum(meta.size for _, meta in jobs)
     workers = workers or (1 if total < WORTH_SPREADING else os.cpu_count() or 1)
-    pool = Pool(take, workers)
-    try:
-        check_marks((one.name for one in store.list(f"{MARKS}/")), store.shown)
-        known = patiently(lambda: known_states(store, who.origin), store.shown)
-        fresh = [job for job in jobs if not is_known(job[1], known)]
-        report = _write(store, fresh, pool, tell)
-    finally:
-        pool.close()
+    check_marks((one.name for one in store.list(f"{MARKS}/")), store.shown)
+    known = patiently(lambda: known_states(store, who.origin), store.shown)
+    fresh = [job for job in jobs if not is_known(job[1], known)]
+    report = _write(store, fresh, workers, tell)
     return report._replace(sources=len(jobs), unchanged=len(jobs) - len(fresh))
 
 
-def _write(store: Store, jobs: list[Job], pool: Pool, tell: Tell | None) -> Report:
+def _write(store: Store, jobs: list[Job], workers: int, tell: Tell | None) -> Report:
     if not jobs:
         return Report()
     # The oldest first: what was written on one day stands together.
     jobs.sort(key=lambda job: (job[1].mtime_ns, job[1].path))
     store.put(mark_name(), b"\n")
     packer, done, total = Packer(store), 0, sum(meta.size for _, meta in jobs)
-    for taken in pool.run(list(_tasks(jobs))):
+    for taken in run_in_workers(take, list(_tasks(jobs)), workers=workers, ahead=TASKS_AHEAD):
         for batch in taken.batches:
             packer.add(batch)
         packer.unreadable += taken.unreadable

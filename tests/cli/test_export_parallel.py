@@ -10,15 +10,16 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import pytest
 
+from clew.cli import command_export
 from clew.cli.command_export import Writer
-from clew.export import many
+from clew.export import parallel
 from clew.host import Host
 from clew.io.compress import open_source
-from clew.io.pool import Pool
 from clew.library import Library, StoredSession
 from tests.cli.running import FORKED, Ran, clew
 from tests.unit.samples import claude_line
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 HERE = os.getpid()
 _TIME = re.compile(rb'"export_timestamp":"[^"]*"')
 SPREAD = (
-    "import os, clew.export.many as many; many.WORTH_SPREADING = 0; os.cpu_count = lambda: 3; "
+    "import os, clew.export.parallel as parallel; parallel.MIN_PARALLEL_BYTES = 0; os.cpu_count = lambda: 3; "
     "from clew.cli import main; "
 )
 """The command with several processes, however small the home."""
@@ -47,18 +48,18 @@ def home(demo: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Has a number for each process that is started: two of three, as the first is this one, however small the home."""
-    numbers: list[int] = []
-    start = Pool._start
+    """Has a number for each process that is started: three, however small the home."""
+    started: list[int] = []
+    start = ForkProcess.start
 
-    def counted(pool: Pool) -> None:
-        numbers.append(len(numbers))
-        start(pool)
+    def counted(process: ForkProcess) -> None:
+        started.append(len(started))
+        start(process)
 
-    monkeypatch.setattr(Pool, "_start", counted)
-    monkeypatch.setattr(many, "WORTH_SPREADING", 0)
+    monkeypatch.setattr(ForkProcess, "start", counted)
+    monkeypatch.setattr(parallel, "MIN_PARALLEL_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    return numbers
+    return started
 
 
 def make_unreadable(home: Path) -> None:
@@ -71,7 +72,7 @@ def make_unreadable(home: Path) -> None:
 def alone(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> Ran:
     """The command in one process."""
     with monkeypatch.context() as changed:
-        changed.setattr(many, "WORTH_SPREADING", 1 << 60)
+        changed.setattr(parallel, "MIN_PARALLEL_BYTES", 1 << 60)
         return clew(*words)
 
 
@@ -95,7 +96,7 @@ def test_ndjson_is_that_of_one_process(
     one = alone(monkeypatch, *words)
     assert not started
     several = clew(*words)
-    assert len(started) == 2
+    assert len(started) == 3
     assert (several.code, several.err) == (one.code, one.err)
     assert several.code == (3 if bad else 0)
     assert ("masked" in one.err) == (redact != "none")
@@ -111,7 +112,7 @@ def test_one_file_is_that_of_one_process(
         (tmp_path / name).mkdir()
     assert alone(monkeypatch, "--home", home, "export", "-o", tmp_path / "one" / f"x{suffix}").code == 0
     assert clew("--home", home, "export", "-o", tmp_path / "several" / f"x{suffix}").code == 0
-    assert len(started) == 2
+    assert len(started) == 3
     assert files(tmp_path / "several") == files(tmp_path / "one")
 
 
@@ -129,7 +130,7 @@ def test_a_folder_is_that_of_one_process(
         (tmp_path / name).mkdir()
     one = alone(monkeypatch, "--home", home, "export", *options, "-o", tmp_path / "one")
     several = clew("--home", home, "export", *options, "-o", tmp_path / "several")
-    assert len(started) == 2
+    assert len(started) == 3
     assert (several.code, several.err.replace("several", "one")) == (one.code, one.err)
     assert files(tmp_path / "several") == files(tmp_path / "one")
     assert len(files(tmp_path / "several")) == (30 - bad if options[-1] != "ndjson" else len(files(tmp_path / "one")))
@@ -150,12 +151,12 @@ def test_a_file_in_the_way_stops_everything_behind_it(
     assert files(tmp_path / "several") == files(tmp_path / "one")
     begun = len(started)
     assert clew("--home", home, "export", "--force", "-o", tmp_path / "several").code == 0
-    assert len(started) == begun + 2
+    assert len(started) == begun + 3
     assert files(tmp_path / "several") == files(tmp_path / "all")
 
 
 def test_a_large_session_is_streamed(home: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]) -> None:
-    monkeypatch.setattr(many, "LARGE", 3000)
+    monkeypatch.setattr(command_export, "MAX_PART_BYTES", 3000)
     by_whom: list[int] = []
     write = Writer.write
 
@@ -165,7 +166,7 @@ def test_a_large_session_is_streamed(home: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Writer, "write", noted)
     several = clew("--home", home, "export", "--to", "ndjson")
-    assert len(started) == 2
+    assert len(started) == 3
     large = [session.source.size for session in Library(Host.at(home)).sources() if session.source.size >= 3000]
     assert large and [size for size in by_whom if size >= 3000] == large
     one = alone(monkeypatch, "--home", home, "export", "--to", "ndjson")
@@ -177,12 +178,11 @@ def test_a_large_session_is_streamed(home: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_process_that_dies_is_named_and_its_sessions_written(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int], target: str, share: int
 ) -> None:
-    monkeypatch.setattr(many, "SHARE", share)
-    monkeypatch.setattr(many, "SHARES", 1)
+    monkeypatch.setattr(parallel, "BATCH_BYTES", share)
+    monkeypatch.setattr(parallel, "BATCHES_PER_WORKER", 1)
     sessions = list(Library(Host.at(home)).sources())
-    # The first share is always this process's own.
-    numbers = max(many.shares_of([session.source.size for session in sessions])[1:], key=len)
-    first, last = sessions[numbers[0]].path, sessions[numbers[-1]].path
+    numbers = max(parallel.batch_numbers([session.source.size for session in sessions]), key=len)
+    last = sessions[numbers[-1]].path
     write = Writer.write
 
     def killed(writer: Writer, session: StoredSession, out: object) -> None:
@@ -193,8 +193,7 @@ def test_a_process_that_dies_is_named_and_its_sessions_written(
     monkeypatch.setattr(Writer, "write", killed)
     words = ("--home", home, "export", *(("--to", "ndjson") if target == "ndjson" else ("-o", tmp_path / "out")))
     several = clew(*words)
-    at = f"{first} and {len(numbers) - 1} more" if share else str(last)
-    said = f"clew: a process died at {at}; written again without it"
+    said = "clew: a worker process died; the remaining sessions are written without workers"
     assert (several.code, several.err.splitlines()[0]) == (0, said)
     if target == "ndjson":
         assert _TIME.sub(b"", several.raw) == _TIME.sub(b"", alone(monkeypatch, *words).raw)
@@ -268,14 +267,14 @@ def test_one_process_where_there_is_no_fork(home: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("sizes", "shares"),
+    ("sizes", "batches"),
     [
         ([0, 0, 0], [[0, 1, 2]]),
         ([160, 1, 159, 1, 1, 158], [[0], [1], [2], [3, 4], [5]]),
         ([10] * 64, [[*range(n, n + 4)] for n in range(0, 64, 4)]),
     ],
 )
-def test_shares_keep_the_order(monkeypatch: pytest.MonkeyPatch, sizes: list[int], shares: list[list[int]]) -> None:
-    monkeypatch.setattr(many, "WORTH_SPREADING", 0)
+def test_batches_keep_the_order(monkeypatch: pytest.MonkeyPatch, sizes: list[int], batches: list[list[int]]) -> None:
+    monkeypatch.setattr(parallel, "MIN_PARALLEL_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert many.shares_of(sizes) == shares
+    assert parallel.batch_numbers(sizes) == batches

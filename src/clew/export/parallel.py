@@ -1,0 +1,72 @@
+"""Many sessions written by several processes, with the same result as if one process had written them in order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from itertools import repeat
+from typing import TypeVar
+
+from clew.io.workers import run_in_workers
+
+R = TypeVar("R")
+
+MIN_PARALLEL_BYTES = 8 << 20
+"""Below this total, one process is faster."""
+BATCH_BYTES = 1 << 20
+"""Small sessions go to a worker together, up to this size ..."""
+BATCHES_PER_WORKER = 8
+"""... or less, so that every worker gets at least this many batches."""
+BATCHES_AHEAD = 4
+"""Batches per worker that may wait, written, for their turn."""
+
+
+def write_in_workers(
+    write: Callable[[int], R], sizes: Sequence[int], left_over: Callable[[Sequence[int]], object]
+) -> Generator[R | None]:
+    """What `write` returned for each session, given by its number.
+
+    None means that the caller must write the session itself: there is little to do, `write` failed in the worker (so
+    that the error is raised where it can be reported), or a worker died. In that case `left_over` is called with each
+    batch of sessions that no worker reported as written.
+    """
+    batches = batch_numbers(sizes)
+    if not batches:
+        yield from repeat(None, len(sizes))
+        return
+
+    def write_batch(batch: Sequence[int]) -> list[R | None]:
+        return [_try(write, number) for number in batch]
+
+    def leave_batch(batch: Sequence[int]) -> list[R | None]:
+        left_over(batch)
+        return [None] * len(batch)
+
+    with closing(run_in_workers(write_batch, batches, ahead=BATCHES_AHEAD, fallback=leave_batch)) as results:
+        for result in results:
+            yield from result
+
+
+def batch_numbers(sizes: Sequence[int]) -> list[Sequence[int]]:
+    """Sessions of these sizes in batches, in their order; no batch where one process is enough."""
+    workers = min(os.cpu_count() or 1, len(sizes))
+    if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2 or not hasattr(os, "fork"):
+        return []
+    limit = min(BATCH_BYTES, sum(sizes) // (BATCHES_PER_WORKER * workers))
+    batches: list[list[int]] = [[]]
+    batch_size = 0
+    for number, size in enumerate(sizes):
+        if batches[-1] and batch_size + size > limit:
+            batches.append([])
+            batch_size = 0
+        batches[-1].append(number)
+        batch_size += size
+    return [*batches]
+
+
+def _try(write: Callable[[int], R], number: int) -> R | None:
+    try:
+        return write(number)
+    except Exception:
+        return None

@@ -1,0 +1,96 @@
+"""Work spread over forked processes, with the results in the order of the tasks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_work: Callable[[Any], Any]
+"""In a worker: what it does with each task."""
+
+
+def run_in_workers(
+    work: Callable[[T], R],
+    tasks: Sequence[T],
+    *,
+    workers: int | None = None,
+    ahead: int | None = None,
+    fallback: Callable[[T], R] | None = None,
+) -> Generator[R]:
+    """The result of each task, in the order of the tasks. An exception of `work` is raised here.
+
+    `ahead` limits how many tasks per process may be running or finished before their results are taken.
+
+    Processes are forked, so `work` may be a closure; tasks and results are pickled. Where a process dies (killed, out
+    of memory), `fallback` (else `work`) does the tasks without a result in this process. Closing the generator
+    terminates the processes; `work` sees that as SystemExit.
+    """
+    count = min(workers or os.cpu_count() or 1, len(tasks))
+    if count < 2 or not hasattr(os, "fork"):
+        yield from map(work, tasks)
+        return
+    # Imported here: many commands need no process, and all of them would wait for these modules.
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import active_children, get_context
+
+    window = count * ahead if ahead else len(tasks)
+    not_ours = set(active_children())
+    executor = ProcessPoolExecutor(count, get_context("fork"), _prepare_worker, (work,))
+    results: deque[Future[R]] = deque()
+    done = 0
+    try:
+        while done < len(tasks):
+            for task in tasks[done + len(results) : done + window]:
+                results.append(executor.submit(_run_task, task))
+            yield results[0].result()
+            results.popleft()
+            done += 1
+    except BrokenProcessPool:
+        pass
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in set(active_children()) - not_ours:
+            if results:
+                process.terminate()
+            process.join()
+    yield from map(fallback or work, tasks[done:])
+
+
+def _prepare_worker(work: Callable[[Any], Any]) -> None:
+    global _work
+    _work = work
+    # Ctrl-C reaches every process of the terminal. The parent alone answers it, and terminates the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _terminate)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _terminate(_number: int, _frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not interrupt cleaning up
+    sys.exit(1)
+
+
+def _run_task(task: Any) -> Any:
+    try:
+        return _work(task)
+    except SystemExit:
+        os._exit(1)  # the executor would go on with the next task
+
+
+def _exit_with_parent() -> None:
+    """A worker of a killed parent would wait for tasks forever."""
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
