@@ -90,6 +90,23 @@ def test_show(demo: Path) -> None:
     assert (missing.code, missing.err) == (1, f"clew: session {FORKED} has no message 999\n")
 
 
+def test_show_json_respects_detail(demo: Path) -> None:
+    everything = clew("--home", demo, "show", FORKED, "--json").lines
+    assert clew("--home", demo, "show", FORKED, "--json", "--detail", "full").lines == everything
+    kinds = {
+        detail: [
+            (message["role"], block["type"])
+            for message in clew("--home", demo, "show", FORKED, "--json", "--detail", detail).lines
+            for block in message["content"]
+        ]
+        for detail in ("prompts", "conversation", "actions")
+    }
+    assert set(kinds["prompts"]) == {("user", "text")}
+    assert set(kinds["conversation"]) == {("user", "text"), ("assistant", "text")}
+    assert ("assistant", "tool_use") in kinds["actions"]
+    assert ("assistant", "thinking") not in kinds["actions"]
+
+
 def test_show_raw_gives_native_records(demo: Path, tmp_path: Path) -> None:
     (path,) = demo.rglob(f"{FORKED}.jsonl")
     assert clew("--home", demo, "show", FORKED, "--raw").raw == path.read_bytes()

@@ -255,7 +255,15 @@ def test_every_message_can_be_linked_to(home: Path) -> None:
 
 def _is_empty(message: dict[str, Any]) -> bool:
     """True where there is nothing to be shown, or where results went to calls of which one bears the id."""
-    return all(block["type"] == "text" and not block["text"].strip() for block in message["content"])
+    return all(
+        block["type"] in ("text", "thinking") and not block[block["type"]].strip() for block in message["content"]
+    )
+
+
+def test_thinking_of_which_only_a_signature_was_kept_is_not_shown() -> None:
+    empty = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+    html = page([reply(text("ask"), role="user"), reply(empty, index=2), reply(empty, text("answer"), index=3)])
+    assert "hinking" not in html.partition("<main")[2]
 
 
 @pytest.mark.parametrize("detail", DETAILS)

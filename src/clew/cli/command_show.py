@@ -22,7 +22,7 @@ from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.references import branch_of, message_of
-from clew.render.detail import DETAILS, Detail, is_remark
+from clew.render.detail import DETAILS, Detail, at_detail, is_remark
 
 _PIECE = 1 << 20
 
@@ -32,9 +32,7 @@ _PIECE = 1 << 20
 @click.option(
     "--detail",
     type=click.Choice(DETAILS),
-    default="conversation",
-    show_default=True,
-    help="How much of it.",
+    help="How much of it; else conversation, and with --json all of it.",
 )
 @click.option("--raw", is_flag=True, help="Print the native records as they are.")
 @click.option("--file", "path", metavar="PATH", help="Print this file as it was at the message (REF#12).")
@@ -46,7 +44,7 @@ def command(
     context: click.Context,
     /,
     reference: str,
-    detail: Detail,
+    detail: Detail | None,
     raw: bool,
     path: str | None,
     unproved: bool,
@@ -72,13 +70,9 @@ def command(
         return
     session = redaction(context, DATA if wants_json(context, as_json) else TEXT).session(session)
     if wants_json(context, as_json):
-        for message in _messages(session, wanted):
-            if is_remark(message):
-                say(f"clew: {message['content'][0]['text']}")
-            else:
-                print_line(message)
+        _print_json(session, wanted, detail or "full")
     else:
-        _print(session, wanted, detail if wanted.message is None else DETAILS[-1])
+        _print(session, wanted, (detail or "conversation") if wanted.message is None else "full")
 
 
 class Wanted(NamedTuple):
@@ -160,6 +154,16 @@ def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> No
             out.write(b"\n")
             printed = True
     _require(session, wanted, printed)
+
+
+def _print_json(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
+    in_subagent = session.session_object.get("is_agent_session") is True
+    for message in _messages(session, wanted):
+        shown = at_detail(message, detail, in_subagent=in_subagent)
+        if is_remark(message):
+            say(f"clew: {message['content'][0]['text']}")
+        elif shown is not None:
+            print_line(shown)
 
 
 def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:

@@ -76,6 +76,22 @@ def _is_whole(block: dict[str, JSON]) -> bool:
     return block["type"] != "text" or (block["text"] != "" and REMINDER not in block["text"])
 
 
+def block_level(block: dict[str, JSON], speaker: Voice) -> int:
+    """The first level that shows a block of a message."""
+    kind = block["type"]
+    return result_level(block) if kind == "tool_result" and speaker == "result" else LEVELS[speaker].get(kind, FULL)
+
+
+def at_detail(message: dict[str, JSON], detail: Detail, *, in_subagent: bool = False) -> dict[str, JSON] | None:
+    """A message with the blocks that a level of detail shows; None where there are none."""
+    deepest = DETAILS.index(detail)
+    if deepest == FULL or is_remark(message):
+        return message
+    speaker = voice(message, in_subagent=in_subagent)
+    content = [block for block in message["content"] if block_level(block, speaker) <= deepest]
+    return {**message, "content": content} if content else None
+
+
 def result_level(block: dict[str, JSON]) -> int:
     """The first level that shows a tool's result: an error is part of what was done."""
     return ACTIONS if block.get("is_error") is True else FULL

@@ -137,7 +137,7 @@ def _result(part: Result) -> str:
 
 
 def _thought(text: str) -> str:
-    return quote("**Thinking**\n\n" + prose(text, quoted=True)) if text.strip() else "*Thinking, not recorded*"
+    return quote("**Thinking**\n\n" + prose(text, quoted=True))
 
 
 def _fork(part: Fork) -> str:

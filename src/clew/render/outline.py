@@ -20,7 +20,7 @@ from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.render.branching import Branching, Forks
-from clew.render.detail import DETAILS, FULL, LEVELS, PROMPTS, Detail, Voice, is_remark, result_level, voice
+from clew.render.detail import DETAILS, FULL, PROMPTS, Detail, Voice, block_level, is_remark, result_level, voice
 from clew.render.parts import (
     Call,
     Code,
@@ -180,16 +180,11 @@ class _Outline:
         shown: list[Part] = []
         if speaker == "prompt" and len(content) > 2:
             content = with_files(content)
-        levels, place = LEVELS[speaker], -1  # counted by hand: nearly all messages have one block
-        for block in content:
-            place += 1
-            kind = block["type"]
-            level = levels.get(kind, FULL)
-            if kind == "tool_result" and speaker == "result":
-                level = result_level(block)
+        for place, block in enumerate(content):
+            level = block_level(block, speaker)
             if level > self.deepest or (moved and place in moved):
                 continue
-            if kind == "tool_use":
+            if block["type"] == "tool_use":
                 shown.append(self._call(block, level, entry.answers.get(place)))
             else:
                 self._block(shown, block, speaker, level, entry, place)
@@ -231,7 +226,9 @@ class _Outline:
         if kind == "tool_result":
             shown.append(self._result(entry.message["index"], block, level, entry.late.get(place)))
         elif kind == "thinking":
-            shown.append(Thought(block.get("thinking") or "", level))
+            # Many agents keep a signature only, once for each call: an empty box each time would say nothing.
+            if (block.get("thinking") or "").strip():
+                shown.append(Thought(block["thinking"], level))
         elif kind == "text":
             self._text(shown, block.get("text") or "", speaker, level)
         else:

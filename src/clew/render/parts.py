@@ -66,7 +66,7 @@ class Prose(msgspec.Struct, frozen=True, gc=False):
 
 
 class Thought(msgspec.Struct, frozen=True, gc=False):
-    """What the model thought; empty where the agent kept only a signature."""
+    """What the model thought."""
 
     text: str
     level: int = FULL

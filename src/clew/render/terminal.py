@@ -104,8 +104,6 @@ def _lines_of(part: Part) -> Iterator[Line]:
             mark, style = ("✗", "bold red") if part.is_error else ("◂", "red" if part.exit_code else "yellow")
             yield Subhead(" · ".join([f"{mark} {one_line(part.name)}", *state]), style)
             yield from part.pieces
-        case Thought() if not part.text.strip():
-            yield Note("Thinking, not recorded")
         case Injected():
             yield Note(part.what)
             yield Output(part.text)

@@ -248,9 +248,6 @@ class Fragments:
 
     def _thought(self, part: Thought) -> None:
         words = part.text.strip("\n")
-        if not words or words.isspace():
-            self._put(f'<p class="none{_LEVELS[part.level]}">Thinking, not recorded</p>\n')
-            return
         peek = line(words[:PEEK].replace("**", "")) + ("…" if len(words) > PEEK else "")
         self._put(
             f'<details class="th{_LEVELS[part.level]}"><summary>Thinking <span class="peek">{peek}</span></summary>'
