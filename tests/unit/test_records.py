@@ -318,12 +318,3 @@ def test_lines_in_chunks_are_too_long_where_single_lines_are(
     assert pieces == [text for text, _, _, whole in records.read_lines(io.BytesIO(raw)) if not whole]
     assert b"".join(text for text, _ in records.read_chunks(io.BufferedReader(io.BytesIO(raw)), 64)) == raw
     assert bool(pieces) == (length + end.startswith(b"\n") > 100 or (not end and length == 100))
-
-
-@pytest.mark.parametrize("longest", [10, 100])
-def test_lines_without_their_place_are_the_lines_with_it(monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
-    monkeypatch.setattr(records, "MAX_RECORD_BYTES", longest)
-    monkeypatch.setattr(records, "PIECE", 4)
-    raw = b"short\n" + b"x" * 25 + b"\n\r\nlast"
-    with_place = [(text, whole) for text, _, _, whole in records.read_lines(io.BytesIO(raw))]
-    assert list(records.read_texts(io.BytesIO(raw))) == with_place

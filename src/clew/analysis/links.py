@@ -7,8 +7,8 @@ else (further lines of one reply, tool results, notes of the agent) belongs to t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, count, islice
+from collections.abc import Iterator
+from itertools import islice
 
 WINDOW = 4096
 """How many recent uuids are at hand while reading; older parents are looked up at the end."""
@@ -78,49 +78,6 @@ class Links:
         self._offsets.append(len(self._uuids))
         return node
 
-    def extend(
-        self,
-        uuids: Sequence[str | None],
-        parents: Sequence[str | None],
-        flags: bytes | bytearray,
-        messages: Sequence[int],
-        times: Sequence[float],
-        logical: Sequence[str | None],
-    ) -> None:
-        """Append many nodes at once: the same as adding one after the other."""
-        first = len(self.flags)
-        self.flags += flags
-        self.messages.extend(messages)
-        self.times.extend(times)
-        self.add_ids_only(uuids)
-        recent, found = self._recent, self.parents.append
-        may_overflow = len(recent) + len(uuids) > WINDOW
-        if not may_overflow and self._is_chain(uuids, parents):
-            self.parents.append(self._find(parents[0], first, logical[0]))
-            self.parents.extend(range(first, first + len(uuids) - 1))
-            recent.update(zip(uuids, range(first, first + len(uuids)), strict=True))  # type: ignore[arg-type]
-            return
-        before: str | None = None
-        for node, uuid, parent in zip(count(first), uuids, parents, strict=False):
-            # Nearly always a node hangs on the one before it.
-            at = node - 1 if parent == before is not None else self._find(parent, node, logical[node - first])
-            found(at)
-            before = uuid
-            if uuid is not None:
-                if uuid in recent:
-                    self.repeated.append(node)
-                    before = None
-                else:
-                    recent[uuid] = node
-                    if may_overflow and len(recent) > WINDOW:
-                        del recent[next(iter(recent))]
-
-    def _is_chain(self, uuids: Sequence[str | None], parents: Sequence[str | None]) -> bool:
-        """True where each node follows the one before it, and all are new."""
-        names = set(uuids)
-        is_new = len(names) == len(uuids) and None not in names and self._recent.keys().isdisjoint(names)
-        return is_new and len(names) > 0 and list(parents[1:]) == list(uuids[:-1])
-
     def _find(self, parent: str | None, node: int, logical_parent: str | None) -> int:
         """The parent of a new node, or none; one that is not at hand is looked up at the end."""
         at = NONE
@@ -131,23 +88,6 @@ class Links:
                 wanted.setdefault(name, []).append(node)
         self._leaps += at != node - 1
         return at
-
-    def add_ids_only(self, uuids: Sequence[str | None]) -> None:
-        """Note only that nodes of these uuids are there; for whom `holds` is enough."""
-        named = [uuid for uuid in uuids if uuid is not None]
-        text = "\n".join([*named, ""])
-        start = len(self._uuids)
-        if named and text.isascii() and len(named) == len(uuids) == text.count("\n"):
-            self._uuids += text.encode()
-            width = len(named[0]) + 1
-            if width * len(named) == len(text) and set(map(len, named)) == {width - 1}:
-                self._offsets.extend(range(start + width, start + len(text) + 1, width))
-            else:
-                self._offsets.extend(islice(accumulate(map(len, named), _behind, initial=start), 1, None))
-            return
-        for uuid in uuids:
-            self._name(uuid)
-            self._offsets.append(len(self._uuids))
 
     def _name(self, uuid: str | None) -> None:
         if uuid is not None:
@@ -312,10 +252,6 @@ class Links:
             if self._is_plain and len(names) == last - first + 2:
                 return [names[node - first] for node in nodes]
         return [uuid for uuid in map(self.uuid, nodes) if uuid is not None]
-
-
-def _behind(start: int, length: int) -> int:
-    return start + length + 1
 
 
 def holds(uuids: bytes | bytearray, uuid: str) -> bool:

@@ -143,39 +143,3 @@ class RowWriter:
         base = source * SPAN
         self._db.execute("INSERT OR IGNORE INTO unsettled VALUES (?, ?, ?)", (source, base + message, base + use))
         self.written += 1
-
-    def add_uses(self, source: int, rows: list[Row]) -> None:
-        """Write what was used by requests of which some may be known: their lines can stand far apart."""
-        fresh = []
-        for row in rows:
-            known = self._known(source, row[2])
-            if known is None:
-                fresh.append(row)
-                continue
-            key, *before = known
-            counts = [_larger(old, new) for old, new in zip(before, row[7:], strict=True)]
-            sets = ", ".join(f"{name} = ?" for name in COUNTS)
-            cost = self.cost(row[4], counts)
-            values = (*counts, cost or 0, int(cost is not None), key)
-            self._db.execute(f"UPDATE use SET {sets}, cost_nano = ?, is_priced = ? WHERE id = ?", values)
-            self._db.execute("DELETE FROM own_use WHERE id = ?", (key,))
-            self.written += 1
-        self._many("use", 16, [self._use(row) for row in fresh])
-        add_days(self._db, {row[6] for row in fresh})
-
-    def _known(self, source: int, name: bytes) -> Row | None:
-        """The row of a call in this source, with the counts that the source itself gave."""
-        names = ", ".join(f"CASE WHEN o.id IS NULL THEN u.{name} ELSE o.{name} END" for name in COUNTS)
-        found: Row | None = self._db.execute(
-            f"SELECT u.id, {names} FROM use u LEFT JOIN own_use o ON o.id = u.id"
-            " WHERE u.usage_id = ? AND u.id BETWEEN ? AND ?",
-            (name, *span_of(source)),
-        ).fetchone()
-        return found
-
-
-def _larger(one: int | None, other: int | None) -> int | None:
-    """The larger of two counts; unknown is less than any."""
-    if one is None or other is None:
-        return other if one is None else one
-    return max(one, other)

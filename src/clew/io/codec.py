@@ -7,11 +7,8 @@ must travel with its raw bytes.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from functools import cache
-from threading import Lock
 from typing import NamedTuple
 
 import msgspec
@@ -26,48 +23,8 @@ COMPACT = "compact"
 loads = msgspec.json.Decoder().decode
 dumps = msgspec.json.Encoder().encode
 
-HEADROOM = 100
-"""Levels of nesting that a document adds to its records, and the stack that its reader stands on."""
-
-
-@contextmanager
-def reserve_recursion_depth() -> Iterator[None]:
-    """While a document is written, records may be less deep than its reader can go, so that it can be read back."""
-    # The limit is that of all threads: the first to come lowers it, the last to go puts it back.
-    with _guard:
-        _before.append(_before[0] if _before else _lower())
-    try:
-        yield
-    finally:
-        with _guard:
-            limit = _before.pop()
-            if not _before:
-                sys.setrecursionlimit(limit)
-
-
-_guard = Lock()
-_before: list[int] = []
-
-
-def _lower() -> int:
-    """Lower the limit; returns what it was."""
-    limit = sys.getrecursionlimit()
-    # Where the caller stands too deep itself, what does not fit will be kept as fragments.
-    with suppress(RecursionError):
-        sys.setrecursionlimit(limit - HEADROOM)
-    return limit
-
-
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What `loads` raises when it cannot read the text."""
-
-
-def loads_text(text: bytes | msgspec.Raw) -> JSON:
-    """The value of bytes of which nobody has looked whether they are text: what is none is replaced."""
-    try:
-        return loads(text)
-    except UnicodeDecodeError:
-        return loads(bytes(text).decode(errors="replace"))
 
 
 _INT_DIGITS = 4000

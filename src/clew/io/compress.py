@@ -68,7 +68,7 @@ class _Head(io.RawIOBase):
     """The beginning of a file that may be growing."""
 
     def __init__(self, raw: io.FileIO, limit: int) -> None:
-        self._raw, self._left, self.limit = raw, limit, limit
+        self._raw, self._left = raw, limit
 
     def readable(self) -> bool:
         return True
@@ -191,17 +191,6 @@ class Guarded(io.RawIOBase):
 def damage(stream: BinaryIO) -> str | None:
     """What was wrong with the archive behind a stream of open_source, once it was read to the end."""
     return getattr(getattr(stream, "raw", None), "damage", None)
-
-
-def most(stream: BinaryIO) -> int | None:
-    """How many bytes a stream of open_source gives at most, where that is known."""
-    if isinstance(stream, io.BytesIO):
-        at = stream.tell()
-        size = stream.seek(0, io.SEEK_END)
-        stream.seek(at)
-        return size
-    limit: int | None = getattr(getattr(stream, "raw", None), "limit", None)
-    return limit
 
 
 def packer(compression: str | None) -> Callable[[IO[bytes]], IO[bytes]]:

@@ -11,13 +11,11 @@ import os
 import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from clew.io.codec import COMPACT, NOT_JSON, CarefulReader, Decoded, TooDeep, decode, decode_text, dumps, loads
-from clew.io.compress import most
 from clew.model.json import JSON
 
 CHUNK = 1 << 20
@@ -100,17 +98,9 @@ def pieces_of(begun: bytes, stream: BinaryIO) -> Iterator[bytes]:
         last = piece[-1:]
 
 
-def read_texts(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """The same lines, and whether they are whole, for who need not know where they stand."""
-    limit = most(stream)
-    if limit is not None and limit < MAX_RECORD_BYTES:
-        return zip(stream, repeat(True), strict=False)
-    return ((text, whole) for text, _, _, whole in read_lines(stream))
-
-
 def read_chunks(stream: BinaryIO, size: int = CHUNK) -> Iterator[tuple[bytes, bool]]:
     """Many lines at a time; False for a piece of a line that is too long."""
-    if isinstance(stream, io.BytesIO) and (most(stream) or 0) < MAX_RECORD_BYTES:
+    if isinstance(stream, io.BytesIO) and stream.getbuffer().nbytes < MAX_RECORD_BYTES:
         # All of it is there, and need not be copied.
         if text := stream.read():
             yield text, True
