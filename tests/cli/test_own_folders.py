@@ -12,7 +12,7 @@ import pytest
 
 from clew.datadir import config_path, data_path
 from clew.errors import UsageError
-from clew.file_history.unfinished import FOLDER
+from clew.file_history.restore_journal import FOLDER
 from clew.io.blobs import digest_of
 from clew.store.pending import Pending
 from clew.store.snapshots import NO_FILE, FileState

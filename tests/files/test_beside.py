@@ -52,7 +52,7 @@ def test_the_last_look_counts_and_not_the_last_result(
     assert known(history, world.index, path) == ("exact", world.moments[-1]["a.txt"])
     assert known(history, 4, path) == ("exact", world.moments[4]["a.txt"])
     assert history.at(5, path).certainty == "unknown"
-    changes = [mark for mark in history.timelines[path].marks if mark.action == "change"]
+    changes = [mark for mark in history.timelines[path].all_evidence if mark.action == "change"]
     assert {mark.note for mark in changes} == {"tools of several messages ran at the same time"}
     assert all(mark.after is None for mark in changes)
     shown(world, history)
@@ -86,7 +86,7 @@ def test_named_files_of_their_own_are_each_ones_doing(world: World) -> None:
     history = world.history()
     for name in ("a.txt", "b.txt"):
         assert known(history, world.index, world.path(name)) == ("exact", world.moments[-1][name])
-    doings = [mark for mark in history.marks() if mark.action == "change"]
+    doings = [mark for mark in history.all_evidence() if mark.action == "change"]
     assert [(mark.call, Path(mark.path).name) for mark in doings] == [(4, "a.txt"), (5, "b.txt")]
 
 

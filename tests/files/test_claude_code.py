@@ -139,7 +139,7 @@ def test_a_tool_that_failed_changed_nothing(tmp_path: Path, told: str) -> None:
     done = said.tool("Edit", {"file_path": BELL, "old_string": "x", "new_string": "y"}, told, error=True)
     history = said.write(tmp_path)
     assert known(history, done, BELL) == ("exact", b"one\n")
-    assert [mark.action for mark in history.marks()] == ["create"]
+    assert [mark.action for mark in history.all_evidence()] == ["create"]
 
 
 def test_a_command_leaves_nothing_proved_until_the_file_is_seen_again(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clew.agents.edits import Replacement, parse_hunks, patched, patching, replacing, with_line_endings_of
 from clew.agents.file_evidence import ABSENT, FileContent, absolute, as_bytes, as_text
 from clew.agents.read_only_commands import is_read_only_command
-from clew.file_history.differing import unified
+from clew.file_history.diffs import unified_diff
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "-", "+x", "@@ -1 +1 @@", "\\ No"]), max_size=12)
 
@@ -20,7 +20,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "-", "+x", "@@ -1 +1 @@", "\\ No
 def test_a_diff_makes_the_new_text_of_the_old(old: list[str], new: list[str], ends: bool, ends_too: bool) -> None:
     before = "\n".join(old) + ("\n" if ends and old else "")
     after = "\n".join(new) + ("\n" if ends_too and new else "")
-    diff = unified("x", FileContent(before.encode(), True), FileContent(after.encode(), True))
+    diff = unified_diff("x", FileContent(before.encode(), True), FileContent(after.encode(), True))
     if not diff:
         assert before == after
         return
@@ -126,9 +126,9 @@ def test_commands_that_may_write(command: str) -> None:
 
 def test_diffs_say_when_a_file_came_or_went() -> None:
     one = FileContent(b"a\n", True)
-    assert unified("x", ABSENT, one).startswith("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n")
-    assert unified("x", one, ABSENT).startswith("--- a/x\n+++ /dev/null\n")
-    assert unified("x", ABSENT, FileContent(b"", True)) == "--- /dev/null\n+++ b/x\n"
-    assert unified("x", one, one) == "" and unified("x", ABSENT, ABSENT) == ""
-    assert unified("x", one, FileContent(b"\0", True)) == "Binary files a/x and b/x differ\n"
+    assert unified_diff("x", ABSENT, one).startswith("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n")
+    assert unified_diff("x", one, ABSENT).startswith("--- a/x\n+++ /dev/null\n")
+    assert unified_diff("x", ABSENT, FileContent(b"", True)) == "--- /dev/null\n+++ b/x\n"
+    assert unified_diff("x", one, one) == "" and unified_diff("x", ABSENT, ABSENT) == ""
+    assert unified_diff("x", one, FileContent(b"\0", True)) == "Binary files a/x and b/x differ\n"
     assert list(difflib.unified_diff([], [])) == []

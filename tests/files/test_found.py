@@ -24,7 +24,7 @@ def tool(world: World, name: str, named: bool = False) -> None:
 
 def actions(world: World) -> list[tuple[str, str]]:
     history = world.history()
-    marks = [mark for mark in (*history.marks(), *history.outside()) if mark.action != "snapshot"]
+    marks = [mark for mark in (*history.all_evidence(), *history.outside()) if mark.action != "snapshot"]
     return sorted((mark.path.rpartition("/")[2], mark.action) for mark in marks)
 
 
@@ -172,4 +172,4 @@ def test_an_undo_stands_behind_the_tool_that_was_cut_off(world: World) -> None:
     world.session.watch(message, root=world.work).before()
     world.deed(Deed("rewrite", "a.txt"), "u")
     world.session.undo(root=world.work, force=True)
-    assert [mark.action for mark in world.history().marks()] == ["change", "undo"]
+    assert [mark.action for mark in world.history().all_evidence()] == ["change", "undo"]

@@ -10,10 +10,10 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from clew.file_history.blame import blame
-from clew.file_history.content import Print
-from clew.file_history.finding import versions
+from clew.file_history.fingerprint import Fingerprint
 from clew.file_history.history import FileHistory
-from clew.file_history.restoring import plan
+from clew.file_history.restore import plan
+from clew.file_history.versions import versions
 from clew.io.blobs import digest_of
 from tests.files.asking import body
 from tests.files.storing import ALL, HIDDEN, NAMES, NOTES, Deed, World
@@ -122,8 +122,10 @@ def shown(world: World, history: FileHistory) -> Counter[str]:
 def _marks(world: World, history: FileHistory) -> Counter[str]:
     """What each run did, as `files` and `diff` tell it."""
     count: Counter[str] = Counter()
-    doings = [mark for mark in history.marks() if mark.action in ("create", "change", "delete")]
-    left = Counter((mark.call, mark.path, _digest(mark.before), _digest(mark.after)) for mark in doings)
+    doings = [evidence for evidence in history.all_evidence() if evidence.action in ("create", "change", "delete")]
+    left = Counter(
+        (evidence.call, evidence.path, _digest(evidence.before), _digest(evidence.after)) for evidence in doings
+    )
     for did in world.did:
         key = (did.message, world.path(did.name), _of(did.before), _of(did.after))
         count["run told" if left[key] else "run not told"] += 1
@@ -138,7 +140,7 @@ def _of(truth: bytes | None) -> str:
     return "" if truth is None else digest_of(truth)
 
 
-def _digest(found: Print | None) -> str:
+def _digest(found: Fingerprint | None) -> str:
     return "?" if found is None or found.certainty != "exact" else found.digest
 
 

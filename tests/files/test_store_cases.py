@@ -193,7 +193,7 @@ def test_R08_a_copy_that_is_gone_may_still_follow_from_the_call(world: World) ->
         (world.work / "a.txt").write_bytes(body)
     world.note(world.session.results(ToolResult(tool_call_id="w", tool_name="write_file", content="ok")))
     history, path = world.history(), world.path("a.txt")
-    assert [(mark.action, mark.how) for mark in history.timelines[path].marks] == [("change", "backup")]
+    assert [(mark.action, mark.how) for mark in history.timelines[path].all_evidence] == [("change", "backup")]
     assert known(history, 3, path) == ("exact", body)
     (copies(world) / name_of(digest_of(body))).unlink()
     assert known(world.history(), 3, path) == ("exact", body)
@@ -207,7 +207,7 @@ def test_R08_a_copy_that_is_damaged_is_said(world: World, damage: bytes) -> None
     (copies(world) / name_of(digest_of(before))).write_bytes(damage)
     history, path = world.history(), world.path("a.txt")
     assert known(history, 1, path) == ("unknown", None)
-    [mark] = history.timelines[path].marks
+    [mark] = history.timelines[path].all_evidence
     assert mark.before is None and "is damaged" in str(mark.note)
     assert asked(world, "diff", "s#2").code == 1
 
@@ -229,7 +229,7 @@ def test_R08_a_record_that_names_another_digest_is_not_believed(world: World) ->
         return record
 
     edit_snapshots(world, other)
-    [mark] = world.history().timelines[world.path("a.txt")].marks
+    [mark] = world.history().timelines[world.path("a.txt")].all_evidence
     assert mark.before is None and mark.note == "the copy of it does not have the digest that the record names"
     assert known(world.history(), 1, world.path("a.txt")) == ("unknown", None)
 
@@ -241,7 +241,7 @@ def test_a_copy_from_before_is_gone_and_something_else_was_known(world: World) -
     found = world.disk()["a.txt"]
     world.reply([([APPEND], False)])
     (copies(world) / name_of(digest_of(found))).unlink()
-    marks = world.history().timelines[world.path("a.txt")].marks
+    marks = world.history().timelines[world.path("a.txt")].all_evidence
     assert [mark.before is None for mark in marks] == [False, True]
     assert ("p", None) in blamed(world)
 
@@ -277,7 +277,7 @@ def test_copies_behind_a_link_are_not_followed(world: World, tmp_path: Path) -> 
     world.session.close()
     copies(world).rename(tmp_path / "elsewhere")
     copies(world).symlink_to(tmp_path / "elsewhere")
-    [mark] = world.history().timelines[world.path("a.txt")].marks
+    [mark] = world.history().timelines[world.path("a.txt")].all_evidence
     assert mark.before is mark.after is None and "behind a link" in str(mark.note)
 
 

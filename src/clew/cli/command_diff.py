@@ -12,9 +12,9 @@ from clew.cli.filing import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
-from clew.file_history.differing import unified
+from clew.file_history.diffs import unified_diff
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import LOOKS, PUT_BACK, Answer, Mark, goes_on
+from clew.file_history.timeline import OBSERVATIONS, RESTORATIONS, Answer, Evidence, is_continued
 from clew.model.json import JSON
 
 
@@ -75,23 +75,33 @@ def _by_one(history: FileHistory, message: int) -> list[Pair]:
     Where something else changed it between two of them, that is left out, and there are two pairs.
     """
     history.require(message)
-    doings: dict[str, list[list[Mark]]] = {}
-    for mark in history.marks():
-        if mark.action not in (*LOOKS, *PUT_BACK, "outside") and message in (mark.call, mark.done):
-            turns = doings.setdefault(mark.path, [])
-            if turns and goes_on(turns[-1][-1], mark):
-                turns[-1].append(mark)
+    doings: dict[str, list[list[Evidence]]] = {}
+    for evidence in history.all_evidence():
+        if evidence.action not in (*OBSERVATIONS, *RESTORATIONS, "outside") and message in (
+            evidence.call,
+            evidence.done,
+        ):
+            turns = doings.setdefault(evidence.path, [])
+            if turns and is_continued(turns[-1][-1], evidence):
+                turns[-1].append(evidence)
             else:
-                turns.append([mark])
-    chains = (marks for _, turns in sorted(doings.items()) for marks in turns)
-    return [Pair(_end(marks[0], False), _end(marks[-1], True)) for marks in chains]
+                turns.append([evidence])
+    chains = (all_evidence for _, turns in sorted(doings.items()) for all_evidence in turns)
+    return [Pair(_end(all_evidence[0], False), _end(all_evidence[-1], True)) for all_evidence in chains]
 
 
-def _end(mark: Mark, is_after: bool) -> Answer:
-    found = mark.after if is_after else mark.before
+def _end(evidence: Evidence, is_after: bool) -> Answer:
+    found = evidence.after if is_after else evidence.before
     if found is None:
-        return Answer(mark.path, "unknown", None, mark=mark, is_after=is_after, reason=mark.note or "no record tells")
-    return Answer(mark.path, found.certainty, found, mark.how, mark, is_after)
+        return Answer(
+            evidence.path,
+            "unknown",
+            None,
+            evidence=evidence,
+            is_after=is_after,
+            reason=evidence.note or "no record tells",
+        )
+    return Answer(evidence.path, found.certainty, found, evidence.how, evidence, is_after)
 
 
 def _compare(history: FileHistory, pairs: Sequence[Pair], unproved: bool) -> tuple[list[dict[str, JSON]], list[Pair]]:
@@ -109,7 +119,7 @@ def _compare(history: FileHistory, pairs: Sequence[Pair], unproved: bool) -> tup
 
 def _is_same(pair: Pair) -> bool:
     """True where both ends are equal as far as both are known."""
-    one, other = pair.before.print, pair.after.print
+    one, other = pair.before.fingerprint, pair.after.fingerprint
     if one is None or other is None or pair.before.certainty == pair.after.certainty == "exact":
         return one == other
     return one.text == other.text
@@ -119,12 +129,12 @@ def _diff(history: FileHistory, pair: Pair, before: State | None, after: State |
     if before is None or after is None:
         return ""
     base = history.workspace + "/" if history.workspace else ""
-    return unified(pair.before.path.removeprefix(base), before, after, _modes(pair))
+    return unified_diff(pair.before.path.removeprefix(base), before, after, _modes(pair))
 
 
 def _modes(pair: Pair) -> tuple[int, int] | None:
     """The modes that one message found and left, where they differ; between two messages they are not told."""
-    first, last = pair.before.mark, pair.after.mark
+    first, last = pair.before.evidence, pair.after.evidence
     if first is None or last is None or pair.before.is_after or not pair.after.is_after:
         return None
     if first.modes is None or last.modes is None or first.call != last.call or first.modes[0] == last.modes[1]:

@@ -9,7 +9,7 @@ from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import PUT_BACK, Mark
+from clew.file_history.timeline import RESTORATIONS, Evidence
 from clew.model.json import JSON
 from clew.references import message_of
 
@@ -38,44 +38,51 @@ def command(
     if wanted is not None:
         history.require(wanted)
     hidden = [action for action, hide in (("snapshot", not copies), ("read", changes)) if hide]
-    marks = [mark for mark in _all(history, wanted) if mark.action not in hidden]
+    all_evidence = [evidence for evidence in _all(history, wanted) if evidence.action not in hidden]
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     if wants_json(context, as_json):
-        print_json(masking.value([_row(mark, history) for mark in marks]))
-    elif marks:
-        _print(marks, history, masking)
+        print_json(masking.value([_row(evidence, history) for evidence in all_evidence]))
+    elif all_evidence:
+        _print(all_evidence, history, masking)
     else:
         say("clew: no file was touched" + ("" if wanted is None else " by this message"))
     for words in history.cut_off():
         say(words)
-    return 0 if marks else 1
+    return 0 if all_evidence else 1
 
 
-def _all(history: FileHistory, wanted: int | None) -> list[Mark]:
+def _all(history: FileHistory, wanted: int | None) -> list[Evidence]:
     """What was done to files in the order of the session, or what one message did."""
     if wanted is None:
-        return sorted([*history.marks(), *history.outside()], key=lambda mark: (mark.call, mark.number, mark.action))
-    return [mark for mark in history.marks() if wanted in (mark.call, mark.done) and mark.action not in PUT_BACK]
+        return sorted(
+            [*history.all_evidence(), *history.outside()],
+            key=lambda evidence: (evidence.call, evidence.number, evidence.action),
+        )
+    return [
+        evidence
+        for evidence in history.all_evidence()
+        if wanted in (evidence.call, evidence.done) and evidence.action not in RESTORATIONS
+    ]
 
 
-def _row(mark: Mark, history: FileHistory) -> dict[str, JSON]:
+def _row(evidence: Evidence, history: FileHistory) -> dict[str, JSON]:
     states = {
         name: {"certainty": found.certainty, **printed(found)} if found is not None else None
-        for name, found in (("before", mark.before), ("after", mark.after))
+        for name, found in (("before", evidence.before), ("after", evidence.after))
     }
     return {
-        "message": mark.call,
-        "result": mark.done if mark.done in history.all_messages else None,
-        "time": history.times.get(mark.call),
-        "action": mark.action,
-        "path": spelled(mark.path),
-        "how": mark.how,
+        "message": evidence.call,
+        "result": evidence.done if evidence.done in history.all_messages else None,
+        "time": history.times.get(evidence.call),
+        "action": evidence.action,
+        "path": spelled(evidence.path),
+        "how": evidence.how,
         **states,
-        "note": mark.note,
+        "note": evidence.note,
     }
 
 
-def _print(marks: list[Mark], history: FileHistory, masking: Redaction) -> None:
+def _print(all_evidence: list[Evidence], history: FileHistory, masking: Redaction) -> None:
     from clew.render.safe import one_line
     from clew.render.tables import Column
 
@@ -84,12 +91,12 @@ def _print(marks: list[Mark], history: FileHistory, masking: Redaction) -> None:
     columns = [Column("message", right=True), *map(Column, names), Column("file", flexible=True)]
     cells = [
         [
-            f"#{mark.call}..{mark.done}" if mark.action == "outside" else f"#{mark.call}",
-            mark.action,
-            mark.after.certainty if mark.after is not None else "unknown",
-            _BY[mark.how] if mark.after is not None else "",
-            one_line(spelled(mark.path.removeprefix(base))),
+            f"#{evidence.call}..{evidence.done}" if evidence.action == "outside" else f"#{evidence.call}",
+            evidence.action,
+            evidence.after.certainty if evidence.after is not None else "unknown",
+            _BY[evidence.how] if evidence.after is not None else "",
+            one_line(spelled(evidence.path.removeprefix(base))),
         ]
-        for mark in marks
+        for evidence in all_evidence
     ]
     print_table(columns, cells, masking)

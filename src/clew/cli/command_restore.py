@@ -15,8 +15,8 @@ from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
-from clew.file_history.restoring import Step, carry_out, plan
-from clew.file_history.unfinished import alone, settle, unfinished
+from clew.file_history.restore import Step, apply_plan, plan
+from clew.file_history.restore_journal import restore_lock, roll_back_interrupted, unfinished
 from clew.host import Host, data_dir
 from clew.io.paths import file_name, is_own_home
 from clew.library import StoredSession
@@ -74,8 +74,8 @@ def command(
         _print(steps, masking)
     if options["write"]:
         _refuse(steps, options["force"])
-        with alone(place):
-            kept = carry_out(steps, folder, rescue, place)
+        with restore_lock(place):
+            kept = apply_plan(steps, folder, rescue, place)
     if json:
         found = {"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)}
         print_json(masking.value(found))
@@ -90,7 +90,7 @@ def _settle(place: Path, write: bool) -> None:
     """What a restore that was cut off left half done is taken back before anything else is done."""
     if not write and unfinished(place):
         say("a restore was cut off half-way; the next one with --write takes it back, and so does `clew doctor --fix`")
-    for path in settle(place) if write else ():
+    for path in roll_back_interrupted(place) if write else ():
         say(f"a restore was cut off half-way: {path} is as it was before it")
 
 

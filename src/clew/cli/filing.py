@@ -10,7 +10,7 @@ from clew.agents.file_evidence import FileContent, State
 from clew.cli.options import library
 from clew.cli.redacting import mask_by_session
 from clew.errors import UsageError
-from clew.file_history.content import Print
+from clew.file_history.fingerprint import Fingerprint
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import Answer
 from clew.library import StoredSession
@@ -79,11 +79,11 @@ def row(answer: Answer) -> dict[str, JSON]:
         "how": answer.how,
         "message": answer.seen,
         "reason": answer.reason,
-        **printed(answer.print),
+        **printed(answer.fingerprint),
     }
 
 
-def printed(found: Print | None) -> dict[str, JSON]:
+def printed(found: Fingerprint | None) -> dict[str, JSON]:
     """What is kept of a version, as JSON; nothing where it is not known."""
     if found is None:
         return {}

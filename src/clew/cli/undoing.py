@@ -12,8 +12,8 @@ from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
-from clew.file_history.differing import unified
-from clew.file_history.unfinished import settle
+from clew.file_history.diffs import unified_diff
+from clew.file_history.restore_journal import roll_back_interrupted
 from clew.host import data_dir
 from clew.model.json import JSON
 from clew.store.layout import refuse_copy
@@ -67,7 +67,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
 
 def settle_all(session: Session) -> None:
     """Take back what was cut off half-way: it would be taken for somebody's work."""
-    for path in settle(data_dir()):
+    for path in roll_back_interrupted(data_dir()):
         say(f"a restore was cut off half-way: {path} is as it was before it")
     for path in session.settle():
         say(f"an undo was cut off half-way: {path} is as it was before it")
@@ -122,7 +122,7 @@ def _diff_since(step: Step) -> str:
 
 def differing(path: str, one: State, other: State) -> str:
     """A diff that can be printed: bytes that are no text must not stop it."""
-    return unified(spelled(path), one, other).encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return unified_diff(spelled(path), one, other).encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _json(done: Undone) -> dict[str, JSON]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from clew.agents.file_evidence import How
-from clew.file_history.content import Certainty
-from clew.file_history.differing import lines_of
+from clew.file_history.diffs import lines_of
+from clew.file_history.fingerprint import Certainty
 
 
 class Origin(NamedTuple):

@@ -12,10 +12,10 @@ from clew.analysis.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError
 from clew.file_history.lineage import Lineage
 from clew.file_history.replay import Replay, Wanted
-from clew.file_history.timeline import Answer, Mark, Timeline
+from clew.file_history.timeline import Answer, Evidence, Timeline
 
-_PROMPT = 200
-"""So much of a prompt is kept."""
+_PROMPT_CHARS = 200
+"""How much of a prompt is kept."""
 
 
 class FileHistory:
@@ -53,17 +53,19 @@ class FileHistory:
         """By path."""
         return self._replay.timelines
 
-    def marks(self) -> list[Mark]:
+    def all_evidence(self) -> list[Evidence]:
         """All evidence, in the order of the session."""
-        found = [mark for timeline in self.timelines.values() for mark in (*timeline.marks, *timeline.notes)]
-        return sorted(found, key=lambda mark: (mark.call, mark.number))
+        found = [
+            evidence for timeline in self.timelines.values() for evidence in (*timeline.all_evidence, *timeline.notes)
+        ]
+        return sorted(found, key=lambda evidence: (evidence.call, evidence.number))
 
-    def outside(self) -> list[Mark]:
-        """What something did to files that left no record, as far as evidence shows it."""
-        return [mark for timeline in self.timelines.values() for mark in timeline.outside()]
+    def outside(self) -> list[Evidence]:
+        """Changes of files that no record explains: two pieces of evidence disagree, and nothing ran between them."""
+        return [evidence for timeline in self.timelines.values() for evidence in timeline.outside()]
 
     def cut_off(self) -> list[str]:
-        """The tools that may have changed any file, and of which no record tells what they did; in words."""
+        """A sentence for each tool that was interrupted: it may have changed any file."""
         calls = [span.call for span in self._replay.spans if span.is_cut_off]
         return [f"a tool of message {call} was cut off: what it did to files is not known" for call in calls]
 
@@ -84,7 +86,7 @@ class FileHistory:
         return [found.get(key) if key is not None else None for key in keys]
 
     def contents_of(self, wanted: Iterable[Wanted]) -> dict[Wanted, State]:
-        """The contents that marks left or found, by one more pass that ends when it has them all."""
+        """The contents before or after pieces of evidence, by one more pass that ends when it has them all."""
         wanted = set(wanted)
         if not wanted:
             return {}
@@ -141,14 +143,14 @@ class FileHistory:
         if is_prompt(unit.value):
             texts = [block["text"] for block in unit.value["content"] if block["type"] == "text"]
             # So many words are enough letters, and a list of all words of a long text would be many times its size.
-            self._prompts[index] = " ".join(" ".join(texts).split(None, _PROMPT)[:_PROMPT])[:_PROMPT]
+            self._prompts[index] = " ".join(" ".join(texts).split(None, _PROMPT_CHARS)[:_PROMPT_CHARS])[:_PROMPT_CHARS]
             self._said.append(index)
 
 
 def _key(answer: Answer) -> Wanted | None:
-    if answer.mark is None or answer.print is None:
+    if answer.evidence is None or answer.fingerprint is None:
         return None
-    return answer.mark.number, answer.is_after
+    return answer.evidence.number, answer.is_after
 
 
 def _nothing(path: str) -> Answer:

@@ -1,4 +1,4 @@
-"""Evidence turned into timelines, in one pass. Of each file the newest content is held, of all others the prints."""
+"""Builds the timelines of all files in one pass. Only the newest content of each file is kept in memory."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from clew.agents.file_evidence import (
     WriterStarted,
     WrittenDuringRun,
 )
-from clew.file_history.content import RANK, Print, agree, print_of, weakened
+from clew.file_history.fingerprint import RANK, Fingerprint, agree, fingerprint_of, weakened
 from clew.file_history.lineage import Lineage
-from clew.file_history.timeline import LOOKS, NEVER, Mark, Span, Timeline, led
+from clew.file_history.timeline import NEVER, OBSERVATIONS, Evidence, Span, Timeline, is_on_path
 
 Wanted = tuple[int, bool]
-"""The number of a mark, and whether the content it left is meant or the one it found."""
+"""The number of a piece of evidence, and whether the content after it is wanted or the one before."""
 
 
 class Found(NamedTuple):
-    """Content at hand, and its print."""
+    """Content in memory, and its fingerprint."""
 
     state: State
-    print: Print
+    fingerprint: Fingerprint
 
 
 class Replay:
@@ -47,8 +47,8 @@ class Replay:
         """By key: the number of a span that is not over."""
         self._over: list[tuple[int, int]] = []
         """End and number of those that are, by end."""
-        self._amid: dict[int, list[WrittenDuringRun]] = {}
-        self._held: dict[str, tuple[Mark, State]] = {}
+        self._written_during_runs: dict[int, list[WrittenDuringRun]] = {}
+        self._held: dict[str, tuple[Evidence, State]] = {}
         self._number = 0
 
     @property
@@ -77,31 +77,31 @@ class Replay:
         elif isinstance(event, NoExternalRestore):
             self._lineage.hold(event.message)
         elif isinstance(event, WrittenDuringRun):
-            self._amid.setdefault(event.message, []).append(event)
+            self._written_during_runs.setdefault(event.message, []).append(event)
         else:
             self._touch(event)
 
     def _touch(self, touch: FileChange) -> None:
         before = self._before(touch)
         after, reason = self._after(touch, before)
-        found = before.print if before is not None else None
-        left = after.print if after is not None else None
+        found = before.fingerprint if before is not None else None
+        left = after.fingerprint if after is not None else None
         about = (touch.path, touch.action, touch.how, touch.call, touch.done)
         told = (touch.note or reason, self._is_other(touch), touch.modes, touch.leaves_other)
-        mark = Mark(self._number, *about, found, left, *told)
+        evidence = Evidence(self._number, *about, found, left, *told)
         self._number += 1
-        if after is None and mark.action in LOOKS and not mark.leaves_other:
-            self._timeline(mark.path).notes.append(mark)
+        if after is None and evidence.action in OBSERVATIONS and not evidence.leaves_other:
+            self._timeline(evidence.path).notes.append(evidence)
             return
-        self._keep(mark, before, after)
-        self._place(mark, after)
+        self._keep(evidence, before, after)
+        self._place(evidence, after)
 
     def _before(self, touch: FileChange) -> Found | None:
         """What the tool found: what the record says, spelled exactly where what is held is the same."""
         held = self._known(touch.path, touch.call)
         if touch.before is None:
             return held if held is not None and _fits(held.state, touch.found) else None
-        said = Found(touch.before, print_of(touch.before))
+        said = Found(touch.before, fingerprint_of(touch.before))
         return held if held is not None and _is_better(held, said) else said
 
     def _is_other(self, touch: FileChange) -> bool:
@@ -113,30 +113,30 @@ class Replay:
         """What is held of a file, and how certain it is when message `call` is written."""
         if path not in self._held:
             return None
-        mark, state = self._held[path]
-        if mark.after is None:
+        evidence, state = self._held[path]
+        if evidence.after is None:
             return None
-        if self._is_calm(mark, call):
-            return Found(state, mark.after)
-        return Found(weakened(state, "unproved"), mark.after._replace(certainty="unproved"))
+        if self._is_undisturbed(evidence, call):
+            return Found(state, evidence.after)
+        return Found(weakened(state, "unproved"), evidence.after._replace(certainty="unproved"))
 
-    def _is_calm(self, mark: Mark, call: int) -> bool:
-        if not led(self._lineage, mark, call):
+    def _is_undisturbed(self, evidence: Evidence, call: int) -> bool:
+        if not is_on_path(self._lineage, evidence, call):
             return False
-        if any(self._disturbs(at, mark, call) for at in self._open.values()):
+        if any(self._disturbs(at, evidence, call) for at in self._open.values()):
             return False
-        if self._lineage.jumps and self._timeline(mark.path).went_back(mark.call, call):
+        if self._lineage.jumps and self._timeline(evidence.path).went_back(evidence.call, call):
             return False
-        since = bisect_right(self._over, mark.call, key=lambda span: span[0])
-        return not any(self._disturbs(at, mark, call) for _, at in self._over[since:])
+        since = bisect_right(self._over, evidence.call, key=lambda span: span[0])
+        return not any(self._disturbs(at, evidence, call) for _, at in self._over[since:])
 
-    def _disturbs(self, at: int, mark: Mark, call: int) -> bool:
-        return self.spans[at].call < call and self.spans[at].concerns(mark.path)
+    def _disturbs(self, at: int, evidence: Evidence, call: int) -> bool:
+        return self.spans[at].call < call and self.spans[at].concerns(evidence.path)
 
     def _after(self, touch: FileChange, before: Found | None) -> tuple[Found | None, str | None]:
         """What the tool left, and why that is not for sure."""
         if touch.after is not None:
-            shown = Found(touch.after, print_of(touch.after))
+            shown = Found(touch.after, fingerprint_of(touch.after))
             same = _is_look(touch) and before is not None and _is_better(before, shown)
             return before if same else shown, None
         if touch.edit is not None:
@@ -147,7 +147,7 @@ class Replay:
 
     def _edited(self, touch: FileChange, edit: Edit, before: Found | None) -> tuple[Found | None, str | None]:
         base = self._known(touch.source, touch.call) if touch.source is not None else before
-        doubtful = base is not None and base.print.certainty == "unproved"
+        doubtful = base is not None and base.fingerprint.certainty == "unproved"
         if doubtful and edit(None) is not None:
             # It needs nothing of what was there.
             base, doubtful = None, False
@@ -155,45 +155,50 @@ class Replay:
         if state is None:
             return None, "what it was changed from is not known"
         if doubtful:
-            found = Found(weakened(state, "unproved"), print_of(state, "unproved"))
+            found = Found(weakened(state, "unproved"), fingerprint_of(state, "unproved"))
             return found, "what it was changed from is not proved"
-        return Found(state, print_of(state)), None
+        return Found(state, fingerprint_of(state)), None
 
-    def _keep(self, mark: Mark, before: Found | None, after: Found | None) -> None:
+    def _keep(self, evidence: Evidence, before: Found | None, after: Found | None) -> None:
         for is_after, found in ((False, before), (True, after)):
-            if found is not None and (mark.number, is_after) in self._wanted:
-                self.contents[mark.number, is_after] = found.state
+            if found is not None and (evidence.number, is_after) in self._wanted:
+                self.contents[evidence.number, is_after] = found.state
 
-    def _place(self, mark: Mark, after: Found | None) -> None:
-        timeline = self._timeline(mark.path)
-        insort_right(timeline.marks, mark, key=lambda one: one.done)
-        held = self._held.get(mark.path)
-        if timeline.marks[-1] is mark:
-            self._held.pop(mark.path, None)
+    def _place(self, evidence: Evidence, after: Found | None) -> None:
+        timeline = self._timeline(evidence.path)
+        insort_right(timeline.all_evidence, evidence, key=lambda one: one.done)
+        held = self._held.get(evidence.path)
+        if timeline.all_evidence[-1] is evidence:
+            self._held.pop(evidence.path, None)
             if after is not None:
-                self._held[mark.path] = (mark, after.state)
-        elif after is not None and held is not None and self._is_known_better(timeline, mark, after, held):
-            self._held[mark.path] = (mark, after.state)
+                self._held[evidence.path] = (evidence, after.state)
+        elif after is not None and held is not None and self._is_known_better(timeline, evidence, after, held):
+            self._held[evidence.path] = (evidence, after.state)
 
     def _timeline(self, path: str) -> Timeline:
         if path not in self.timelines:
-            self.timelines[path] = Timeline(path, self.spans, self._lineage, self._amid)
+            self.timelines[path] = Timeline(path, self.spans, self._lineage, self._written_during_runs)
         return self.timelines[path]
 
-    def _is_known_better(self, timeline: Timeline, mark: Mark, after: Found, held: tuple[Mark, State]) -> bool:
+    def _is_known_better(
+        self, timeline: Timeline, evidence: Evidence, after: Found, held: tuple[Evidence, State]
+    ) -> bool:
         """True for a copy that was noted late, of a file that was only looked at since."""
         if held[0].after is None or not _is_better(after, Found(held[1], held[0].after)):
             return False
-        return all(one.action in LOOKS for one in timeline.marks if one.done > mark.done)
+        return all(one.action in OBSERVATIONS for one in timeline.all_evidence if one.done > evidence.done)
 
 
 def _is_look(touch: FileChange) -> bool:
-    return touch.action in LOOKS
+    return touch.action in OBSERVATIONS
 
 
 def _is_better(one: Found, other: Found) -> bool:
     """True where both are the same, and the first is known more exactly."""
-    return agree(one.print, other.print) and RANK[one.print.certainty] > RANK[other.print.certainty]
+    return (
+        agree(one.fingerprint, other.fingerprint)
+        and RANK[one.fingerprint.certainty] > RANK[other.fingerprint.certainty]
+    )
 
 
 def _fits(state: State, found: str | None) -> bool:
@@ -210,5 +215,5 @@ def _hashed(digest: str | None, found: Found | None) -> tuple[Found | None, str 
     body = found.state.body if found is not None and isinstance(found.state, FileContent) else None
     if body is not None and hashlib.sha256(body).hexdigest() == digest:
         state = FileContent(body, True)
-        return Found(state, print_of(state)), None
+        return Found(state, fingerprint_of(state)), None
     return None, "only the digest of it is recorded"

@@ -1,4 +1,4 @@
-"""What is known of one file over a session, and what that proves at any message. Pure; holds prints, no content.
+"""What is known of one file over a session, and what that proves at any message. Keeps fingerprints, no content.
 
 Between two pieces of evidence a file is known as long as nothing ran that could have changed it: from the earlier one
 on until the first such thing, and back from the later one until the last. Where nothing ran and both disagree,
@@ -12,29 +12,29 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from clew.agents.file_evidence import Action, How, WrittenDuringRun
-from clew.file_history.content import RANK, Certainty, Print, agree
+from clew.file_history.fingerprint import RANK, Certainty, Fingerprint, agree
 from clew.file_history.lineage import Lineage
 
-LOOKS = ("read", "snapshot")
-"""Evidence that changes nothing."""
-PUT_BACK = ("undo", "redo")
-"""Changes that are no message's doing."""
+OBSERVATIONS = ("read", "snapshot")
+"""Actions that change nothing."""
+RESTORATIONS = ("undo", "redo")
+"""Changes that no message made: files were put back."""
 NEVER = 1 << 62
 """The end of what was never seen to end."""
 
 
-class Mark(NamedTuple):
+class Evidence(NamedTuple):
     """One piece of evidence on one file."""
 
     number: int
-    """Its place among all evidence of the session: with it, the content is found again."""
+    """Its place among all evidence of the session, by which its content is found again."""
     path: str
     action: Action
     how: How
     call: int
     done: int
-    before: Print | None
-    after: Print | None
+    before: Fingerprint | None
+    after: Fingerprint | None
     note: str | None = None
     is_other: bool = False
     """What it found is not known, but is not what was known before."""
@@ -65,143 +65,158 @@ class Answer(NamedTuple):
 
     path: str
     certainty: Certainty
-    print: Print | None
+    fingerprint: Fingerprint | None
     how: How | None = None
-    mark: Mark | None = None
+    evidence: Evidence | None = None
     is_after: bool = True
-    """Whether it is what the mark left, or what it found."""
+    """Whether it is what the evidence left, or what it found."""
     reason: str | None = None
     """Why it is not known, or not for sure."""
 
     @property
     def is_absent(self) -> bool:
-        return self.print is not None and self.print.is_absent
+        return self.fingerprint is not None and self.fingerprint.is_absent
 
     @property
     def seen(self) -> int | None:
         """The message that it is known by."""
-        if self.mark is None:
+        if self.evidence is None:
             return None
-        return self.mark.done if self.is_after else self.mark.call
+        return self.evidence.done if self.is_after else self.evidence.call
 
 
 class Timeline:
-    """The marks of one file, in order, and all that ran meanwhile."""
+    """The evidence on one file, in order, and the tools that ran meanwhile."""
 
     def __init__(
         self,
         path: str,
         spans: Sequence[Span],
         lineage: Lineage,
-        amid: Mapping[int, Sequence[WrittenDuringRun]] | None = None,
+        written_during_runs: Mapping[int, Sequence[WrittenDuringRun]] | None = None,
     ) -> None:
         self.path = path
-        self.marks: list[Mark] = []
-        self.notes: list[Mark] = []
+        self.all_evidence: list[Evidence] = []
+        self.notes: list[Evidence] = []
         """Looks that show nothing, such as copies that are gone; they say why something is not known."""
         self._spans = spans
         self._lineage = lineage
-        self._amid = amid if amid is not None else {}
+        self._written_during_runs = written_during_runs if written_during_runs is not None else {}
 
     def at(self, message: int) -> Answer:
         """The file as it was when the message was written."""
         answer = self._at(message)
-        at_work = next((one.call for one in self._amid.get(message, ()) if self.path in one.files), None)
-        if at_work is not None and answer.print is not None:
+        at_work = next((one.call for one in self._written_during_runs.get(message, ()) if self.path in one.files), None)
+        if at_work is not None and answer.fingerprint is not None:
             return answer._replace(certainty="unproved", reason=f"a tool of message {at_work} was at work")
-        around = (mark for mark in self.marks if mark.call < message < mark.done and mark.after is not None)
-        for mark in around:
+        around = (
+            evidence
+            for evidence in self.all_evidence
+            if evidence.call < message < evidence.done and evidence.after is not None
+        )
+        for evidence in around:
             # It was looked at some time around the message, and nobody knows on which side.
             if (
-                answer.print
-                and mark.after
-                and not agree(mark.after, answer.print)
-                and led(self._lineage, mark, message)
+                answer.fingerprint
+                and evidence.after
+                and not agree(evidence.after, answer.fingerprint)
+                and is_on_path(self._lineage, evidence, message)
             ):
-                return _between(answer, mark)
+                return _between(answer, evidence)
         return answer
 
     def _at(self, message: int) -> Answer:
-        changing = next((mark for mark in self.marks if self._is_changing(mark, message)), None)
+        changing = next((evidence for evidence in self.all_evidence if self._is_changing(evidence, message)), None)
         if changing is not None:
             return self._unknown(f"message {changing.call} was changing it")
         first, cause = self._forward(message)
         last, meanwhile = self._backward(message)
-        if first is not None and first.print is not None and last is not None and cause is None:
+        if first is not None and first.fingerprint is not None and last is not None and cause is None:
             return self._both(first, last)
         if cause is None and first is not None and last is None:
             other = self._other(first, message)
             return first if other is None else _between(first, other)
         if last is not None:
-            is_other = first is not None and first.mark is not None and first.mark.leaves_other
+            is_other = first is not None and first.evidence is not None and first.evidence.leaves_other
             return last if not is_other else last._replace(certainty="unproved", reason="it was no file before")
         return self._unproved(first, cause or meanwhile)
 
-    def outside(self) -> Iterator[Mark]:
+    def outside(self) -> Iterator[Evidence]:
         """What something did that left no record, a person or another program, between two pieces of evidence."""
-        for one, other in pairwise(self.marks):
-            if goes_on(one, other) or not _is_sure(one.after) or not _is_sure(other.before):
+        for one, other in pairwise(self.all_evidence):
+            if is_continued(one, other) or not _is_sure(one.after) or not _is_sure(other.before):
                 continue
-            if led(self._lineage, one, other.call) and self._cause(other.call, one.call, other.done) is None:
+            if is_on_path(self._lineage, one, other.call) and self._cause(other.call, one.call, other.done) is None:
                 about = (self.path, "outside", other.how, one.call, other.done)
-                yield Mark(other.number, *about, one.after, other.before)  # type: ignore[arg-type]
+                yield Evidence(other.number, *about, one.after, other.before)  # type: ignore[arg-type]
 
     def _forward(self, message: int) -> tuple[Answer | None, str | None]:
         """What the file was after the last evidence, and what could have changed it since."""
         best: Answer | None = None
-        for mark in reversed([mark for mark in self._on_path(message) if mark.done <= message]):
-            cause = self._cause(message, mark.call, message)
-            found = self._known(mark, True)
+        for evidence in reversed([evidence for evidence in self._on_path(message) if evidence.done <= message]):
+            cause = self._cause(message, evidence.call, message)
+            found = self._known(evidence, True)
             if best is None:
                 best = found
                 if cause is not None:
                     return best, cause
             elif cause is None and _is_better(found, best):
                 best = found
-            if mark.action not in LOOKS or cause is not None:
+            if evidence.action not in OBSERVATIONS or cause is not None:
                 break
         return best, None
 
     def _backward(self, message: int) -> tuple[Answer | None, str | None]:
         """What the file was before the next evidence, if nothing could have changed it until then; else what could."""
         best: Answer | None = None
-        for mark in self.marks:
-            if not self._is_later(mark, message):
+        for evidence in self.all_evidence:
+            if not self._is_later(evidence, message):
                 continue
-            cause = self._cause(message, message, mark.done)
+            cause = self._cause(message, message, evidence.done)
             if cause is not None:
                 return best, cause
-            found = self._known(mark, False)
-            if found.print is not None and (best is None or _is_better(found, best)):
+            found = self._known(evidence, False)
+            if found.fingerprint is not None and (best is None or _is_better(found, best)):
                 best = found
-            if mark.action not in LOOKS or mark.leaves_other:
+            if evidence.action not in OBSERVATIONS or evidence.leaves_other:
                 break
         return best, None
 
     def _both(self, first: Answer, last: Answer) -> Answer:
-        assert first.print is not None and last.print is not None and first.mark is not None and last.mark is not None
-        if agree(first.print, last.print):
+        assert (
+            first.fingerprint is not None
+            and last.fingerprint is not None
+            and first.evidence is not None
+            and last.evidence is not None
+        )
+        if agree(first.fingerprint, last.fingerprint):
             return first if RANK[first.certainty] >= RANK[last.certainty] else last
-        return _between(first, last.mark)
+        return _between(first, last.evidence)
 
-    def _other(self, first: Answer, message: int) -> Mark | None:
+    def _other(self, first: Answer, message: int) -> Evidence | None:
         """The next evidence, if it shows that the file had become something else before anything ran."""
-        following = next((mark for mark in self.marks if self._is_later(mark, message)), None)
-        if following is None or first.print is None or self._cause(message, message, following.call) is not None:
+        following = next((evidence for evidence in self.all_evidence if self._is_later(evidence, message)), None)
+        if following is None or first.fingerprint is None or self._cause(message, message, following.call) is not None:
             return None
-        is_unlike = following.before is not None and not agree(first.print, following.before)
+        is_unlike = following.before is not None and not agree(first.fingerprint, following.before)
         return following if following.is_other or is_unlike else None
 
-    def _known(self, mark: Mark, is_after: bool) -> Answer:
-        found = mark.after if is_after else mark.before
+    def _known(self, evidence: Evidence, is_after: bool) -> Answer:
+        found = evidence.after if is_after else evidence.before
         if found is None:
-            return Answer(self.path, "unknown", None, mark=mark, reason=mark.note or f"message {mark.call} changed it")
-        reason = mark.note if found.certainty == "unproved" else None
-        return Answer(self.path, found.certainty, found, mark.how, mark, is_after, reason)
+            return Answer(
+                self.path,
+                "unknown",
+                None,
+                evidence=evidence,
+                reason=evidence.note or f"message {evidence.call} changed it",
+            )
+        reason = evidence.note if found.certainty == "unproved" else None
+        return Answer(self.path, found.certainty, found, evidence.how, evidence, is_after, reason)
 
     def _unproved(self, last: Answer | None, cause: str | None) -> Answer:
         """Nothing proves it; what was known last may be of use."""
-        if last is None or last.print is None:
+        if last is None or last.fingerprint is None:
             reason = last.reason if last is not None else None
             return self._unknown(reason or self._noted() or cause or "no record tells")
         return last._replace(certainty="unproved", reason=cause)
@@ -212,22 +227,27 @@ class Timeline:
     def _unknown(self, reason: str) -> Answer:
         return Answer(self.path, "unknown", None, reason=reason)
 
-    def _on_path(self, message: int) -> Iterator[Mark]:
-        return (mark for mark in self.marks if led(self._lineage, mark, message))
+    def _on_path(self, message: int) -> Iterator[Evidence]:
+        return (evidence for evidence in self.all_evidence if is_on_path(self._lineage, evidence, message))
 
-    def _is_later(self, mark: Mark, message: int) -> bool:
-        if mark.call == mark.done == message:
+    def _is_later(self, evidence: Evidence, message: int) -> bool:
+        if evidence.call == evidence.done == message:
             return True
-        return mark.call >= message and mark.done > message and self._lineage.carries(message, mark.call)
+        return evidence.call >= message and evidence.done > message and self._lineage.carries(message, evidence.call)
 
     def _cause(self, message: int, begin: int, end: int) -> str | None:
         """What could have changed the file between two messages."""
         for span in self._spans:
             if self._is_within(span, begin, end):
                 return f"{span.what} ran after message {span.call}"
-        for mark in self.marks:
-            if mark.done > begin and mark.call < end and mark.action not in LOOKS and self._is_elsewhere(mark, message):
-                return f"message {mark.call}, on another branch, changed it"
+        for evidence in self.all_evidence:
+            if (
+                evidence.done > begin
+                and evidence.call < end
+                and evidence.action not in OBSERVATIONS
+                and self._is_elsewhere(evidence, message)
+            ):
+                return f"message {evidence.call}, on another branch, changed it"
         return self.went_back(begin, end)
 
     def went_back(self, begin: int, end: int) -> str | None:
@@ -238,47 +258,50 @@ class Timeline:
         return None
 
     def _could_differ(self, begin: int, end: int) -> bool:
-        if any(mark.done > begin and mark.call < end and mark.action not in LOOKS for mark in self.marks):
+        if any(
+            evidence.done > begin and evidence.call < end and evidence.action not in OBSERVATIONS
+            for evidence in self.all_evidence
+        ):
             return True
         return any(self._is_within(span, begin, end) for span in self._spans)
 
     def _is_within(self, span: Span, begin: int, end: int) -> bool:
         return span.done > begin and span.call < end and span.concerns(self.path)
 
-    def _is_elsewhere(self, mark: Mark, message: int) -> bool:
-        if led(self._lineage, mark, message):
+    def _is_elsewhere(self, evidence: Evidence, message: int) -> bool:
+        if is_on_path(self._lineage, evidence, message):
             return False
-        return mark.call < message or not self._lineage.carries(message, mark.call)
+        return evidence.call < message or not self._lineage.carries(message, evidence.call)
 
-    def _is_changing(self, mark: Mark, message: int) -> bool:
-        if not mark.call < message < mark.done or mark.action in LOOKS:
+    def _is_changing(self, evidence: Evidence, message: int) -> bool:
+        if not evidence.call < message < evidence.done or evidence.action in OBSERVATIONS:
             return False
-        return self._lineage.carries(mark.call, message)
+        return self._lineage.carries(evidence.call, message)
 
 
-def led(lineage: Lineage, mark: Mark, message: int) -> bool:
+def is_on_path(lineage: Lineage, evidence: Evidence, message: int) -> bool:
     """True where what was done stands on the way to a message: the call, and its result."""
-    return lineage.carries(mark.call, message) and lineage.carries(mark.done, message)
+    return lineage.carries(evidence.call, message) and lineage.carries(evidence.done, message)
 
 
-def goes_on(one: Mark, following: Mark) -> bool:
+def is_continued(one: Evidence, following: Evidence) -> bool:
     """False where a file is known to have been changed between two doings of messages, by something else."""
     return one.after is None or following.before is None or agree(one.after, following.before)
 
 
-def _between(first: Answer, last: Mark) -> Answer:
+def _between(first: Answer, last: Evidence) -> Answer:
     """A file that something changed; maybe at once, as a program does that tidies what is written."""
-    assert first.mark is not None
-    reason = f"something changed it between messages {first.mark.call} and {last.done}"
+    assert first.evidence is not None
+    reason = f"something changed it between messages {first.evidence.call} and {last.done}"
     return first._replace(certainty="unproved", reason=reason)
 
 
-def _is_sure(found: Print | None) -> bool:
+def _is_sure(found: Fingerprint | None) -> bool:
     return found is not None and found.certainty in ("exact", "text")
 
 
 def _is_better(one: Answer, other: Answer) -> bool:
     """True where both are the same, and the first is known more exactly."""
-    if one.print is None or other.print is None:
+    if one.fingerprint is None or other.fingerprint is None:
         return False
-    return agree(one.print, other.print) and RANK[one.certainty] > RANK[other.certainty]
+    return agree(one.fingerprint, other.fingerprint) and RANK[one.certainty] > RANK[other.certainty]

@@ -18,9 +18,9 @@ from clew.catalog.browsing import Change, Entry
 from clew.catalog.keys import session_key
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame
-from clew.file_history.finding import versions
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import LOOKS
+from clew.file_history.timeline import OBSERVATIONS
+from clew.file_history.versions import versions
 from clew.render.page.escape import line
 from clew.render.page.fragments import Cut, Fragments
 from clew.render.parts import Diff
@@ -105,22 +105,27 @@ def _steps(asked: Asked, entry: Entry, path: str) -> list[Step] | None:
     if history is None:
         return None
     names = _spellings(history, path)
-    marks = [mark for name in names for mark in history.timelines[name].marks if mark.action not in LOOKS]
-    contents = history.contents_of((mark.number, after) for mark in marks for after in (False, True))
+    all_evidence = [
+        evidence
+        for name in names
+        for evidence in history.timelines[name].all_evidence
+        if evidence.action not in OBSERVATIONS
+    ]
+    contents = history.contents_of((evidence.number, after) for evidence in all_evidence for after in (False, True))
     masking = asked.shelf.masking(asked.profile)
     mask = _mask_of(asked, entry, path)
     steps = []
-    for mark in sorted(marks, key=lambda mark: (mark.call, mark.number)):
-        before, after = contents.get((mark.number, False)), contents.get((mark.number, True))
-        prompt = history.prompt(mark.call)
+    for evidence in sorted(all_evidence, key=lambda evidence: (evidence.call, evidence.number)):
+        before, after = contents.get((evidence.number, False)), contents.get((evidence.number, True))
+        prompt = history.prompt(evidence.call)
         steps.append(
             Step(
-                mark.call,
-                mark.action,
-                mark.after.certainty if mark.after is not None else "unknown",
-                (history.times.get(mark.call) or "")[:16].replace("T", " "),
+                evidence.call,
+                evidence.action,
+                evidence.after.certainty if evidence.after is not None else "unknown",
+                (history.times.get(evidence.call) or "")[:16].replace("T", " "),
                 (prompt[0], masking.text(prompt[1])) if prompt is not None else None,
-                _diff(mask(_text(before)), mask(_text(after)), f"{masking.text(entry.id)}#{mark.call}")
+                _diff(mask(_text(before)), mask(_text(after)), f"{masking.text(entry.id)}#{evidence.call}")
                 if after is not None or before is not None
                 else Markup(),
             )

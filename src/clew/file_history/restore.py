@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from clew.agents.file_evidence import FileContent, State
 from clew.errors import PathRefused
+from clew.file_history.restore_journal import journalled
 from clew.file_history.timeline import Answer
-from clew.file_history.unfinished import told
 from clew.io.protected import is_protected
 from clew.io.safe_write import Change, Within, parts_of, refuse_twins
 from clew.store.system import SYSTEM, make_folder
@@ -77,7 +77,7 @@ def _verdict(there: bytes | None, state: State) -> Verdict:
     return "same" if there is None else "remove"
 
 
-def carry_out(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) -> list[str]:
+def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) -> list[str]:
     """Write what the steps say, all of it or nothing. What is replaced or removed is first copied below `rescue`.
 
     Returns the paths that were copied. It is told in `place`, clew's own folder, and the caller is alone there.
@@ -93,6 +93,6 @@ def carry_out(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) ->
             make_folder(SYSTEM, rescue)
             with Within(rescue, folder_mode=0o700) as copies:
                 copies.apply([Change(path, body, 0o600) for path, body in kept])
-        with told(place, rescue, folder, changes):
+        with journalled(place, rescue, folder, changes):
             within.apply(changes)
     return [path for path, _ in kept]

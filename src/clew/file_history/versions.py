@@ -1,4 +1,4 @@
-"""Which sessions speak of a file at all, by a look at their bytes that costs next to nothing."""
+"""The versions of a file that sessions recorded, and a quick test whether a session mentions the file at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clew.agents.file_evidence import FileContent, State, absolute
 from clew.errors import SourceUnreadable
 from clew.file_history.blame import Origin, Version
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import LOOKS, PUT_BACK, Mark
+from clew.file_history.timeline import OBSERVATIONS, RESTORATIONS, Evidence
 from clew.io.compress import open_source
 
 _CHUNK = 1 << 20
@@ -43,32 +43,36 @@ def _holds(path: Path, wanted: bytes) -> bool:
 
 def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tuple[str, Version]]:
     """What a session did to a file, under any of its spellings, with the time of each."""
-    marks = [mark for path in paths if path in history.timelines for mark in history.timelines[path].marks]
-    marks.sort(key=lambda mark: (mark.done, mark.number))
-    keys = [(mark.number, is_after) for mark in marks for is_after in (False, True)]
-    contents = history.contents_of(keys) if marks else {}
-    for mark in marks:
-        before, after = (_body(contents.get((mark.number, is_after))) for is_after in (False, True))
-        time = history.times.get(mark.done) or history.times.get(mark.call) or ""
-        if mark.how == "backup" and after is None:
+    all_evidence = [
+        evidence for path in paths if path in history.timelines for evidence in history.timelines[path].all_evidence
+    ]
+    all_evidence.sort(key=lambda evidence: (evidence.done, evidence.number))
+    keys = [(evidence.number, is_after) for evidence in all_evidence for is_after in (False, True)]
+    contents = history.contents_of(keys) if all_evidence else {}
+    for evidence in all_evidence:
+        before, after = (_body(contents.get((evidence.number, is_after))) for is_after in (False, True))
+        time = history.times.get(evidence.done) or history.times.get(evidence.call) or ""
+        if evidence.how == "backup" and after is None:
             continue  # when it ended is not known either, so others may have come before
-        if mark.action in LOOKS or (mark.how == "backup" and before is None):
+        if evidence.action in OBSERVATIONS or (evidence.how == "backup" and before is None):
             # What was seen behind a tool is not all of its writing, where nobody knows what it found.
             yield time, Version(None, after, None)
-        elif mark.action in PUT_BACK:
+        elif evidence.action in RESTORATIONS:
             yield time, Version(None, before, after, is_put_back=True)
         else:
-            yield time, Version(_origin(history, session, mark), before, after)
+            yield time, Version(_origin(history, session, evidence), before, after)
 
 
 def _body(state: State | None) -> bytes | None:
     return None if state is None else state.body if isinstance(state, FileContent) else b""
 
 
-def _origin(history: FileHistory, session: str, mark: Mark) -> Origin:
-    certainty = mark.after.certainty if mark.after is not None else "unknown"
-    time = history.times.get(mark.call)
-    return Origin(session, history.agent.id, mark.call, time, history.prompt(mark.call), certainty, mark.how)
+def _origin(history: FileHistory, session: str, evidence: Evidence) -> Origin:
+    certainty = evidence.after.certainty if evidence.after is not None else "unknown"
+    time = history.times.get(evidence.call)
+    return Origin(
+        session, history.agent.id, evidence.call, time, history.prompt(evidence.call), certainty, evidence.how
+    )
 
 
 def spellings(path: Path) -> set[str]:

@@ -15,7 +15,7 @@ _QUOTED = re.compile(r'[\x00-\x1f"\\\x7f]')
 _ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", '"': '"', "\\": "\\"}
 
 
-def unified(path: str, before: State, after: State, modes: tuple[int, int] | None = None) -> str:
+def unified_diff(path: str, before: State, after: State, modes: tuple[int, int] | None = None) -> str:
     """The diff of one file; empty where it is the same. Names and modes are spelled as git does."""
     return _modes(path, modes) + _contents(path, before, after)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew.file_history.blame import Origin, Version, blame
-from clew.file_history.restoring import carry_out, plan
-from clew.file_history.unfinished import FOLDER as FOLDER_OF_RESTORES
+from clew.file_history.restore import apply_plan, plan
+from clew.file_history.restore_journal import FOLDER as FOLDER_OF_RESTORES
 from clew.io.protected import PROTECTED, is_protected
 from clew.store.system import SYSTEM, make_folder
 from tests.conftest import ROOT
@@ -87,7 +87,7 @@ def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> 
     history = said.write(target.parent / "home")
     answers = history.all_at(said.index)
     steps = plan(list(zip(answers, history.contents(answers), strict=True)), target, FOLDER, allow_protected=False)
-    assert carry_out(steps, target, target.parent / "rescue", _own(target)) == ["bell.py"]
+    assert apply_plan(steps, target, target.parent / "rescue", _own(target)) == ["bell.py"]
     assert tree(target) == {"bell.py": b"one\n"}
     assert tree(target.parent / "rescue") == {"bell.py": b"mine\n"}
 

@@ -12,9 +12,9 @@ import pytest
 
 from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.errors import Busy, SourceUnreadable
-from clew.file_history.restoring import Step, carry_out
+from clew.file_history.restore import Step, apply_plan
+from clew.file_history.restore_journal import restore_lock, roll_back, roll_back_interrupted, unfinished
 from clew.file_history.timeline import Answer
-from clew.file_history.unfinished import alone, settle, take_back, unfinished
 from clew.store import Store
 from clew.store.system import SYSTEM
 from tests.cli.running import clew
@@ -55,9 +55,9 @@ def steps() -> list[Step]:
 
 def restore(work: Path) -> list[str]:
     place = work.parent / "own"
-    with alone(place):
-        take_back(place)
-        return carry_out(steps(), work, work.parent / "rescue", place)
+    with restore_lock(place):
+        roll_back(place)
+        return apply_plan(steps(), work, work.parent / "rescue", place)
 
 
 AFTER = {"a/b/deep": b"deep\n", "changed": b"behind\n", "new": b"new\n", "same": b"same\n"}
@@ -86,7 +86,7 @@ def test_R10_killed_at_every_call(work: Path, tmp_path: Path, how: str) -> None:
         at += 1
         was_killed = killed(work, at)
         if how == "settle" or not was_killed:
-            settle(tmp_path / "own")
+            roll_back_interrupted(tmp_path / "own")
         else:
             assert restore(work) == ["changed", "sub/gone"] or tree(work) == AFTER
         done = tree(work) == AFTER
@@ -120,14 +120,14 @@ def _cut_off(work: Path) -> None:
         now = tree(work)
         if unfinished(work.parent / "own") and now.get("changed") == b"behind\n" and "a/b/deep" not in now:
             return
-        settle(work.parent / "own")
+        roll_back_interrupted(work.parent / "own")
     raise AssertionError("no kill left it half done")
 
 
 def test_R09_what_somebody_wrote_since_is_left_alone(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     (work / "changed").write_bytes(b"by hand\n")
-    settle(tmp_path / "own")
+    roll_back_interrupted(tmp_path / "own")
     assert (work / "changed").read_bytes() == b"by hand\n"
     assert (work / "sub" / "gone").read_bytes() == b"will go\n" and not (work / "new").exists()
 
@@ -141,11 +141,11 @@ def test_another_folder_in_the_place_of_the_target_is_left_alone(work: Path, tmp
     work.symlink_to(victim) if is_link else victim.rename(work)
     before = tree(work)
     with pytest.raises(SourceUnreadable, match=r"another folder now; remove"):
-        settle(tmp_path / "own")
+        roll_back_interrupted(tmp_path / "own")
     assert tree(work) == before
     work.unlink() if is_link else shutil.rmtree(work)
     (tmp_path / "away").rename(work)
-    assert settle(tmp_path / "own")
+    assert roll_back_interrupted(tmp_path / "own")
 
 
 def test_a_target_that_was_named_by_a_link_is_put_back(work: Path, tmp_path: Path) -> None:
@@ -155,19 +155,19 @@ def test_a_target_that_was_named_by_a_link_is_put_back(work: Path, tmp_path: Pat
     before = tree(work)
     _cut_off(work)
     work.unlink()
-    settle(tmp_path / "own")
+    roll_back_interrupted(tmp_path / "own")
     assert tree(real) == before
 
 
 def test_without_its_copies_it_says_so_and_how_to_go_on(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     (tmp_path / "rescue" / "changed").write_bytes(b"flipped\n")
-    with pytest.raises(SourceUnreadable, match=r"cannot be taken back.*remove") as caught:
-        settle(tmp_path / "own")
+    with pytest.raises(SourceUnreadable, match=r"cannot be rolled back.*remove") as caught:
+        roll_back_interrupted(tmp_path / "own")
     [told] = unfinished(tmp_path / "own")
     assert str(told) in str(caught.value)
     told.unlink()
-    assert settle(tmp_path / "own") == []
+    assert roll_back_interrupted(tmp_path / "own") == []
 
 
 def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> N
     holds, ends = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with alone(tmp_path / "own"):
+        with restore_lock(tmp_path / "own"):
             holds.set()
             ends.wait()
 
@@ -185,13 +185,13 @@ def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> N
     holds.wait()
     begun = time.monotonic()
     try:
-        with pytest.raises(Busy), alone(tmp_path / "own", wait=0.05):
+        with pytest.raises(Busy), restore_lock(tmp_path / "own", wait=0.05):
             pass
     finally:
         ends.set()
         thread.join()
     assert tree(work) == half and time.monotonic() - begun < 5
-    settle(tmp_path / "own")
+    roll_back_interrupted(tmp_path / "own")
     assert tree(work) != half
 
 

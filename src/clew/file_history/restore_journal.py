@@ -1,4 +1,4 @@
-"""Restores are told beforehand in clew's own folder, so that one that was cut off half-way can be taken back."""
+"""A journal of running restores in clew's data folder, so that an interrupted one can be rolled back."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LOCK, _SUFFIX = "lock", ".pending"
 
 
 @contextmanager
-def alone(place: Path, system: System = SYSTEM, wait: float = WAIT) -> Iterator[None]:
-    """One restore at a time, so that one that was cut off can be told from one that is going on."""
+def restore_lock(place: Path, system: System = SYSTEM, wait: float = WAIT) -> Iterator[None]:
+    """Let one restore run at a time: a journal that is found under the lock belongs to an interrupted one."""
     make_folder(system, place / FOLDER)
     descriptor = open_log(system, place / FOLDER / _LOCK)
     try:
@@ -34,38 +34,40 @@ def alone(place: Path, system: System = SYSTEM, wait: float = WAIT) -> Iterator[
 
 
 def unfinished(place: Path) -> list[Path]:
-    """Where restores are told that are going on, or were cut off."""
+    """The journals of restores that are running, or were interrupted."""
     return sorted((place / FOLDER).glob(f"*{_SUFFIX}"))
 
 
-def settle(place: Path, system: System = SYSTEM) -> list[str]:
-    """Take back restores that were cut off; returns the files. Nothing is waited for where there is nothing to do."""
+def roll_back_interrupted(place: Path, system: System = SYSTEM) -> list[str]:
+    """Roll back interrupted restores; returns the files. Without a journal it does not wait for the lock."""
     if not unfinished(place):
         return []
-    with alone(place, system):
-        return take_back(place, system)
+    with restore_lock(place, system):
+        return roll_back(place, system)
 
 
-def take_back(place: Path, system: System = SYSTEM) -> list[str]:
-    """The same for who is alone."""
-    return [name for path in unfinished(place) for name in _taken_back(path, system)]
+def roll_back(place: Path, system: System = SYSTEM) -> list[str]:
+    """The same for a caller that has the lock."""
+    return [name for path in unfinished(place) for name in _roll_back_one(path, system)]
 
 
-def _taken_back(path: Path, system: System) -> Iterator[str]:
+def _roll_back_one(path: Path, system: System) -> Iterator[str]:
     for _, found in announced([path]):
         try:
             if Path(found.root).is_dir():
                 yield from (f"{found.root}/{name}" for name in put_as_it_was(found, _Copies(Path(found.mark))))
         except (OSError, ClewError) as error:
-            words = f"a restore into {found.root} was cut off, and cannot be taken back: {error}"
+            words = f"a restore into {found.root} was cut off, and cannot be rolled back: {error}"
             raise SourceUnreadable(f"{words}; remove {path} to leave the files as they are") from error
         with suppress(FileNotFoundError):
             system.unlink(path)
 
 
 @contextmanager
-def told(place: Path, rescue: Path, folder: Path, changes: Sequence[Change], system: System = SYSTEM) -> Iterator[None]:
-    """Tell what is about to be done to files below a folder, whose copies lie in `rescue`, as long as it goes on."""
+def journalled(
+    place: Path, rescue: Path, folder: Path, changes: Sequence[Change], system: System = SYSTEM
+) -> Iterator[None]:
+    """Keep a journal of changes below a folder while they are made; `rescue` has copies of the files as they were."""
     path = place / FOLDER / f"{secrets.token_hex(8)}{_SUFFIX}"
     announce(system, path, _pending(rescue, folder, changes))
     try:
@@ -73,7 +75,7 @@ def told(place: Path, rescue: Path, folder: Path, changes: Sequence[Change], sys
     except BaseException:
         # Everything is as it was by now, unless even that failed; then the next one tries again.
         with suppress(OSError, ClewError):
-            list(_taken_back(path, system))
+            list(_roll_back_one(path, system))
         raise
     system.unlink(path)
 

@@ -1,4 +1,4 @@
-"""Content by its digests, so that any number of versions can be compared without being held."""
+"""Fingerprints of file contents, to compare any number of versions without keeping them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ was; nothing is known.
 RANK: dict[Certainty, int] = {"exact": 3, "text": 2, "unproved": 1, "unknown": 0}
 
 
-class Print(NamedTuple):
+class Fingerprint(NamedTuple):
     """What is kept of one version of a file."""
 
     digest: str
@@ -29,14 +29,14 @@ class Print(NamedTuple):
         return not self.digest
 
 
-def print_of(state: State, certainty: Certainty = "exact") -> Print:
-    """The print of a state; content that is not exact is known as text at best."""
+def fingerprint_of(state: State, certainty: Certainty = "exact") -> Fingerprint:
+    """The fingerprint of a state; content that is not exact is known as text at best."""
     if isinstance(state, Absent):
-        return Print("", "", 0, certainty)
+        return Fingerprint("", "", 0, certainty)
     if not state.exact and RANK[certainty] > RANK["text"]:
         certainty = "text"
     digest, characters = _hex(state.body), _characters(state.body)
-    return Print(digest, digest if characters is state.body else _hex(characters), len(state.body), certainty)
+    return Fingerprint(digest, digest if characters is state.body else _hex(characters), len(state.body), certainty)
 
 
 def _hex(body: bytes) -> str:
@@ -55,7 +55,7 @@ def _characters(body: bytes) -> bytes:
     return body.replace(b"\r\n", b"\n") if b"\r" in body else body
 
 
-def agree(one: Print, other: Print) -> bool:
+def agree(one: Fingerprint, other: Fingerprint) -> bool:
     """True where both can be of the same file at the same time."""
     if one.certainty == other.certainty == "exact":
         return one.digest == other.digest
