@@ -62,17 +62,14 @@ def verify(agent: Agent, source: SourceFile) -> Proof:
         proof.document_bytes = text.tell()
         proof.carried_raw, proof.unknown_types = written.verbatim_lines, dict(written.unknown_types)
         _compare(source, DocumentStream(text), proof)
-    proof.unknown_keys = _unknown_keys(agent, source)
+    unknown_keys: Counter[str] = Counter()
+    for unit in agent.units(source):
+        if unit.start < unit.stop:
+            proof.records += 1
+            # The first sign of a new version of the agent's format.
+            unknown_keys.update(agent.unknown_keys(unit.native))
+    proof.unknown_keys = dict(unknown_keys)
     return proof
-
-
-def _unknown_keys(agent: Agent, source: SourceFile) -> dict[str, int]:
-    """Keys that the agent's decoder does not know: the first sign of a new version of its format."""
-    return dict(
-        Counter(
-            key for unit in agent.units(source) if unit.start < unit.stop for key in agent.unknown_keys(unit.native)
-        )
-    )
 
 
 def _compare(source: SourceFile, document: DocumentStream, proof: Proof) -> None:
@@ -82,9 +79,7 @@ def _compare(source: SourceFile, document: DocumentStream, proof: Proof) -> None
         with open_file(source, name) as stream:
             original = Original(path, stream)
             for piece in document.native_lines(file):
-                proof.records += piece.endswith(b"\n")
                 original.compare(piece)
-            proof.records += not file.final_newline
             original.finish()
         _count(original, proof)
 
