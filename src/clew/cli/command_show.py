@@ -157,7 +157,7 @@ def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> No
 
 
 def _print_json(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
-    in_subagent = session.session_object.get("is_agent_session") is True
+    in_subagent = detail != "full" and session.session_object.get("is_agent_session") is True
     for message in _messages(session, wanted):
         shown = at_detail(message, detail, in_subagent=in_subagent)
         if is_remark(message):
