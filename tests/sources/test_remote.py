@@ -208,6 +208,38 @@ def test_a_host_that_does_not_answer_is_not_added(box: Box) -> None:
     assert not (data_dir() / "remotes" / "down").exists()
 
 
+def _lost_list_of_sources() -> dict[str, tuple[int, int, str]]:
+    """Delete the file that names the sources; the mirror of `box` stays. Returns its files."""
+    (data_dir() / "sources.jsonl").unlink()
+    before = state(data_dir() / "remotes")
+    assert before
+    return before
+
+
+def test_a_first_visit_that_fails_keeps_an_earlier_mirror(added: Box) -> None:
+    before = _lost_list_of_sources()
+    added.on_login("echo 'go away' >&2; exit 1")
+    ran = clew("sources", "add", "box")
+    assert (ran.code, ran.out) == (7, "")
+    assert ran.err == "clew: box: go away. Nothing was added; --no-fetch adds it all the same.\n"
+    assert [source.name for source in sources()] == ["local"]
+    assert state(data_dir() / "remotes") == before
+
+
+def test_a_first_visit_that_is_interrupted_keeps_an_earlier_mirror(added: Box) -> None:
+    before = _lost_list_of_sources()
+    connections = added.connections()
+    added.on_login("sleep 30")
+    process = subprocess.Popen([*COMMAND, "sources", "add", "box"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while added.connections() == connections:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert [source.name for source in sources()] == ["local"]
+    assert state(data_dir() / "remotes") == before
+
+
 def test_W09_a_host_whose_key_is_not_known_is_refused(box: Box) -> None:
     ran = clew("sources", "add", "stranger")
     assert ran.code == 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -111,13 +112,20 @@ def add_command(context: click.Context, /, where: str, name: str | None, no_fetc
 
 
 def _first_visit(source: Source) -> Visit:
+    """Fetch from a host that was just added; where that fails, the host is not added.
+
+    A mirror of this name may be there already, because the file with the sources was lost or damaged. It stays.
+    """
+    assert source.mirror is not None
+    mirror_was_there = source.mirror.folder.exists()
     try:
         return fetch_one(source)
-    except RemoteFailed as error:
-        known.remove(source, allow_loss=True)
-        raise RemoteFailed(f"{error} Nothing was added; --no-fetch adds it all the same.") from None
-    except BaseException:
-        known.remove(source, allow_loss=True)
+    except BaseException as error:
+        configured.remove(source.name)
+        if not mirror_was_there:
+            shutil.rmtree(source.mirror.folder, ignore_errors=True)
+        if isinstance(error, RemoteFailed):
+            raise RemoteFailed(f"{error} Nothing was added; --no-fetch adds it all the same.") from None
         raise
 
 
