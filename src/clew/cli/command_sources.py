@@ -186,13 +186,16 @@ def _fetched(source: Source, result: Visit | RemoteFailed) -> str:
 
 @command.command("remove")
 @click.argument("name", metavar="NAME")
-@click.option("--allow-loss", is_flag=True, help="Even where the host has no more what was fetched from it.")
+@click.option("--allow-loss", is_flag=True, help="Delete the copies unasked, also where they may be the only ones.")
 @as_json_option
 @click.pass_context
 def remove_command(context: click.Context, /, name: str, allow_loss: bool, as_json: bool) -> int:
-    """Remove a source, and what was fetched from it. A home that was found by itself is switched off."""
+    """Remove a source, and what was fetched from it. A home that was found by itself is switched off.
+
+    A host is visited first: exit code 6 where it does not answer, or no longer has all files that were fetched.
+    """
     (source,) = known.chosen(configured_sources(), [name])
-    known.remove(source, allow_loss=allow_loss)
+    known.remove(source, visit=None if allow_loss else fetch_one)
     if wants_json(context, as_json):
         print_json({"name": source.name, "removed": True})
     return 0
