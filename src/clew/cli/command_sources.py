@@ -12,7 +12,7 @@ import msgspec
 
 from clew.cli.options import as_json_option, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.visits import configured_sources, fetch_one, look_at_one, visit
+from clew.cli.visits import configured_sources, fetch_one, kept_copies, look_at_one, visit
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
 from clew.model.json import JSON
 from clew.sources import configured, known
@@ -65,6 +65,8 @@ def _list(context: click.Context, as_json: bool) -> int:
             note = f"fetched {ago(parse_time(row['fetched_at']), now)}" if row["fetched_at"] else "not fetched yet"
         if row["gone"]:
             note += f", {row['gone']} gone over there"
+        if row["kept"]:
+            note += f", {row['kept']} earlier copies kept"
         figures = [count(row["files"]), size(row["bytes"])] if copied else ["", ""]
         lines.append([row["name"], row["kind"], row["where"], *(figures if hosts else []), note])
     columns = [Column("name"), Column("kind"), Column("where", flexible=True, least=20)]
@@ -87,6 +89,7 @@ def _row(source: Source) -> dict[str, JSON]:
         "files": files,
         "bytes": size,
         "gone": len(state.gone) if state is not None else None,
+        "kept": source.mirror.kept_files() if source.mirror is not None else None,
     }
 
 
@@ -181,6 +184,8 @@ def _fetched(source: Source, result: Visit | RemoteFailed) -> str:
 
     assert isinstance(result, Visit)
     lines = [f"{source.name}: {count(result.files)} files, {size(result.received)} fetched"]
+    if result.kept:
+        lines.append(f"  {kept_copies(source, result)}")
     return "\n".join([*lines, *(f"  {problem}" for problem in result.problems)])
 
 

@@ -158,14 +158,14 @@ def remove(
 
 
 def _refuse_loss(source: Source, mirror: Mirror, visit: Callable[[Source], Visit]) -> None:
-    """Raise WouldLose where the host does not answer, or has some of the copied files no more."""
-    count, _ = mirror.extent()
+    """Raise WouldLose where the host does not answer, or no longer has all that was copied from it."""
+    count = mirror.extent()[0] + mirror.kept_files()
     if not count:
         return
     try:
-        gone = visit(source).gone
+        only_here = visit(source).gone + mirror.kept_files()
     except RemoteFailed as error:
         unknown = f"{source.name} does not answer, so the only copy of {count} files may be here"
         raise WouldLose(f"{error} {unknown}; --allow-loss removes them all the same") from None
-    if gone:
-        raise WouldLose(f"{source.name}: the only copy of {gone} files is here; --allow-loss removes them")
+    if only_here:
+        raise WouldLose(f"{source.name}: the only copy of {only_here} files is here; --allow-loss removes them")
