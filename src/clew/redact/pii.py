@@ -33,6 +33,9 @@ _FILES = re.compile(
     rb"(?i)\.(?:js|ts|py|git|md|json|jsx|tsx|css|html|png|jpe?g|svg|gif|txt|yml|yaml|toml|lock|map|rs|go|c|h|sh"
     rb"|whl|mjs|cjs|rb|lua|java|kt|swift|php|pl|cpp|hpp|service|timer|target|socket)$"
 )
+_REMOTE_USER = re.compile(rb"git|hg|svn|bzr|cvs|aur|gitea|gitlab|gogs|forgejo|org-[0-9]+")
+_REMOTE_PATH = re.compile(rb":[A-Za-z0-9/~._-]")
+"""A remote of version control, `git@host:path`, has the form of an e-mail address."""
 _NO_DIGITS = bytes(char for char in range(256) if not 48 <= char <= 57)
 _FRACTION = re.compile(rb"[0-9]\.$")
 _NUMBERS = re.compile(rb"[0-9]+(?:[ -][0-9]+)+")
@@ -203,7 +206,7 @@ def _email(text: bytes, start: int) -> Hit | None:
         _NO_PLACE.search(match[1])
         or _NOBODY.search(user)
         or _FILES.search(match[1])
-        or text[match.end() : match.end() + 1] == b":"
+        or (_REMOTE_USER.fullmatch(user) and _REMOTE_PATH.match(text, match.end()))
     ):
         return None
     return Hit(match.start(), match.end(), "email", 0.9)

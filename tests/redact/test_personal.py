@@ -1,0 +1,30 @@
+"""Addresses and numbers of persons in ordinary surroundings: what is before and behind decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from clew.redact import redact
+from tests.redact import planted
+
+PLAIN = "[REDACTED]"
+EMAIL = "ada.byron" + "@" + "analytical-engine.org"
+
+
+@pytest.mark.parametrize(
+    "text", ["{}: hello", "{}:hello", "From {}:\n> text", "authors: {}:", "scp x {}:/srv/x", '{{"{}":1}}', "{}:22"]
+)
+def test_an_address_before_a_colon_is_masked(text: str) -> None:
+    assert redact(text.format(EMAIL), "all") == text.format(PLAIN)
+
+
+@pytest.mark.parametrize("user", ["git", "hg", "svn", "gitea", "org-123456"])
+@pytest.mark.parametrize("path", ["ada/engine.git", "/srv/engine", "~ada/engine"])
+def test_a_remote_of_version_control_stays(user: str, path: str) -> None:
+    text = f"git clone {user}@analytical-engine.org:{path}"
+    assert redact(text, "all") == text
+
+
+def test_a_user_of_version_control_without_a_path_is_an_address() -> None:
+    for text in ("svn@analytical-engine.org", "svn@analytical-engine.org: hello"):
+        assert PLAIN in redact(text, "all")
