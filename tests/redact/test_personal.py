@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks import planted
 from clew.redact import redact
-from tests.redact import planted
 
 PLAIN = "[REDACTED]"
 EMAIL = "ada.byron" + "@" + "analytical-engine.org"
@@ -28,3 +28,32 @@ def test_a_remote_of_version_control_stays(user: str, path: str) -> None:
 def test_a_user_of_version_control_without_a_path_is_an_address() -> None:
     for text in ("svn@analytical-engine.org", "svn@analytical-engine.org: hello"):
         assert PLAIN in redact(text, "all")
+
+
+CARD = planted.luhn("453945359256463")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "I paid ",
+        "PAID ",
+        "accounts: ",
+        "passport: ",
+        "discount=",
+        "void ",
+        "Report: ",
+        "monkey ",
+        "bought in outline: ",
+    ],
+)
+def test_a_word_that_only_ends_like_the_name_of_a_count_does_not_excuse_a_card(before: str) -> None:
+    assert redact(f"{before}{CARD}", "all") == f"{before}{PLAIN}"
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["id=", "created_ts: ", "orderId: ", "userID=", "X-Request-Id: ", "ORDER_ID=", "HTTPPort: ", '"mtime": ', "uuid "],
+)
+def test_the_name_of_a_count_excuses_a_number(before: str) -> None:
+    assert redact(f"{before}{CARD}", "all") == f"{before}{CARD}"

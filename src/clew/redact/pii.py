@@ -48,10 +48,12 @@ _GROUPED = re.compile(
     rb"|(?P<with>[ -])[0-9]{6}(?P=with)[0-9]{4,5}|[0-9]{10,15}(?![0-9]))(?![0-9])"
 )
 _DATE = re.compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
-# Names of numbers that are no person's, though one in ten would pass for a card.
+# Names of numbers that are no person's, though one in ten would pass for a card. A name is a whole word or a part of one
+# such as `created_ts`, `orderId`, `HTTPPort`: `paid` and `accounts` are other words.
 _COUNTED = re.compile(
-    rb"(?i)(?:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
-    rb"|ref|reference|version|build|port"
+    rb"(?:(?<![A-Za-z\x80-\xff])|(?<=[a-z])(?=[A-Z])|(?=[A-Z][a-z]))"
+    rb"(?i:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
+    rb"|ref|reference|version|build|port|uid|gid|ppid|tid|uuid|guid|userid|rowid|mtime|ctime|atime|datetime"
     rb"|line|index|count|channel|snowflake|key|epoch|seed|number_of|rev|revision)[\"']?[ \t]?[=:#]?[ \t]?[\"']?\Z"
 )
 # The length of an account number, by country.

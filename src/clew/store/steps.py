@@ -85,9 +85,7 @@ def refuse_blind(unknown: Sequence[str]) -> None:
         raise Refused(f"{words}; an undo to the message goes by what its tools recorded", ())
 
 
-def refuse(
-    steps: Sequence[Step], root: Path, force: bool, allow_protected: bool, unknown: Sequence[str] = ()
-) -> None:
+def refuse(steps: Sequence[Step], root: Path, force: bool, allow_protected: bool, unknown: Sequence[str] = ()) -> None:
     """Stop before anything is changed, if something must not be. The workspace itself may be a protected folder."""
     if unknown and not force:
         words = f"nothing was changed: which files go back is not known for sure: {unknown[0]}"
