@@ -95,6 +95,11 @@ def with_current_size(source: SourceFile) -> SourceFile:
         return source
 
 
+def masked_text(source: SourceFile, text: str) -> str:
+    """A text that was not read from the opened files, such as an id made of the path; masked where the session is."""
+    return text if source.mask is None else str(source.mask.value(text))
+
+
 def open_main(source: SourceFile) -> BinaryIO:
     """The main file of a session, opened for reading."""
     opened = partial(open_source, source.path, source.size if source.frozen else None, is_read_whole=True)
