@@ -78,6 +78,10 @@ class Mask(Protocol):
         """Read the session for secrets, if that was not done yet."""
         ...
 
+    def learn_again(self) -> None:
+        """Read the session for secrets once more before it is opened next, since it may have grown."""
+        ...
+
     def cover(self, source: SourceFile) -> SourceFile:
         """Another session, such as a sub-agent's, masked by the same rules."""
         ...
