@@ -57,3 +57,23 @@ def test_a_word_that_only_ends_like_the_name_of_a_count_does_not_excuse_a_card(b
 )
 def test_the_name_of_a_count_excuses_a_number(before: str) -> None:
     assert redact(f"{before}{CARD}", "all") == f"{before}{CARD}"
+
+
+SPACED = " ".join(CARD[place : place + 4] for place in range(0, 16, 4))
+IBAN = "DE89" + "370400440532013000"
+
+
+@pytest.mark.parametrize("number", [CARD, SPACED, IBAN], ids=["card", "spaced", "iban"])
+@pytest.mark.parametrize(
+    "behind", ["/123", "/1234.", "/12/27", "/1/2027", "/12/27/123", "/12-27/123", "/COBADEFFXXX", "/COBADEFF,"]
+)
+def test_a_number_with_a_check_code_a_date_or_a_bank_code_is_masked(number: str, behind: str) -> None:
+    text = "pay with {}" + f"{behind} please"
+    assert redact(text.format(number), "all") == text.format(PLAIN)
+
+
+@pytest.mark.parametrize(
+    "text", ["/data/{}/123", "https://shop.dev.io/{}/12", "{}/123/part.json", "{}/index.html", "{}/readme"]
+)
+def test_a_number_in_a_path_stays(text: str) -> None:
+    assert redact(text.format(CARD), "all") == text.format(CARD)

@@ -47,9 +47,13 @@ _GROUPED = re.compile(
     rb"(?<![0-9-])(?P<first>[0-9]{4})(?:(?P<four>(?P<by>[ -])[0-9]{4}(?:(?P=by)[0-9]{4}){2})(?:(?P=by)[0-9]{1,3})?"
     rb"|(?P<with>[ -])[0-9]{6}(?P=with)[0-9]{4,5}|[0-9]{10,15}(?![0-9]))(?![0-9])"
 )
+# What is written behind a card or an account: a check code, a date of expiry, both, or the code of a bank.
+_SLASH_AND_CODE = re.compile(
+    rb"(?:(?:/ ?[0-9]{1,4}(?:-[0-9]{2,4})?){1,3}|/ ?[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)(?![A-Za-z0-9/_-])"
+)
 _DATE = re.compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
-# Names of numbers that are no person's, though one in ten would pass for a card. A name is a whole word or a part of one
-# such as `created_ts`, `orderId`, `HTTPPort`: `paid` and `accounts` are other words.
+# Names of numbers that are no person's, though one in ten would pass for a card. A name is a whole word or a part of
+# one, as in `created_ts`, `orderId` and `HTTPPort`: `paid` and `accounts` are other words.
 _COUNTED = re.compile(
     rb"(?:(?<![A-Za-z\x80-\xff])|(?<=[a-z])(?=[A-Z])|(?=[A-Z][a-z]))"
     rb"(?i:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
@@ -129,9 +133,11 @@ def _card_among(text: bytes, start: int, *, named: bool = True) -> Hit | None:
 
 
 def _is_part(text: bytes, start: int, end: int) -> bool:
-    """Digits that belong to a longer number, an id, a version or a fraction."""
+    """Digits that belong to a longer number, an id, a path, a version or a fraction."""
     before, after = text[start - 1 : start], text[end : end + 1]
-    return _joins(before) or _joins(after) or _FRACTION.match(text[start - 2 : start]) is not None
+    if _joins(before) or _FRACTION.match(text[start - 2 : start]):
+        return True
+    return _joins(after) and _SLASH_AND_CODE.match(text, end) is None
 
 
 def _joins(char: bytes) -> bool:
