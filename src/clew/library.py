@@ -66,6 +66,8 @@ class StoredSession:
         """Let go of what was read; it is read again when it is asked for."""
         for name in ("facts", "header", "session_object"):
             self.__dict__.pop(name, None)
+        if self.source.mask is not None:
+            self.source.mask.learn_again()
 
     @cached_property
     def header(self) -> Session:

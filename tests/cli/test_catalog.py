@@ -158,6 +158,24 @@ def test_tail_follows_a_session_that_grows(home: Path) -> None:
         process.terminate()
 
 
+def test_tail_masks_values_that_it_learns_while_it_follows(home: Path) -> None:
+    program = "import sys; from clew.cli.start import run; sys.argv[0] = 'clew'; run()"
+    words = ["tail", "--home", str(home), "-f", "-n", "1", "--json", "--redact", "secrets", "--patience", "10", ONE]
+    value = "correct" + "7horse" + "9battery"
+    assigns, repeats = claude_lines(ONE, 40, 2)
+    assigns["message"]["content"] = "LATE_PASS" + f"WORD={value}"
+    repeats["message"]["content"] = [{"type": "text", "text": f"I use {value} now"}]
+    with subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["index"] == 40
+        for line in (assigns, repeats):
+            append(claude_path(home, ONE), spelled([line]))
+            printed = process.stdout.readline()
+            assert json.loads(printed)["index"] in (41, 42)
+            assert value not in printed
+        process.terminate()
+
+
 def test_a_sync_with_nothing_to_do_loads_next_to_nothing(home: Path) -> None:
     clew("sync", "--home", str(home))
     time.sleep(0.2)

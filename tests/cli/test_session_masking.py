@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clew.demo import write_demo
+from clew.export.html import carried_document
 from tests.cli.running import clew
 from tests.redact.planted import Planter
 from tests.web.shown import shown
@@ -243,3 +244,72 @@ def test_what_a_sub_agent_teaches_is_masked_in_the_title_of_its_session(tmp_path
     assert not [path for path in out.rglob("*") if path.is_file() and value.encode() in path.read_bytes()]
     page = clew("--home", home, "export", SESSION, "--to", "html")
     assert page.code == 0 and value not in page.out
+
+
+def gemini_session(home: Path, session_id: str, form: str) -> Path:
+    """A chat of Gemini whose messages have ids that are not random, so that the ids of calls hold the session's id."""
+    head = {"sessionId": session_id, "projectHash": "p", "startTime": "2026-10-20T10:00:00.000Z"}
+    tokens = {"input": 5, "output": 7, "cached": 0, "thoughts": 0, "tool": 0, "total": 12}
+    messages: list[dict[str, Any]] = [
+        {"id": "m1", "timestamp": "2026-10-20T10:00:00.000Z", "type": "user", "content": "hello"},
+        {"id": "m2", "timestamp": "2026-10-20T10:00:01.000Z", "type": "gemini", "content": "hi", "model": "gemini-x"},
+    ]
+    messages[1]["tokens"] = tokens
+    folder = home / ".gemini" / "tmp" / "shop" / "chats"
+    path = folder / ("session-2026-10-20T10-00-build000." + ("json" if form == "json" else "jsonl"))
+    if form == "subagent":
+        head["kind"] = "subagent"
+        path = folder / "0a0b0c0d-parent" / "agent0.jsonl"
+    path.parent.mkdir(parents=True)
+    if form == "json":
+        path.write_text(json.dumps({**head, "messages": messages}))
+    else:
+        path.write_text("".join(json.dumps(line) + "\n" for line in [head, *messages]))
+    return path
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "subagent"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show", "{path}", "--json"],
+        ["export", "{path}", "--to", "json"],
+        ["export", "{path}", "--to", "ndjson"],
+        ["export", "{path}", "--to", "json", "--no-native"],
+    ],
+    ids=lambda command: " ".join(command[2:]) or command[0],
+)
+def test_ids_of_calls_do_not_repeat_a_token_in_the_id_of_a_session(
+    tmp_path: Path, command: list[str], form: str
+) -> None:
+    token = "gh" + "p_" + PLANT.chars(36)
+    path = gemini_session(tmp_path / "home", f"build-{token}", form)
+    done = clew("--home", tmp_path / "home", *[word.format(path=path) for word in command], "--redact", "secrets")
+    assert done.code == 0, done.err
+    assert token not in done.out + done.err
+    assert "m2" in done.out
+
+
+def test_a_page_does_not_carry_a_token_in_the_id_of_a_session(tmp_path: Path) -> None:
+    token = "gh" + "p_" + PLANT.chars(36)
+    path = gemini_session(tmp_path / "home", f"build-{token}", "jsonl")
+    page = tmp_path / "page.html"
+    words = ("export", path, "--to", "html", "--carry", "-o", page, "--redact", "secrets")
+    assert clew("--home", tmp_path / "home", *words).code == 0
+    with page.open("rb") as stream, carried_document(stream, "page") as document:
+        carried = document.read().decode()
+    assert "m2" in carried
+    assert token not in page.read_text() + carried
+
+
+def test_derived_ids_of_messages_do_not_repeat_a_token_in_the_name_of_a_file(tmp_path: Path) -> None:
+    """A rollout of Codex without a thread id gives its messages ids made of its file name."""
+    token = "gh" + "p_" + PLANT.chars(36)
+    path = tmp_path / "home" / ".codex" / "sessions" / "2026" / "10" / "20" / f"rollout-build-{token}.jsonl"
+    path.parent.mkdir(parents=True)
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+    path.write_text(json.dumps({"timestamp": "2026-10-20T10:00:00Z", "type": "response_item", "payload": item}) + "\n")
+    done = clew("--home", tmp_path / "home", "show", path, "--json", "--redact", "secrets")
+    assert done.code == 0, done.err
+    assert "hello" in done.out
+    assert token not in done.out + done.err

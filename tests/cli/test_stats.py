@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clew.demo import write_demo
-from tests.cli.running import clew, run
+from tests.cli.running import COMMAND, clew, run
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
 from tests.redact.planted import Planter
 
@@ -244,3 +244,30 @@ def test_the_overview_keeps_models_that_are_masked_alike(tmp_path: Path) -> None
     claude(tmp_path, prompt("Hello"), *(reply(f"c{n}", 10 * n, n, model=plant.github(), number=n) for n in (1, 2)))
     found = clew("--home", tmp_path, "--json").json["tokens"]
     assert len(found) == 2 and all(name.startswith("[REDACTED") for name in found)
+
+
+def _on_terminal(*words: str | Path) -> bytes:
+    """What a command prints where its output is a terminal."""
+    main, other = os.openpty()
+    try:
+        done = subprocess.run([*COMMAND, *map(str, words)], stdout=other, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 0, done.stderr
+        return os.read(main, 1 << 16)
+    finally:
+        os.close(main)
+        os.close(other)
+
+
+def test_csv_sends_no_control_sequences_to_a_terminal(tmp_path: Path) -> None:
+    home, model = tmp_path / "home", "so\x1b]0;owned\x07n\x9b31met"
+    claude(home, prompt("hello"), reply("m1", 5, 7, model=model))
+    synced(home)
+    questions: list[tuple[str | Path, ...]] = [
+        ("stats", "--home", home, "--by", "model", "--csv"),
+        ("sql", "--home", home, "select model, 'a,b' as \"x\x1b[1m\" from usage", "--csv"),
+    ]
+    for words in questions:
+        piped, shown = run(*words).out, _on_terminal(*words).decode()
+        assert model in piped
+        assert "so␛]0;owned␇n\\x9b31met" in shown
+        assert not {"\x1b", "\x07", "\x9b", "␍"} & set(shown)

@@ -99,6 +99,43 @@ def test_R13_what_programs_trust_needs_an_extra_word(place: Path) -> None:
     assert clew("undo", "tides", "--home", place, "--allow-protected").code == 0 and not hook.exists()
 
 
+@pytest.mark.parametrize("folder", ["repo/.git/hooks", "home/.config"])
+@pytest.mark.parametrize("named", [True, False], ids=["--in", "current folder"])
+def test_R13_a_workspace_in_a_protected_folder_needs_an_extra_word(
+    place: Path, monkeypatch: pytest.MonkeyPatch, folder: str, named: bool
+) -> None:
+    workspace = place / folder
+    name = "git/config" if folder.endswith(".config") else "pre-commit"
+    path = workspace / name
+    path.parent.mkdir(parents=True)
+    monkeypatch.chdir(workspace)
+    session = Session(place / ".sage" / "sessions" / "tides")
+    with session, session.watch(session.assistant("a trusted file"), [name]):
+        path.write_bytes(b"as the tool left it\n")
+    where = ["--in", str(workspace)] if named else []
+    if named:
+        monkeypatch.chdir(place)
+    refused = clew("undo", "tides", "--home", place, "--force", *where)
+    assert refused.code == 4 and "--allow-protected" in refused.err and path.exists()
+    assert clew("undo", "tides", "--home", place, "--allow-protected", *where).code == 0 and not path.exists()
+    refused = clew("redo", "tides", "--home", place, "--force", *where)
+    assert refused.code == 4 and "--allow-protected" in refused.err and not path.exists()
+    assert clew("redo", "tides", "--home", place, "--allow-protected", *where).code == 0 and path.exists()
+
+
+def test_R13_a_link_to_a_file_that_is_protected_by_the_workspace(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = place / "home" / ".config"
+    workspace.mkdir(parents=True)
+    monkeypatch.chdir(workspace)
+    (workspace / "link").symlink_to("git/config")
+    session = Session(place / ".sage" / "sessions" / "tides")
+    with session, session.watch(session.assistant("remove a link"), ["link"]):
+        (workspace / "link").unlink()
+    refused = clew("undo", "tides", "--home", place, "--force")
+    assert refused.code == 4 and "--allow-protected" in refused.err
+    assert clew("undo", "tides", "--home", place, "--allow-protected").code == 0 and (workspace / "link").is_symlink()
+
+
 def test_names_and_bytes_are_shown_safely(place: Path) -> None:
     session = Session(place / ".sage" / "sessions" / "tides")
     name = "\x1b[31m\n\udce9"

@@ -123,6 +123,67 @@ def test_a_file_that_was_rewritten_comes_whole(added: Box, content: bytes) -> No
     assert copied(added, name).read_bytes() == content
 
 
+def kept(box: Box, name: str) -> Path:
+    """The earlier copy of a file that became shorter over there."""
+    return (data_dir() / "remotes" / "box" / "kept").joinpath(*(box.home / name).parts[1:])
+
+
+@pytest.mark.parametrize("content", [line("u1"), line("u3"), b""], ids=["cut", "rewritten", "empty"])
+def test_an_earlier_copy_of_a_file_that_became_shorter_is_kept(added: Box, content: bytes) -> None:
+    name = f".claude/projects/-p/{SESSION}.jsonl"
+    long = line("u1") + line("u2", "x" * 1000)
+    put(added, name, long)
+    fetched()
+    put(added, name, content, LONG_AGO + 5)
+    ran = clew("sources", "fetch")
+    assert ran.code == 0
+    folder = data_dir() / "remotes" / "box" / "kept"
+    assert f"  1 files became shorter over there; the earlier copies are in {folder}\n" in ran.err
+    assert copied(added, name).read_bytes() == content
+    assert kept(added, name).read_bytes() == long
+    assert kept(added, name).stat().st_mode & 0o077 == 0
+    assert fetched()["kept"] == 0
+    assert "1 earlier copies kept" in clew("sources").out
+    rows = [row["path"] for row in clew("list", "--json").json]
+    assert not any("/kept/" in path for path in rows)
+    refused = clew("sources", "remove", "box")
+    assert refused.code == 6
+    assert refused.err == "clew: box: the only copy of 1 files is here; --allow-loss removes them\n"
+    assert kept(added, name).read_bytes() == long
+
+
+def test_the_longest_of_several_earlier_copies_is_kept(added: Box) -> None:
+    name = f".claude/projects/-p/{SESSION}.jsonl"
+    versions = [line("u1", "x" * 500), line("u2"), line("u3", "y" * 200), b"", line("u4", "z" * 900), b""]
+    for number, content in enumerate(versions):
+        put(added, name, content, LONG_AGO + number)
+        fetched()
+        longest_that_was_cut = max(versions[:number], key=len, default=b"")
+        if len(content) < len(versions[number - 1]) and number:
+            assert kept(added, name).read_bytes() == longest_that_was_cut
+
+
+def test_a_file_that_cannot_be_read_any_more_keeps_its_copy(added: Box) -> None:
+    """The list has it, with a new size, but its content does not come."""
+    name = f".claude/projects/-p/{SESSION}.jsonl"
+    put(added, name, line("u1"))
+    fetched()
+    put(added, name, line("u1") + line("u2"), LONG_AGO + 5)
+    tools(added, "head")
+    assert fetched()["kept"] == 1
+    assert kept(added, name).read_bytes() == line("u1")
+
+
+def test_a_refresh_says_how_many_files_became_shorter(added: Box) -> None:
+    name = f".claude/projects/-p/{SESSION}.jsonl"
+    put(added, name, line("u1") * 2)
+    fetched()
+    put(added, name, line("u1"), LONG_AGO + 5)
+    ran = clew("sync", "--refresh")
+    assert ran.code == 0
+    assert "clew: box: 1 files became shorter over there; the earlier copies are in " in ran.err
+
+
 def test_a_file_rewritten_in_the_second_of_the_visit_is_noticed(added: Box) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
     now = int(time.time())
@@ -206,6 +267,38 @@ def test_a_host_that_does_not_answer_is_not_added(box: Box) -> None:
     assert ran.err.endswith("Nothing was added; --no-fetch adds it all the same.\n")
     assert [row["name"] for row in clew("sources", "list", "--json").json] == ["local"]
     assert not (data_dir() / "remotes" / "down").exists()
+
+
+def _lost_list_of_sources() -> dict[str, tuple[int, int, str]]:
+    """Delete the file that names the sources; the mirror of `box` stays. Returns its files."""
+    (data_dir() / "sources.jsonl").unlink()
+    before = state(data_dir() / "remotes")
+    assert before
+    return before
+
+
+def test_a_first_visit_that_fails_keeps_an_earlier_mirror(added: Box) -> None:
+    before = _lost_list_of_sources()
+    added.on_login("echo 'go away' >&2; exit 1")
+    ran = clew("sources", "add", "box")
+    assert (ran.code, ran.out) == (7, "")
+    assert ran.err == "clew: box: go away. Nothing was added; --no-fetch adds it all the same.\n"
+    assert [source.name for source in sources()] == ["local"]
+    assert state(data_dir() / "remotes") == before
+
+
+def test_a_first_visit_that_is_interrupted_keeps_an_earlier_mirror(added: Box) -> None:
+    before = _lost_list_of_sources()
+    connections = added.connections()
+    added.on_login("sleep 30")
+    process = subprocess.Popen([*COMMAND, "sources", "add", "box"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while added.connections() == connections:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert [source.name for source in sources()] == ["local"]
+    assert state(data_dir() / "remotes") == before
 
 
 def test_W09_a_host_whose_key_is_not_known_is_refused(box: Box) -> None:

@@ -78,6 +78,10 @@ class Mask(Protocol):
         """Read the session for secrets, if that was not done yet."""
         ...
 
+    def learn_again(self) -> None:
+        """Read the session for secrets once more before it is opened next, since it may have grown."""
+        ...
+
     def cover(self, source: SourceFile) -> SourceFile:
         """Another session, such as a sub-agent's, masked by the same rules."""
         ...
@@ -93,6 +97,11 @@ def with_current_size(source: SourceFile) -> SourceFile:
         return msgspec.structs.replace(source, size=source.path.stat().st_size, frozen=True)
     except OSError:
         return source
+
+
+def masked_text(source: SourceFile, text: str) -> str:
+    """A text that was not read from the opened files, such as an id made of the path; masked where the session is."""
+    return text if source.mask is None else str(source.mask.value(text))
 
 
 def open_main(source: SourceFile) -> BinaryIO:

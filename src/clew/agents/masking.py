@@ -82,6 +82,10 @@ class SourceMask:
             self._is_learned = True
             learn_session(self._agent, self._source, self._redactor)
 
+    def learn_again(self) -> None:
+        """Read the session for secrets once more before it is opened next, since it may have grown."""
+        self._is_learned = False
+
 
 class _Pieces(io.RawIOBase):
     """A stream of bytes that come in pieces."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import msgspec
 
 from clew.cli.options import as_json_option, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.visits import configured_sources, fetch_one, look_at_one, visit
+from clew.cli.visits import configured_sources, fetch_one, kept_copies, look_at_one, visit
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
 from clew.model.json import JSON
 from clew.sources import configured, known
@@ -64,6 +65,8 @@ def _list(context: click.Context, as_json: bool) -> int:
             note = f"fetched {ago(parse_time(row['fetched_at']), now)}" if row["fetched_at"] else "not fetched yet"
         if row["gone"]:
             note += f", {row['gone']} gone over there"
+        if row["kept"]:
+            note += f", {row['kept']} earlier copies kept"
         figures = [count(row["files"]), size(row["bytes"])] if copied else ["", ""]
         lines.append([row["name"], row["kind"], row["where"], *(figures if hosts else []), note])
     columns = [Column("name"), Column("kind"), Column("where", flexible=True, least=20)]
@@ -86,6 +89,7 @@ def _row(source: Source) -> dict[str, JSON]:
         "files": files,
         "bytes": size,
         "gone": len(state.gone) if state is not None else None,
+        "kept": source.mirror.kept_files() if source.mirror is not None else None,
     }
 
 
@@ -111,13 +115,20 @@ def add_command(context: click.Context, /, where: str, name: str | None, no_fetc
 
 
 def _first_visit(source: Source) -> Visit:
+    """Fetch from a host that was just added; where that fails, the host is not added.
+
+    A mirror of this name may be there already, because the file with the sources was lost or damaged. It stays.
+    """
+    assert source.mirror is not None
+    mirror_was_there = source.mirror.folder.exists()
     try:
         return fetch_one(source)
-    except RemoteFailed as error:
-        known.remove(source, allow_loss=True)
-        raise RemoteFailed(f"{error} Nothing was added; --no-fetch adds it all the same.") from None
-    except BaseException:
-        known.remove(source, allow_loss=True)
+    except BaseException as error:
+        configured.remove(source.name)
+        if not mirror_was_there:
+            shutil.rmtree(source.mirror.folder, ignore_errors=True)
+        if isinstance(error, RemoteFailed):
+            raise RemoteFailed(f"{error} Nothing was added; --no-fetch adds it all the same.") from None
         raise
 
 
@@ -173,18 +184,23 @@ def _fetched(source: Source, result: Visit | RemoteFailed) -> str:
 
     assert isinstance(result, Visit)
     lines = [f"{source.name}: {count(result.files)} files, {size(result.received)} fetched"]
+    if result.kept:
+        lines.append(f"  {kept_copies(source, result)}")
     return "\n".join([*lines, *(f"  {problem}" for problem in result.problems)])
 
 
 @command.command("remove")
 @click.argument("name", metavar="NAME")
-@click.option("--allow-loss", is_flag=True, help="Even where the host has no more what was fetched from it.")
+@click.option("--allow-loss", is_flag=True, help="Delete the copies unasked, also where they may be the only ones.")
 @as_json_option
 @click.pass_context
 def remove_command(context: click.Context, /, name: str, allow_loss: bool, as_json: bool) -> int:
-    """Remove a source, and what was fetched from it. A home that was found by itself is switched off."""
+    """Remove a source, and what was fetched from it. A home that was found by itself is switched off.
+
+    A host is visited first: exit code 6 where it does not answer, or no longer has all files that were fetched.
+    """
     (source,) = known.chosen(configured_sources(), [name])
-    known.remove(source, allow_loss=allow_loss)
+    known.remove(source, visit=None if allow_loss else fetch_one)
     if wants_json(context, as_json):
         print_json({"name": source.name, "removed": True})
     return 0

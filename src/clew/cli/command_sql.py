@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sqlite3
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import click
 
 from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library, wants_json
-from clew.cli.output import print_line, print_table, say
+from clew.cli.output import CsvOutput, print_line, print_table, say
 from clew.cli.redacting import DATA, Redaction, redacting_on_demand, redaction
 from clew.errors import SourceUnreadable, UsageError
 
@@ -77,7 +76,7 @@ def _print(names: list[str], rows: Iterator[tuple[Any, ...]], as_csv: bool, as_j
     if not (as_csv or as_json):
         return 0 if _print_table(names, rows, masking) else 1
     is_empty = True
-    writer = csv.writer(sys.stdout)
+    writer = csv.writer(CsvOutput())
     if as_csv:
         writer.writerow(names)
     for row in rows:

@@ -41,6 +41,16 @@ def print_line(value: JSON) -> None:
     sys.stdout.buffer.write(dumps(value) + b"\n")
 
 
+class CsvOutput:
+    """Where CSV goes: stdout. On a terminal, control sequences are shown and not obeyed; a pipe or file gets them."""
+
+    def write(self, text: str) -> int:
+        """Write some text."""
+        from clew.render.safe import visible
+
+        return sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+
 def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], masking: Redaction | None) -> None:
     """A table: fitted to a terminal, as wide as it needs to be in a pipe.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from clew.cli.output import CsvOutput
 from clew.render.safe import one_line
 from clew.render.sheet import write_csv
 from clew.render.tables import Column, cell_width, count, table
@@ -173,4 +174,4 @@ def bar(part: float, most: float) -> str:
 
 def print_csv(rows: Sequence[Row]) -> None:
     """Rows as CSV, with nothing in it that a spreadsheet would run."""
-    write_csv(rows, sys.stdout)
+    write_csv(rows, CsvOutput())

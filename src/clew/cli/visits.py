@@ -59,9 +59,19 @@ def _progress(name: str) -> Progress | None:
 
 def refresh(context: click.Context, chosen: Sequence[Source]) -> None:
     """Fetch what is new on the hosts among the sources."""
-    for _, result in visit(context, chosen, fetch_one):
-        for problem in result.problems if not isinstance(result, RemoteFailed) else ():
+    for source, result in visit(context, chosen, fetch_one):
+        if isinstance(result, RemoteFailed):
+            continue
+        if result.kept:
+            say(f"clew: {source.name}: {kept_copies(source, result)}")
+        for problem in result.problems:
             say(f"clew: {problem}")
+
+
+def kept_copies(source: Source, result: Visit) -> str:
+    """Say how many earlier copies a visit set aside, and where."""
+    assert source.mirror is not None
+    return f"{result.kept} files became shorter over there; the earlier copies are in {source.mirror.kept}"
 
 
 def visit(

@@ -117,8 +117,8 @@ def _pattern() -> re.Pattern[str]:
 _PATTERN = _pattern()
 
 
-def leads_out(path: str, target: bytes | None) -> bool:
-    """True for a link at a path below a folder that leads out of it, or to what programs trust; None is no link."""
+def leads_out(path: str, target: bytes | None, root: str = "") -> bool:
+    """True for a link at a path below the root that leads out of it, or to what programs trust; None is no link."""
     if target is None:
         return False
     if target.startswith(b"/"):
@@ -128,4 +128,4 @@ def leads_out(path: str, target: bytes | None) -> bool:
     if b".." in itertools.dropwhile(lambda name: name == b"..", names):
         return True
     inner = os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(target)))  # noqa: PTH118, PTH120
-    return inner.split("/")[0] == ".." or is_protected(inner)
+    return inner.split("/")[0] == ".." or is_protected(f"{root}/{inner}")

@@ -33,6 +33,9 @@ _FILES = re.compile(
     rb"(?i)\.(?:js|ts|py|git|md|json|jsx|tsx|css|html|png|jpe?g|svg|gif|txt|yml|yaml|toml|lock|map|rs|go|c|h|sh"
     rb"|whl|mjs|cjs|rb|lua|java|kt|swift|php|pl|cpp|hpp|service|timer|target|socket)$"
 )
+_REMOTE_USER = re.compile(rb"git|hg|svn|bzr|cvs|aur|gitea|gitlab|gogs|forgejo|org-[0-9]+")
+_REMOTE_PATH = re.compile(rb":[A-Za-z0-9/~._-]")
+"""A remote of version control, `git@host:path`, has the form of an e-mail address."""
 _NO_DIGITS = bytes(char for char in range(256) if not 48 <= char <= 57)
 _FRACTION = re.compile(rb"[0-9]\.$")
 _NUMBERS = re.compile(rb"[0-9]+(?:[ -][0-9]+)+")
@@ -44,11 +47,17 @@ _GROUPED = re.compile(
     rb"(?<![0-9-])(?P<first>[0-9]{4})(?:(?P<four>(?P<by>[ -])[0-9]{4}(?:(?P=by)[0-9]{4}){2})(?:(?P=by)[0-9]{1,3})?"
     rb"|(?P<with>[ -])[0-9]{6}(?P=with)[0-9]{4,5}|[0-9]{10,15}(?![0-9]))(?![0-9])"
 )
+# What is written behind a card or an account: a check code, a date of expiry, both, or the code of a bank.
+_SLASH_AND_CODE = re.compile(
+    rb"(?:(?:/ ?[0-9]{1,4}(?:-[0-9]{2,4})?){1,3}|/ ?[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)(?![A-Za-z0-9/_-])"
+)
 _DATE = re.compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
-# Names of numbers that are no person's, though one in ten would pass for a card.
+# Names of numbers that are no person's, though one in ten would pass for a card. A name is a whole word or a part of
+# one, as in `created_ts`, `orderId` and `HTTPPort`: `paid` and `accounts` are other words.
 _COUNTED = re.compile(
-    rb"(?i)(?:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
-    rb"|ref|reference|version|build|port"
+    rb"(?:(?<![A-Za-z\x80-\xff])|(?<=[a-z])(?=[A-Z])|(?=[A-Z][a-z]))"
+    rb"(?i:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
+    rb"|ref|reference|version|build|port|uid|gid|ppid|tid|uuid|guid|userid|rowid|mtime|ctime|atime|datetime"
     rb"|line|index|count|channel|snowflake|key|epoch|seed|number_of|rev|revision)[\"']?[ \t]?[=:#]?[ \t]?[\"']?\Z"
 )
 # The length of an account number, by country.
@@ -124,9 +133,11 @@ def _card_among(text: bytes, start: int, *, named: bool = True) -> Hit | None:
 
 
 def _is_part(text: bytes, start: int, end: int) -> bool:
-    """Digits that belong to a longer number, an id, a version or a fraction."""
+    """Digits that belong to a longer number, an id, a path, a version or a fraction."""
     before, after = text[start - 1 : start], text[end : end + 1]
-    return _joins(before) or _joins(after) or _FRACTION.match(text[start - 2 : start]) is not None
+    if _joins(before) or _FRACTION.match(text[start - 2 : start]):
+        return True
+    return _joins(after) and _SLASH_AND_CODE.match(text, end) is None
 
 
 def _joins(char: bytes) -> bool:
@@ -203,7 +214,7 @@ def _email(text: bytes, start: int) -> Hit | None:
         _NO_PLACE.search(match[1])
         or _NOBODY.search(user)
         or _FILES.search(match[1])
-        or text[match.end() : match.end() + 1] == b":"
+        or (_REMOTE_USER.fullmatch(user) and _REMOTE_PATH.match(text, match.end()))
     ):
         return None
     return Hit(match.start(), match.end(), "email", 0.9)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins like this is a formula to a spreadsheet."""
 
 
-def write_csv(rows: Sequence[Mapping[str, Any]], out: IO[str]) -> None:
+def write_csv(rows: Sequence[Mapping[str, Any]], out: SupportsWrite[str]) -> None:
     """A line of names, and one for each row."""
     writer = csv.writer(out, lineterminator="\n")
     names = list(dict.fromkeys(name for row in rows for name in row))

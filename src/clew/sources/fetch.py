@@ -12,7 +12,7 @@ from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.model.time import spell_time
-from clew.sources.mirror import Listed, Mirror, State, Wanted, places
+from clew.sources.mirror import Listed, Mirror, State, Stored, Wanted, places
 from clew.sources.ssh import IDLE_SECONDS, Connection
 from clew.sources.target import Target
 
@@ -34,6 +34,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that came."""
     gone: int = 0
     """Copies whose originals are no more."""
+    kept: int = 0
+    """Files that became shorter over there, so that an earlier copy was set aside."""
     problems: tuple[str, ...] = ()
 
 
@@ -54,10 +56,11 @@ def fetch(
     private_folder(str(mirror.folder))
     with Connection(target, idle) as line:
         state, files, problems, wanted, clock = _survey(line, mirror)
-        received = 0
+        received = kept = 0
         line.send([*(word for want in wanted for word in _request(want)), ""])
         for number, want in enumerate(wanted, 1):
-            received += _receive(line, mirror, want, clock, problems)
+            stored = _receive(line, mirror, want, clock, problems)
+            received, kept = received + stored.received, kept + stored.kept
             if progress is not None:
                 progress(number, len(wanted))
     gone = mirror.gone({file.path for file in files})
@@ -66,7 +69,7 @@ def fetch(
     )
     mirror.remember(known)
     visit = _visit(len(files), wanted, problems)
-    return msgspec.structs.replace(visit, received=received, gone=len(gone), problems=tuple(problems))
+    return msgspec.structs.replace(visit, received=received, gone=len(gone), kept=kept, problems=tuple(problems))
 
 
 def _survey(line: Connection, mirror: Mirror) -> tuple[State, list[Listed], list[str], list[Wanted], int]:
@@ -141,7 +144,7 @@ def _request(want: Wanted) -> Iterator[str]:
     yield want.file.path
 
 
-def _receive(line: Connection, mirror: Mirror, want: Wanted, clock: int, problems: list[str]) -> int:
+def _receive(line: Connection, mirror: Mirror, want: Wanted, clock: int, problems: list[str]) -> Stored:
     begin = line.number("file")
     pieces = line.payload(max(want.file.size - begin, 0))
     settled = want.file.mtime + _SETTLED_SECONDS <= clock
@@ -151,7 +154,7 @@ def _receive(line: Connection, mirror: Mirror, want: Wanted, clock: int, problem
         for _ in pieces:
             pass
         problems.append(f"{want.file.path}: a file and a folder have the same name")
-        return 0
+        return Stored(0, False)
 
 
 def _visit(files: int, wanted: list[Wanted], problems: list[str]) -> Visit:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from clew.errors import UsageError, WouldLose
+from clew.errors import RemoteFailed, UsageError, WouldLose
 from clew.host import REMOTES, Host, Kind, data_dir
 from clew.sources import configured
 from clew.sources.beside import Machine, host_at
@@ -15,6 +16,7 @@ from clew.sources.configured import Entry, default_name
 
 if TYPE_CHECKING:
     # Most people have no hosts among their sources: they need not wait for what reads them.
+    from clew.sources.fetch import Visit
     from clew.sources.mirror import Mirror
     from clew.sources.target import Target
 
@@ -133,8 +135,14 @@ def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
     configured.add(entry, env)
 
 
-def remove(source: Source, *, allow_loss: bool = False, env: Mapping[str, str] | None = None) -> None:
-    """Take a source away: its line and its copies. One that is found by itself is switched off."""
+def remove(
+    source: Source, visit: Callable[[Source], Visit] | None = None, env: Mapping[str, str] | None = None
+) -> None:
+    """Remove a source: its entry and its copies. One that is found by itself is switched off.
+
+    `visit` fetches from the host, so that it is known which files are still there; WouldLose is raised where the only
+    copy of a file may be here. Without `visit`, copies are deleted unasked.
+    """
     if source.kind == "local":
         raise UsageError("your own home is always a source; --source NAME reads others only")
     if source.kind in ("wsl", "windows"):
@@ -142,20 +150,22 @@ def remove(source: Source, *, allow_loss: bool = False, env: Mapping[str, str] |
             configured.add(Entry(name=source.name, kind="off"), env)
         return
     if source.mirror is not None:
-        _delete_mirror(source.mirror, source.name, allow_loss)
+        if visit is not None:
+            _refuse_loss(source, source.mirror, visit)
+        if source.mirror.folder.exists():
+            shutil.rmtree(source.mirror.folder)
     configured.remove(source.name, env)
 
 
-def _delete_mirror(mirror: Mirror, name: str, allow_loss: bool) -> None:
-    """Delete the local copy of another machine; raises WouldLose where it may hold the only copy of a file."""
-    import shutil
-
-    state, (count, _) = mirror.state(), mirror.extent()
-    if state is None and count and not allow_loss:
-        # Only the state file says which files the other machine still has.
-        unknown = f"its state file is missing or unreadable, so the {count} files here may be the only copies"
-        raise WouldLose(f"{name}: {unknown}; --allow-loss deletes them")
-    if state is not None and state.gone and not allow_loss:
-        raise WouldLose(f"{name}: the only copy of {len(state.gone)} files is here; --allow-loss removes them")
-    if mirror.folder.exists():
-        shutil.rmtree(mirror.folder)
+def _refuse_loss(source: Source, mirror: Mirror, visit: Callable[[Source], Visit]) -> None:
+    """Raise WouldLose where the host does not answer, or no longer has all that was copied from it."""
+    count = mirror.extent()[0] + mirror.kept_files()
+    if not count:
+        return
+    try:
+        only_here = visit(source).gone + mirror.kept_files()
+    except RemoteFailed as error:
+        unknown = f"{source.name} does not answer, so the only copy of {count} files may be here"
+        raise WouldLose(f"{error} {unknown}; --allow-loss removes them all the same") from None
+    if only_here:
+        raise WouldLose(f"{source.name}: the only copy of {only_here} files is here; --allow-loss removes them")

@@ -54,6 +54,13 @@ class Wanted(NamedTuple):
     digest: str
 
 
+class Stored(NamedTuple):
+    """How many bytes of a file came, and whether a longer earlier copy was set aside."""
+
+    received: int
+    kept: bool
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """What a mirror remembers between two visits."""
 
@@ -71,6 +78,8 @@ class Mirror:
     def __init__(self, folder: Path, host_name: str) -> None:
         self.folder, self.host_name = folder, host_name
         self.files = folder / "files"
+        self.kept = folder / "kept"
+        """Earlier copies of files that became shorter over there; no session is read from here."""
 
     def state(self) -> State | None:
         """What is known since the last visit; None before the first."""
@@ -154,30 +163,45 @@ class Mirror:
             begin = known.st_size if known.st_size <= file.size else 0
             yield Wanted(file, begin, _digest(place) if begin else "-")
 
-    def store(self, wanted: Wanted, begin: int, pieces: Iterable[bytes], settled: bool) -> int:
-        """Write what was sent: at the end of the copy, or in place of it. Returns how many bytes came."""
+    def store(self, wanted: Wanted, begin: int, pieces: Iterable[bytes], settled: bool) -> Stored:
+        """Write what was sent: at the end of the copy, or in place of it."""
         if begin not in (0, wanted.begin):
             raise RemoteFailed(f"{self.host_name}: sends what was not asked for")
         place = self.place(wanted.file.path)
         private_folder(str(place.parent))
-        came = _write_rest(place, begin, pieces) if begin else self._replace(place, pieces)
+        stored = Stored(_write_rest(place, begin, pieces), False) if begin else self._replace(place, pieces)
         # A file that was written to this very second, or that was cut meanwhile, is looked at again next time.
-        whole = settled and begin + came == wanted.file.size
+        whole = settled and begin + stored.received == wanted.file.size
         stamp = wanted.file.mtime * _SECOND + (0 if whole else _UNSETTLED)
         os.utime(place, ns=(stamp, stamp))
-        return came
+        return stored
 
-    def _replace(self, place: Path, pieces: Iterable[bytes]) -> int:
+    def _replace(self, place: Path, pieces: Iterable[bytes]) -> Stored:
+        """Put what came in place of the copy; a copy that is longer than that is set aside."""
         arriving = self.folder / f"arriving-{os.getpid()}"
         try:
             came = 0
             with open(os.open(arriving, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 for piece in pieces:
                     came += out.write(piece)
+            is_shorter = came < _size(place)
+            if is_shorter:
+                self._keep(place)
             arriving.replace(place)
-            return came
+            return Stored(came, is_shorter)
         finally:
             arriving.unlink(missing_ok=True)
+
+    def _keep(self, place: Path) -> None:
+        """Set a copy aside, unless a longer one of the same path is there: a host cannot fill the disk this way."""
+        kept = self.kept / place.relative_to(self.files)
+        private_folder(str(kept.parent))
+        if _size(place) > _size(kept):
+            place.replace(kept)
+
+    def kept_files(self) -> int:
+        """How many files have an earlier copy that was set aside."""
+        return sum(len(names) for _, _, names in os.walk(self.kept))
 
     def gone(self, listed: set[str]) -> list[str]:
         """The copies whose originals are no more."""
@@ -209,6 +233,14 @@ def _write_rest(place: Path, begin: int, pieces: Iterable[bytes]) -> int:
         for piece in pieces:
             came += out.write(piece)
     return came
+
+
+def _size(path: Path) -> int:
+    """The size of a file; -1 where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def _digest(path: Path) -> str:

@@ -85,19 +85,19 @@ def refuse_blind(unknown: Sequence[str]) -> None:
         raise Refused(f"{words}; an undo to the message goes by what its tools recorded", ())
 
 
-def refuse(steps: Sequence[Step], force: bool, allow_protected: bool, unknown: Sequence[str] = ()) -> None:
-    """Stop before anything is changed, if something must not be."""
+def refuse(steps: Sequence[Step], root: Path, force: bool, allow_protected: bool, unknown: Sequence[str] = ()) -> None:
+    """Stop before anything is changed, if something must not be. The workspace itself may be a protected folder."""
     if unknown and not force:
         words = f"nothing was changed: which files go back is not known for sure: {unknown[0]}"
         raise Refused(f"{words}; --force goes on with what is known", steps)
     refused = [step for step in steps if step.verdict == "refused"]
     if refused:
         raise PathRefused(f"nothing was changed: {refused[0].path!r}: {refused[0].reason}")
-    protected = [step for step in steps if step.is_changing and is_protected(step.path)]
+    protected = [step for step in steps if step.is_changing and is_protected(f"{root}/{step.path}")]
     if protected and not allow_protected:
         words = "programs trust this file without asking; --allow-protected changes it"
         raise PathRefused(f"nothing was changed: {protected[0].path!r}: {words}")
-    strangers = [step for step in steps if step.is_changing and leads_out(step.path, step.target.link)]
+    strangers = [step for step in steps if step.is_changing and leads_out(step.path, step.target.link, str(root))]
     if strangers and not allow_protected:
         words = "it was a link that leads out of the workspace; --allow-protected puts it back"
         raise PathRefused(f"nothing was changed: {strangers[0].path!r}: {words}")

@@ -94,7 +94,7 @@ class Undoing:
             unknown = gaps(self._snapshots, at.tree, route)
             if wish.action == "redo":
                 refuse_blind(unknown)
-            refuse(steps, wish.force, wish.allow_protected, unknown)
+            refuse(steps, wish.root, wish.force, wish.allow_protected, unknown)
             kept = self._put_back(steps, wish, at.uuid)
             start, head = at.tree.uuid(at.tree.head), at.tree.uuid(route.goal)
             done.append(Undone(wish.action, start, head, steps, None, kept, unknown))

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, open_main
+from clew.agents.base import SourceFile, masked_text, open_main
 from clew.agents.codex import locate
 from clew.agents.codex.copied_history import CopiedHistory
 from clew.agents.codex.duplicate_events import Entry, mark_only_copies
@@ -244,7 +244,7 @@ class EventDecoder:
 
     def _begin(self, record: AnyRecord) -> None:
         """The first record names the thread."""
-        name = rollout_name(self._source, _thread_id(record))
+        name = masked_text(self._source, rollout_name(self._source, _thread_id(record)))
         self._thread, self._has_begun = ThreadState(name), True
         self._root = name
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType, to_builtins
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, masked_text
 from clew.agents.derived_ids import derived_id
 from clew.agents.gemini import locate
 from clew.agents.gemini.records import (
@@ -93,7 +93,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
 def read_usage(source: SourceFile) -> Calls:
     """The API calls of a session with their token usage: each message counts once, as its last version has it."""
     calls = Calls()
-    calls.session = locate.session_id(source)
+    calls.session = masked_text(source, locate.session_id(source))
     kind: JSON = None
     versions: dict[str, tuple[bool, UsageRecord]] = {}
     slot = 0
@@ -346,7 +346,7 @@ class EventDecoder:
     """Makes events of steps, given their replay."""
 
     def __init__(self, source: SourceFile, replay: Replay, later_versions: dict[int, Step[ChatRecord]]) -> None:
-        self.session = locate.session_id(source)
+        self.session = masked_text(source, locate.session_id(source))
         self._replay, self._later_versions = replay, later_versions
         self._known_chats: frozenset[str] = frozenset()
         if locate.is_log(source.path):

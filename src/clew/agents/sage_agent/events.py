@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, open_file
+from clew.agents.base import SourceFile, masked_text, open_file
 from clew.agents.derived_ids import MessageChain
 from clew.agents.sage_agent import locate
 from clew.agents.sage_agent.records import (
@@ -64,7 +64,7 @@ def _session_model(source: SourceFile) -> str | None:
     model = (locate.metadata(source.path) or {}).get("model")
     if not isinstance(model, str) or not model:
         return None
-    return model if source.mask is None else str(source.mask.value(model))
+    return masked_text(source, model)
 
 
 class EventDecoder:
