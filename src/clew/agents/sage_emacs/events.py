@@ -7,9 +7,10 @@ say so, they follow the message that came before them in time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -26,13 +27,12 @@ from clew.agents.sage_emacs.records import (
     SavedHeader,
     ToolCall,
 )
-from clew.io.codec import dumps
+from clew.agents.sage_format import content_blocks, decode_output, is_error
 from clew.io.records import RawRecord
 from clew.io.typed_records import decode_each
-from clew.model.blocks import Block, Text, ToolResult, ToolUse, Unknown
+from clew.model.blocks import Block, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo
-from clew.model.json import JSON
 from clew.model.message import Message, Metadata, ModelUse, SourceRef
 from clew.model.record import Record
 from clew.model.time import canonical_time, parse_time
@@ -41,8 +41,7 @@ from clew.model.usage import TokenUsage
 ENDED_AT = "ended_at"
 """In `Facts.extra`: when a saved session was last saved, by its header."""
 RESULTS_SUFFIX = ":r"
-"""Behind the uuid of a message: the uuid of the message with the results of its calls."""
-_FIRST_TIME = datetime.min.replace(tzinfo=UTC)
+"""A message's uuid with this suffix is the uuid of the message with the results of its calls."""
 _NO_METADATA = Metadata()
 
 
@@ -50,56 +49,49 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     file, scope = ConversationFile(source), locate.scope(source.path)
     parents: dict[str, str] | None = None
-    if _is_out_of_order(item.record for item in file):
-        spoken = sorted(_spoken(EventDecoder(scope, None), file), key=lambda message: message.time)
-        parents = {later.first: earlier.last for earlier, later in pairwise(spoken)}
-        yield SessionInfo(leaf_uuid=spoken[-1].last)
+    times = _message_times(file)
+    if times != sorted(times):
+        messages = [
+            uuids for _, uuids in sorted(zip(times, _message_uuids(scope, file), strict=True), key=itemgetter(0))
+        ]
+        parents = {later.first: earlier.last for earlier, later in pairwise(messages)}
+        yield SessionInfo(leaf_uuid=messages[-1].last)
     decoder = EventDecoder(scope, parents)
     for item in file:
         if isinstance(item.record, RawRecord):
-            yield from decoder.fragment(item, str(source.path))
+            yield from (problem(code, file=str(source.path), line=item.line) for code in item.record.findings)
+            yield Record(after=decoder.index, kind="fragment", source=item.source)
         else:
             yield from decoder.events(item)
     if file.damage:
         yield problem("damaged-archive", file.damage, file=str(source.path))
 
 
-# The order of messages
+def _message_times(file: ConversationFile) -> list[datetime]:
+    """When each record that is a message was written; one without a time, at the time of the record before it."""
+    times = [datetime.min.replace(tzinfo=UTC)]
+    for item in file:
+        record = item.record
+        if isinstance(record, ConversationRecord) and _is_message(record):
+            time = parse_time(record.timestamp) or times[-1]
+            # A record that names its parent stays after the record before it, also if the clock was set back.
+            times.append(time if record.parentUuid is UNSET else max(times[-1], time))
+    return times[1:]
 
 
-class _Spoken(NamedTuple):
-    """When a record was written, and the uuids of its first and last message."""
+class _Uuids(NamedTuple):
+    """The uuids of the first and the last message of a record."""
 
-    time: datetime
     first: str
     last: str
 
 
-def _is_out_of_order(records: Iterable[ConversationRecord | SavedHeader | RawRecord]) -> bool:
-    before = _FIRST_TIME
-    for record in records:
-        if isinstance(record, ConversationRecord) and _is_message(record):
-            time = _time_of(record, before)
-            if time < before:
-                return True
-            before = time
-    return False
-
-
-def _time_of(record: ConversationRecord, before: datetime) -> datetime:
-    """When a record was written; one without a time counts as written with the record before it."""
-    time = parse_time(record.timestamp) or before
-    # A record that names its parent stays behind the one before it: clocks may go wrong.
-    return time if record.parentUuid is UNSET else max(before, time)
-
-
-def _spoken(decoder: EventDecoder, items: Iterable[Item]) -> Iterator[_Spoken]:
-    before = _FIRST_TIME
-    for item in items:
-        if isinstance(item.record, ConversationRecord) and _is_message(item.record):
-            uuids = [str(event.uuid) for event in decoder.events(item) if isinstance(event, Message)]
-            before = _time_of(item.record, before)
-            yield _Spoken(before, uuids[0], uuids[-1])
+def _message_uuids(scope: str, file: ConversationFile) -> Iterator[_Uuids]:
+    decoder = EventDecoder(scope, None)
+    for item in file:
+        uuids = [str(event.uuid) for event in decoder.events(item) if isinstance(event, Message)]
+        if uuids:
+            yield _Uuids(uuids[0], uuids[-1])
 
 
 def _is_message(record: ConversationRecord) -> bool:
@@ -114,7 +106,7 @@ class EventDecoder:
         self._chain = MessageChain(scope, parents)
         self._claimed: str | None = None
         self._model: str | None = None
-        """The model that a saved session names: replies that name none are put down to it."""
+        """The model in the header of a saved session, for replies that name none."""
 
     def events(self, item: Item) -> Iterator[Event]:
         """The events of a record."""
@@ -132,13 +124,6 @@ class EventDecoder:
                 text = record.content if type(record.content) is str else UNSET
                 time = canonical_time(record.timestamp)
                 yield Record(after=self.index, kind="other", text=text, timestamp=time, source=source)
-
-    def fragment(self, item: Item, file: str) -> Iterator[Event]:
-        """A piece of a line or of a document that is no record."""
-        assert isinstance(item.record, RawRecord)
-        for code in item.record.findings:
-            yield problem(code, file=file, line=item.line)
-        yield Record(after=self.index, kind="fragment", source=item.source)
 
     def _header(self, header: SavedHeader, source: SourceRef) -> Iterator[Event]:
         self._model = _stated(header.model)
@@ -164,7 +149,7 @@ class EventDecoder:
             uuid=record.uuid,
             parent_uuid=record.parentUuid,
             timestamp=canonical_time(record.timestamp),
-            content=[_tool_message(record)] if is_result else _content_blocks(record.content),
+            content=[_tool_message(record)] if is_result else content_blocks(record.content),
             metadata=UNSET if metadata == _NO_METADATA else metadata,
             source=source,
         )
@@ -193,43 +178,21 @@ class EventDecoder:
             )
 
 
-def _content_blocks(content: JSON) -> list[Block]:
-    if type(content) is str:
-        return [Text(text=content)] if content else []
-    return [_content_block(item) for item in content] if type(content) is list else []
-
-
-def _content_block(item: JSON) -> Block:
-    if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
-        return Text(text=item["text"])
-    return Unknown(value=item)
-
-
 def _tool_message(record: ConversationRecord) -> Block:
     return ToolResult(
         tool_id=record.tool_call_id,
         tool_name=record.name,
-        output=_output(record.content),
-        is_error=_is_error(record.success),
+        output=decode_output(record.content),
+        is_error=is_error(record.success),
     )
 
 
 def _result_of(call: ToolCall, tool_id: str) -> Block | None:
     """The result of a call; None where it has not ended."""
-    output, is_error = _output(call.result), _is_error(call.success)
-    if output is UNSET and is_error is UNSET and call.duration_ms is None:
+    output, failed = decode_output(call.result), is_error(call.success)
+    if output is UNSET and failed is UNSET and call.duration_ms is None:
         return None
-    return ToolResult(tool_id=tool_id, tool_name=call.name, output=output, is_error=is_error)
-
-
-def _output(value: JSON) -> JSON:
-    """What a tool gave back as text."""
-    return UNSET if value is None else value if type(value) is str else dumps(value).decode()
-
-
-def _is_error(success: bool | None | UnsetType) -> bool | UnsetType:
-    """A call whose success is null has failed."""
-    return UNSET if success is UNSET else not success
+    return ToolResult(tool_id=tool_id, tool_name=call.name, output=output, is_error=failed)
 
 
 def _metadata(record: ConversationRecord) -> Metadata:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
-from clew.agents.backups import is_plain_file, read_inside
+from clew.agents.backups import is_plain_file
 from clew.agents.base import Header, SourceFile
 from clew.agents.derived_ids import derived_id
+from clew.agents.sage_format import METADATA as METADATA
+from clew.agents.sage_format import plain_name, read_metadata, source_with_size
 from clew.host import Host
-from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source
 from clew.io.paths import encode_sage, file_name, safe_relative
 from clew.io.records import read_records
@@ -23,7 +24,6 @@ _AnyPath = TypeVar("_AnyPath", bound=PurePath)
 AGENT = "sage-emacs"
 CONVERSATION = "conversation.jsonl"
 HISTORY = "history"
-METADATA = "metadata.json"
 _PROJECTS = "projects"
 SESSIONS = "sessions"
 """The folder of sessions that were saved under a name, each of which is one JSON document."""
@@ -36,7 +36,6 @@ _STORES = {PLAIN: _SAGE, XDG: _SAGE, ".sage": "", ".claude": ""}
 """The bases of all storage presets below a home, and where the store of all projects lies in each."""
 _BASES = {PurePath(base).name: base for base in _STORES}
 """The bases by their names: the home before them may be anywhere, and so may the folder of the XDG standard."""
-_METADATA_LIMIT = 1 << 20
 
 
 def based(base: str, host: Host) -> Path:
@@ -54,7 +53,9 @@ def roots(host: Host) -> Iterator[Path]:
 def discover(root: Path) -> Iterator[SourceFile]:
     """The current conversation and every archive of every project below the root, or every saved session in it."""
     if is_saved_folder(root):
-        yield from (source_file(root / name) for name in _file_names(root) if _is_saved_name(name))
+        # A name with a dot in front is that of a lock or of a file that is being written.
+        names = [name for name in _file_names(root) if is_saved(Path(name)) and not name.startswith(".")]
+        yield from (source_file(root / name) for name in names)
         return
     for folder in _folders(root):
         names = _file_names(folder)
@@ -81,26 +82,11 @@ def _file_names(folder: Path) -> list[str]:
         return []
 
 
-def _is_saved_name(name: str) -> bool:
-    # What begins with a dot is on its way to its name, or a lock.
-    return is_saved(Path(name)) and not name.startswith(".")
-
-
 def source_file(path: Path) -> SourceFile:
     """The session in a conversation, archive or document; the metadata describe the current conversation only."""
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
     is_current = plain_name(path.name) == CONVERSATION and not is_archive(path)
     sides = (METADATA,) if is_current and is_plain_file(path.parent / METADATA) else ()
-    return SourceFile(AGENT, path, (), sides, size, mtime)
-
-
-def plain_name(name: str) -> str:
-    """A file name without compression suffixes."""
-    return name.removesuffix(".gz").removesuffix(".zst")
+    return source_with_size(AGENT, path, (), sides)
 
 
 def stem(path: PurePath) -> str:
@@ -132,7 +118,8 @@ def target(header: Header) -> PurePosixPath:
     """
     session = header.session
     folder = str(session.get("workspace_encoded") or "") if header.agent == AGENT else ""
-    path = _recorded_path(session) if folder else None
+    recorded = (session.get("source") or {}).get("path") if folder else None
+    path = PurePosixPath(recorded.replace("\\", "/")) if isinstance(recorded, str) and recorded else None
     base = PLAIN if path is None else _base_of(path)
     if path is not None and is_saved(path):
         return PurePosixPath(base, _STORES[base], SESSIONS, f"{safe_relative(stem(path))}.json")
@@ -141,12 +128,6 @@ def target(header: Header) -> PurePosixPath:
     if path is not None and is_archive(path):
         return project / HISTORY / f"{safe_relative(stem(path))}.jsonl"
     return project / CONVERSATION
-
-
-def _recorded_path(session: Mapping[str, JSON]) -> PurePosixPath | None:
-    """Where the session lay, by its own words."""
-    path = (session.get("source") or {}).get("path")
-    return PurePosixPath(path.replace("\\", "/")) if isinstance(path, str) and path else None
 
 
 def _base_of(path: PurePath) -> str:
@@ -176,24 +157,20 @@ def archive_time(path: Path) -> str | None:
 
 
 def session_id(source: SourceFile) -> str:
-    """The id the first record of a conversation claims, else one made from the place of the file."""
-    return (None if is_saved(source.path) else claimed_id(source.path)) or place_id(source.path)
+    """The id that the first record of a conversation claims, else one derived from where the file lies.
 
-
-def place_id(path: Path) -> str:
-    """The same for the same file name in the same project folder of the same kind of store, in any home."""
+    The derived id is the same for the same file name in the same project folder of the same kind of store, in any home.
+    """
+    path = source.path
+    claimed = None if is_saved(path) else claimed_id(path)
+    if claimed is not None:
+        return claimed
     folder = project_folder(path)
-    name = f"{HISTORY}/{stem(path)}" if is_archive(path) else stem(path)
-    if is_saved(path):
-        name = plain_name(path.name)
-    return derived_id(_base(folder.parent), folder.name, name)
-
-
-def _base(store: Path) -> str:
-    """The store's path from the folder on that tells its kind; the home before it may be anywhere."""
-    parts = store.parts
-    known = [at for at, part in enumerate(parts) if part in _BASES]
-    return "/".join(parts[known[-1] :]) if known else store.as_posix()
+    parts = folder.parent.parts
+    bases = [at for at, part in enumerate(parts) if part in _BASES]
+    store = "/".join(parts[bases[-1] :]) if bases else folder.parent.as_posix()
+    name = f"{HISTORY}/{stem(path)}" if is_archive(path) else plain_name(path.name) if is_saved(path) else stem(path)
+    return derived_id(store, folder.name, name)
 
 
 def scope(path: Path) -> str:
@@ -218,14 +195,5 @@ def claimed_id(path: Path) -> str | None:
 
 def metadata(path: Path) -> dict[str, JSON] | None:
     """The project's metadata; empty where there are none, None where they cannot be read."""
-    if is_saved(path):
-        return {}  # what lies beside it under that name is another saved session
-    folder = project_folder(path)
-    text = read_inside(folder, METADATA, _METADATA_LIMIT)
-    if text is None:
-        return None if os.path.lexists(folder / METADATA) else {}
-    try:
-        value = loads(text)
-    except NOT_JSON:
-        return None
-    return value if isinstance(value, dict) else None
+    # A file of that name beside a saved session is another saved session.
+    return {} if is_saved(path) else read_metadata(project_folder(path))
