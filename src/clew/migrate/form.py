@@ -7,6 +7,7 @@ from clew.agents.sage_agent import SageAgent, locate
 from clew.agents.sage_agent.encode import platform_of
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import OLD_ROLES, message_body
+from clew.agents.sage_format import read_metadata
 from clew.io.records import RawRecord
 from clew.migrate.records import Change, Record
 from clew.model.json import JSON
@@ -58,7 +59,7 @@ def _derived(source: SourceFile) -> tuple[dict[int, str], dict[int, str]]:
 def _envelope(source: SourceFile) -> Record:
     agent = SageAgent()
     facts = agent.facts(source)
-    known = locate.metadata(source.path) or {}
+    known = read_metadata(source.path.parent) or {}
     cwd = agent.session(source, facts)["workspace"]
     branch = known.get("gitBranch") or facts.git_branch
     context: Record = {"cwd": cwd, "gitBranch": branch, "platform": platform_of(cwd)}

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from clew.agents import sage_agent, sage_emacs
 from clew.agents.base import SourceFile
-from clew.agents.sage_agent.metadata import rebuilt, spelled
+from clew.agents.sage_agent.metadata import rebuilt
 from clew.agents.sage_agent.records import counts_as_message
 from clew.agents.sage_emacs.metadata import describe, measure
+from clew.agents.sage_format import encode_metadata, read_metadata
 from clew.io.atomic import write_atomic
 from clew.io.compress import open_source
 from clew.io.records import read_records
@@ -40,7 +41,7 @@ def _is_agent(source: SourceFile) -> bool:
 
 
 def _known(source: SourceFile) -> dict[str, JSON] | None:
-    return sage_agent.locate.metadata(source.path) if _is_agent(source) else sage_emacs.locate.metadata(source.path)
+    return read_metadata(source.path.parent) if _is_agent(source) else sage_emacs.locate.metadata(source.path)
 
 
 def _truth(source: SourceFile) -> dict[str, JSON]:
@@ -77,6 +78,6 @@ def _content(source: SourceFile) -> bytes:
     if _is_agent(source):
         agent = sage_agent.SageAgent()
         facts = agent.facts(source)
-        return spelled(rebuilt(known, agent.session(source, facts), facts, _count(source)))
+        return encode_metadata(rebuilt(known, agent.session(source, facts), facts, _count(source)))
     emacs = sage_emacs.SageEmacs()
     return describe(emacs.session(source, emacs.facts(source)), *measure(source), known)

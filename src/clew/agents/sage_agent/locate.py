@@ -7,19 +7,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.backups import is_plain_file, read_inside
+from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
+from clew.agents.sage_format import METADATA as METADATA
+from clew.agents.sage_format import plain_name, source_with_size
 from clew.host import Host
-from clew.io.codec import NOT_JSON, loads
-from clew.model.json import JSON
 
 AGENT = "sage-agent"
 MESSAGES = "messages.jsonl"
 SNAPSHOTS = "snapshots.jsonl"
-METADATA = "metadata.json"
 BACKUPS = "backups"
 
-_METADATA_LIMIT = 16 << 20
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
 
 
@@ -44,38 +42,16 @@ def source_file(path: Path) -> SourceFile:
     log = path.parent / MESSAGES
     if path.name == SNAPSHOTS and is_plain_file(log):
         path = log
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
     is_log = plain_name(path.name) == MESSAGES
     parts = (SNAPSHOTS,) if is_log and is_plain_file(path.parent / SNAPSHOTS) else ()
     sides = (METADATA,) if is_log and is_plain_file(path.parent / METADATA) else ()
-    return SourceFile(AGENT, path, parts, sides, size, mtime)
-
-
-def plain_name(name: str) -> str:
-    """A file name without compression suffixes."""
-    return name.removesuffix(".gz").removesuffix(".zst")
+    return source_with_size(AGENT, path, parts, sides)
 
 
 def session_id(source: SourceFile) -> str:
     """The name of the session's folder, or of a log that lies elsewhere."""
     name = plain_name(source.path.name)
     return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else name.removesuffix(".jsonl")
-
-
-def metadata(path: Path) -> dict[str, JSON] | None:
-    """The session's metadata; empty where there are none, None where they cannot be read."""
-    text = read_inside(path.parent, METADATA, _METADATA_LIMIT)
-    if text is None:
-        return None if os.path.lexists(path.parent / METADATA) else {}
-    try:
-        value = loads(text)
-    except NOT_JSON:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def find_backup(folder: Path, backup: str, cwd: str | None) -> Path | None:
