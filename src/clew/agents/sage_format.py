@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from clew.agents.backups import read_inside
 from clew.agents.base import SourceFile
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.typed_records import unknown_keys
 from clew.model import Problem
 from clew.model.blocks import Block, Text, Unknown
 from clew.model.codes import problem
@@ -88,6 +87,12 @@ def _content_block(item: JSON) -> Block:
     return Unknown(value=item)
 
 
+def text_objects(content: JSON) -> list[JSON]:
+    """The native text blocks of a message whose content is a list."""
+    items = content if type(content) is list else []
+    return [item for item in items if type(item) is dict and item.get("type") == "text"]
+
+
 def decode_output(content: JSON) -> JSON:
     """What a tool returned, as text."""
     return UNSET if content is None else content if type(content) is str else dumps(content).decode()
@@ -131,23 +136,3 @@ def replace_links(record: dict[str, JSON], message: Mapping[str, JSON]) -> None:
         record["uuid"] = message["uuid"]
     if "parentUuid" in record and (record["parentUuid"] is None or isinstance(record["parentUuid"], str)):
         record["parentUuid"] = message.get("parent_uuid")
-
-
-class NoFields(Struct):
-    """For objects whose keys are not decoded."""
-
-
-def unknown_in(
-    name: str, value: JSON, record_type: type[Struct] = NoFields, known: Container[str] = ()
-) -> Iterator[str]:
-    """The unknown keys of an object, or of the objects in a list, each as `name.key`."""
-    for item in value if type(value) is list else (value,):
-        if type(item) is dict:
-            yield from (f"{name}.{key}" for key in unknown_keys(item, record_type, known))
-
-
-def unknown_in_texts(content: JSON) -> Iterator[str]:
-    """The unknown keys of the text blocks in a list of blocks."""
-    for block in content if type(content) is list else ():
-        if type(block) is dict and block.get("type") == "text":
-            yield from unknown_in("text", block, known=("type", "text"))

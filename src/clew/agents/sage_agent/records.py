@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.agents.sage_format import unknown_in, unknown_in_texts
-from clew.io.typed_records import RecordDecoder
+from clew.agents.sage_format import text_objects
+from clew.io.typed_records import RecordDecoder, unknown_in
 from clew.model.json import JSON
 from clew.model.message import Role
 
@@ -221,7 +221,7 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     elif is_old_form(body):
         keys = ("role", "content", "tool_calls", "tool_results", "timestamp", "metadata")
         yield from unknown_in("message", record, known=keys)
-        yield from unknown_in_texts(record.get("content"))
+        yield from unknown_in("text", text_objects(record.get("content")), known=("type", "text"))
         yield from unknown_in("call", record.get("tool_calls"), ToolCall, ("timestamp",))
         yield from unknown_in("result", record.get("tool_results"), OldToolResult, ("timestamp",))
     else:
@@ -236,6 +236,6 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
         inner = body.get("message")
         if type(inner) is dict:
             yield from unknown_in("message.message", inner, InnerMessage, ("role",))
-            yield from unknown_in_texts(inner.get("content"))
+            yield from unknown_in("text", text_objects(inner.get("content")), known=("type", "text"))
             yield from unknown_in("call", inner.get("toolCalls"), ToolCall)
             yield from unknown_in("result", inner.get("toolResults"), ToolResult)

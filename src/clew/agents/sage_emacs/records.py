@@ -15,11 +15,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from clew.agents.base import SINGLE_PASS_BYTES, SourceFile, open_main
 from clew.agents.sage_emacs.locate import is_saved
-from clew.agents.sage_format import unknown_in, unknown_in_texts
+from clew.agents.sage_format import text_objects
 from clew.io.compress import damage
 from clew.io.json_document import DocumentRecord, read_document_stream
 from clew.io.records import RawRecord
-from clew.io.typed_records import RecordDecoder, decode_value
+from clew.io.typed_records import RecordDecoder, decode_value, unknown_in
 from clew.model.json import JSON
 from clew.model.message import SourceRef
 
@@ -164,4 +164,4 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
         yield from unknown_in("tokens", record.get("tokens"), TokenEstimate)
         yield from unknown_in("usage", record.get("usage"), Usage, ("estimated_cost_usd",))
         yield from unknown_in("call", record.get("tool_calls"), ToolCall)
-        yield from unknown_in_texts(record.get("content"))
+        yield from unknown_in("text", text_objects(record.get("content")), known=("type", "text"))
