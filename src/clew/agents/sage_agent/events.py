@@ -94,8 +94,6 @@ class EventDecoder:
         extra: dict[str, JSON] | None = None if self._summary is None else {SUMMARY: self._summary}
         return SessionInfo(session_id=self._claimed, leaf_uuid=self._leaf, extra=extra)
 
-    # Messages
-
     def _message(self, record: LogRecord) -> Message | None:
         if record.type is not UNSET:
             role = MESSAGE_ROLES.get(record.type) if type(record.type) is str else None
@@ -146,8 +144,6 @@ class EventDecoder:
             self._leaf = chain_id
         return message
 
-    # Other records
-
     def _record(self, record: LogRecord) -> Record:
         kind = record.type if type(record.type) is str else None
         found = Record(after=self.index, kind="other", source=self._source)
@@ -155,40 +151,30 @@ class EventDecoder:
             return found
         found.type = kind
         if kind in SNAPSHOT_TYPES:
-            self._add_snapshot(found, record)
+            found.kind, found.timestamp = "snapshot", canonical_time(record.timestamp)
+            found.message_uuid = record.messageId if record.messageId is not None else UNSET
+            snapshot = Snapshot(
+                message_uuid=record.messageId,
+                timestamp=found.timestamp,
+                is_update=record.isSnapshotUpdate,
+                files=tracked_files(record.snapshot),
+            )
+            if snapshot != Snapshot():
+                found.snapshot = snapshot
         elif kind == BRANCH:
             found.kind, found.timestamp = "state", canonical_time(record.timestamp)
-            found.uuid = record.uuid
-            found.text, found.message_uuid = record.name, record.messageId
+            found.uuid, found.text, found.message_uuid = record.uuid, record.name, record.messageId
             self._leaf = record.messageId or self._leaf
         elif kind in (ERASED, "summary", "custom_title"):
             found.uuid, found.parent_uuid = record.uuid, record.parentUuid
             found.timestamp = canonical_time(record.timestamp)
-            if kind == ERASED:
-                found.kind = "state"
-            else:
-                self._add_text(found, record)
+            found.kind = {ERASED: "state", "summary": "summary", "custom_title": "title"}[kind]
+            content = record.message.content if record.message is not None else None
+            if kind != ERASED and type(content) is str:
+                found.text = content
+            if kind == "summary" and found.text:
+                self._summary = found.text
         return found
-
-    def _add_text(self, found: Record, record: LogRecord) -> None:
-        found.kind = "summary" if record.type == "summary" else "title"
-        content = record.message.content if record.message is not None else None
-        found.text = content if type(content) is str else UNSET
-        if found.kind == "summary" and found.text:
-            self._summary = found.text
-
-    def _add_snapshot(self, found: Record, record: LogRecord) -> None:
-        found.kind = "snapshot"
-        snapshot = Snapshot(
-            message_uuid=record.messageId,
-            timestamp=canonical_time(record.timestamp),
-            is_update=record.isSnapshotUpdate,
-            files=tracked_files(record.snapshot),
-        )
-        if snapshot != Snapshot():
-            found.snapshot = snapshot
-        found.timestamp = snapshot.timestamp
-        found.message_uuid = snapshot.message_uuid if snapshot.message_uuid is not None else UNSET
 
 
 def _call_blocks(calls: list[JSON] | None) -> list[Block]:

@@ -33,6 +33,7 @@ from clew.agents.sage_agent.events import tracked_files
 from clew.agents.sage_agent.locate import BACKUPS, session_id
 from clew.agents.sage_agent.observed_runs import (
     ObservedRuns,
+    PendingMessage,
     change_of,
     fully_observed_paths,
     merge_parallel_runs,
@@ -137,7 +138,8 @@ class _Reader:
                 event._replace(observed_paths=files) if isinstance(event, WriterStarted) else event for event in events
             ]
             waiting, runs = {str(block.get("tool_id")) for block in calls}, merge_parallel_runs(observations)
-            yield from self._observed.begin(self._index, uuid, waiting, writer_calls, runs, files)
+            message = PendingMessage(self._index, uuid, waiting, writer_calls, runs, files)
+            yield from self._observed.begin(message)
         yield from events
         yield from self.start_gaps(uuid)
 

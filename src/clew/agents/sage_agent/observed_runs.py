@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -224,27 +225,28 @@ def _end_of(run: Run) -> int:
     return run.end.start
 
 
-class _PendingMessage:
+@dataclass
+class PendingMessage:
     """A message whose tools were observed, until they are over."""
 
-    def __init__(
-        self,
-        index: int,
-        uuid: str,
-        calls: set[str],
-        writer_calls: int,
-        runs: list[Run],
-        observed_paths: frozenset[str],
-        contested: frozenset[str],
-    ) -> None:
-        self.index, self.uuid, self.calls, self._writer_calls = index, uuid, calls, writer_calls
-        self._runs, self._observed_paths, self._contested = runs, observed_paths, contested
-        self._paths = {path for run in runs for path in run.end.files}
+    index: int
+    uuid: str
+    calls: set[str]
+    """Those without a result."""
+    writer_calls: int
+    """How many of its calls can change any file."""
+    runs: list[Run]
+    observed_paths: frozenset[str]
+    contested: frozenset[str] = frozenset()
+    """Files that tools of other messages could have changed at the same time."""
+
+    def __post_init__(self) -> None:
+        self._paths = {path for run in self.runs for path in run.end.files}
         self._changes: list[FileChange] = []
         """What the calls say that they did."""
         self._is_left = False
         """The conversation went on, whatever became of the calls."""
-        certain = [run.end for run in runs if run.is_certain]
+        certain = [run.end for run in self.runs if run.is_certain]
         times = (parse_time(end.time) for end in certain)
         self._end_time = max((time for time in times if time is not None), default=None)
         sizes = [end.log_bytes for end in certain if end.log_bytes is not None]
@@ -275,65 +277,51 @@ class _PendingMessage:
 
     def written_during(self, index: int) -> WrittenDuringRun:
         """A message that was written before the tools had ended."""
-        return WrittenDuringRun(index, self.index, self._observed_paths | self._paths)
+        return WrittenDuringRun(index, self.index, self.observed_paths | self._paths)
 
     def changes(self, done: int) -> Iterator[FileChange]:
         """What was done to files, in order."""
-        return (change for run in self._runs for change in self._run_changes(run, done))
-
-    def _run_changes(self, run: Run, done: int) -> Iterator[FileChange]:
-        observed = (change_of(path, file, self.index, done) for path, file in self._unchanged_files(run))
-        changes = (change for path in run.end.files for change in self._file_changes(path, run, done))
-        for change in (*observed, *changes, *self._changes_until_next(run, done)):
-            if change.path not in self._contested:
-                yield change
-
-    def _unchanged_files(self, run: Run) -> Iterator[tuple[str, ObservedFile]]:
-        """What had changed before the tool ran, and was not changed by it."""
-        for path, state in run.opened.changed_since.items() if run.opened is not None else ():
-            if path in run.end.files:
-                continue
-            if state.content is not None:
-                yield path, ObservedFile("snapshot", state, state)
-            else:
-                yield path, ObservedFile("outside", state._replace(digest=OTHER), FileState(None, None, state.note))
+        for run in self.runs:
+            for path, state in run.opened.changed_since.items() if run.opened is not None else ():
+                if path not in run.end.files:
+                    # It had changed before the tool ran.
+                    other = state._replace(digest=OTHER), FileState(None, None, state.note)
+                    is_known = state.content is not None
+                    file = ObservedFile("snapshot", state, state) if is_known else ObservedFile("outside", *other)
+                    yield change_of(path, file, self.index, done)
+            for path in run.end.files:
+                yield from self._file_changes(path, run, done)
+            for path, state in run.end.changed_until.items():
+                if path not in run.end.files:
+                    if not run.is_over:
+                        file = ObservedFile("change", state, FileState(None, None, _CUT_OFF))
+                    else:
+                        # A link or an unreadable file is not nothing: a file found there later was made in between.
+                        is_known = state.content is not None or bool(state.digest)
+                        state = state if is_known else state._replace(digest=OTHER)
+                        file = ObservedFile("snapshot", state, state)
+                    yield change_of(path, file, self.index, done)
 
     def _file_changes(self, path: str, run: Run, done: int) -> Iterator[FileChange]:
         """What a run, or the calls of its message, did to a file."""
-        own = [change for change in self._changes if change.path == path]
-        runs = [one for one in self._runs if path in one.end.files]
-        has_scan = any(one.is_scan for one in self._runs)
-        if own and (not run.is_over or (len(own) > len(runs) and not has_scan and not self._writer_calls)):
-            # The calls tell more than was observed.
+        calls = [change for change in self._changes if change.path == path]
+        runs = [one for one in self.runs if path in one.end.files]
+        has_more_calls = len(calls) > len(runs) and not self.writer_calls and not any(one.is_scan for one in self.runs)
+        if calls and (not run.is_over or has_more_calls):
             if run is runs[0]:
-                yield from _calls_between(own, runs, path)
+                yield from _calls_between(calls, runs, path)
             return
         change = change_of(path, run.end.files[path], self.index, done)
         if not run.is_certain:
-            yield change._replace(action="change", after=None, digest=None, note=_CUT_OFF)
-        elif change.after is None and len(own) == len(runs) == 1:
+            change = change._replace(action="change", after=None, digest=None, note=_CUT_OFF)
+        elif change.after is None and len(calls) == len(runs) == 1:
             # No copy was kept, but the content may follow from what the call says.
-            yield change._replace(edit=own[0].edit, source=own[0].source)
-        else:
-            yield change
-
-    def _changes_until_next(self, run: Run, done: int) -> Iterator[FileChange]:
-        """What the last scan of a run saw: the one before the tool, if that was cut off."""
-        for path, state in run.end.changed_until.items():
-            if path in run.end.files:
-                continue
-            if not run.is_over:
-                file = ObservedFile("change", state, FileState(None, None, _CUT_OFF))
-            else:
-                # A link or an unreadable file is not nothing: a file found there later was made in between.
-                is_known = state.content is not None or state.digest
-                state = state if is_known else state._replace(digest=OTHER)
-                file = ObservedFile("snapshot", state, state)
-            yield change_of(path, file, self.index, done)
+            change = change._replace(edit=calls[0].edit, source=calls[0].source)
+        yield change
 
     def cut_off(self) -> Iterator[_CutOff]:
         """The runs that were cut off."""
-        for run in self._runs:
+        for run in self.runs:
             if not run.is_certain:
                 # Where the folder was not scanned again, it may be any file.
                 files = frozenset(run.end.files) if run.is_over or not run.is_scan else None
@@ -371,25 +359,24 @@ class ObservedRuns:
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._snapshots = snapshots
-        self._pending: list[_PendingMessage] = []
+        self._pending: list[PendingMessage] = []
         self._cut_off: list[_CutOff] = []
         self._overlaps: dict[str, list[_Overlap]] = {}
         for overlap in _find_overlaps(snapshots):
             for message in overlap.running:
                 self._overlaps.setdefault(message, []).append(overlap)
 
-    def begin(
-        self, index: int, uuid: str, calls: set[str], writer_calls: int, runs: list[Run], observed_paths: frozenset[str]
-    ) -> Iterator[WriterStarted | WriterFinished]:
-        """A message with runs. `writer_calls` is the number of its calls that can change any file."""
+    def begin(self, message: PendingMessage) -> Iterator[WriterStarted | WriterFinished]:
+        """A message with runs."""
+        index, uuid, runs = message.index, message.uuid, message.runs
         yield from self.observe([run.opened or run.end for run in runs], index)
-        contested = frozenset(path for one in self._overlaps.get(uuid, ()) for path in one.contested_by(uuid))
-        self._pending.append(_PendingMessage(index, uuid, calls, writer_calls, runs, observed_paths, contested))
+        message.contested = frozenset(path for one in self._overlaps.get(uuid, ()) for path in one.contested_by(uuid))
+        self._pending.append(message)
         if any(run.is_scan and not run.is_over for run in runs):
             yield WriterStarted(_key(index), index, "a tool that was cut off", is_cut_off=True)
-        elif not writer_calls and any(run.is_scan for run in runs):
+        elif not message.writer_calls and any(run.is_scan for run in runs):
             # No call tells of it, but the folder was scanned for something that ran.
-            yield WriterStarted(_key(index), index, "a tool that was watched", observed_paths)
+            yield WriterStarted(_key(index), index, "a tool that was watched", message.observed_paths)
 
     def observe(self, observations: Sequence[Observation], index: int) -> Iterator[WriterStarted | WriterFinished]:
         """Files were observed: whatever happened to them after a tool was cut off is over."""
@@ -436,15 +423,15 @@ class ObservedRuns:
             yield from self._end(one, index + 1)
         self._pending.clear()
 
-    def _end(self, one: _PendingMessage, done: int) -> Iterator[Event]:
-        yield from one.changes(done)
+    def _end(self, one: PendingMessage, done: int) -> Iterator[Event]:
+        yield from (change for change in one.changes(done) if change.path not in one.contested)
         yield WriterFinished(_key(one.index), done)
         for overlap in self._overlaps.pop(one.uuid, ()):
             yield from self._end_overlap(overlap, one, done)
         for cut_off in one.cut_off():
             yield self._start(cut_off, done)
 
-    def _end_overlap(self, overlap: _Overlap, one: _PendingMessage, done: int) -> Iterator[FileChange]:
+    def _end_overlap(self, overlap: _Overlap, one: PendingMessage, done: int) -> Iterator[FileChange]:
         """The contested files: changed somehow; and their state, if this was the last message of all."""
         for path in overlap.contested_by(one.uuid):
             first = min(overlap.contested[path], key=lambda run: run.opened.start if run.opened is not None else 0)
