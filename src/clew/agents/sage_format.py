@@ -27,6 +27,14 @@ def plain_name(name: str) -> str:
     return name.removesuffix(".gz").removesuffix(".zst")
 
 
+def subfolders(root: Path) -> list[Path]:
+    """The folders in a folder, without links; none where it cannot be read."""
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
 def source_with_size(agent: str, path: Path, parts: tuple[str, ...], sides: tuple[str, ...]) -> SourceFile:
     """A source file with its size and time; both are 0 where it cannot be read."""
     try:
@@ -68,8 +76,8 @@ def check_metadata(
         yield from (problem(code, detail, file=place) for code, detail in find_errors(metadata))
 
 
-def metadata_time(value: JSON) -> str | None:
-    """A time in metadata.json in its canonical spelling; None where it is none."""
+def normalized_time(value: JSON) -> str | None:
+    """A time in its canonical form, as short as its precision allows; None where it is none."""
     stamp = parse_time(value)
     return spell_time(stamp) if stamp is not None else None
 

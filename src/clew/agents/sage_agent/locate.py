@@ -10,7 +10,7 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import plain_name, source_with_size
+from clew.agents.sage_format import plain_name, source_with_size, subfolders
 from clew.host import Host
 
 AGENT = "sage-agent"
@@ -28,11 +28,7 @@ def roots(host: Host) -> Iterator[Path]:
 
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every folder with a message log; one without metadata is invisible to the program itself, but not to us."""
-    try:
-        folders = sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    for folder in folders:
+    for folder in subfolders(root):
         if is_plain_file(folder / MESSAGES):
             yield source_file(folder / MESSAGES)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent import locate
 from clew.agents.sage_agent.events import SUMMARY
-from clew.agents.sage_format import metadata_time, read_metadata
+from clew.agents.sage_format import normalized_time, read_metadata
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.model.json import JSON
@@ -34,8 +34,8 @@ def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
         "id": session,
         "workspace": facts.cwd or (folder if isinstance(folder, str) else ""),
         "workspace_encoded": source.path.parent.name,
-        "started_at": facts.first_time or metadata_time(known.get("createdAt")),
-        "ended_at": facts.last_time or metadata_time(known.get("updatedAt")),
+        "started_at": facts.first_time or normalized_time(known.get("createdAt")),
+        "ended_at": facts.last_time or normalized_time(known.get("updatedAt")),
         "source": {"type": "local", "host": None, "path": str(source.path)},
         "is_agent_session": known.get("isSidechain") is True,
         "parent_session_id": parent if isinstance(parent, str) else None,

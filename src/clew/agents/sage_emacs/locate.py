@@ -12,13 +12,12 @@ from clew.agents.backups import is_plain_file
 from clew.agents.base import Header, SourceFile
 from clew.agents.derived_ids import derived_id
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import plain_name, read_metadata, source_with_size
+from clew.agents.sage_format import normalized_time, plain_name, read_metadata, source_with_size, subfolders
 from clew.host import Host
 from clew.io.compress import open_source
 from clew.io.paths import encode_sage, file_name, safe_relative
 from clew.io.records import read_records
 from clew.model.json import JSON
-from clew.model.time import parse_time, spell_time
 
 _AnyPath = TypeVar("_AnyPath", bound=PurePath)
 AGENT = "sage-emacs"
@@ -33,13 +32,13 @@ PLAIN, XDG = ".emacs.d", ".config/emacs"
 """The two folders of which Emacs reads one, below a home."""
 _SAGE = "sage"
 _STORES = {PLAIN: _SAGE, XDG: _SAGE, ".sage": "", ".claude": ""}
-"""The bases of all storage presets below a home, and where the store of all projects lies in each."""
+"""The base folders of all storage presets below a home, each with the path of the store in it."""
 _BASES = {PurePath(base).name: base for base in _STORES}
-"""The bases by their names: the home before them may be anywhere, and so may the folder of the XDG standard."""
+"""The base folders by their names: the home may be anywhere, and so may the XDG configuration folder."""
 
 
 def based(base: str, host: Host) -> Path:
-    """A base on a host, whose environment may say where the folder of the XDG standard is."""
+    """The path of a base folder on a host, whose environment may set the XDG configuration folder."""
     configured = host.env.get("XDG_CONFIG_HOME")
     return Path(configured) / PurePath(XDG).name if base == XDG and configured else host.home / base
 
@@ -57,7 +56,7 @@ def discover(root: Path) -> Iterator[SourceFile]:
         names = [name for name in _file_names(root) if is_saved(Path(name)) and not name.startswith(".")]
         yield from (source_file(root / name) for name in names)
         return
-    for folder in _folders(root):
+    for folder in subfolders(root):
         names = _file_names(folder)
         history = [] if (folder / HISTORY).is_symlink() else _file_names(folder / HISTORY)
         archives = [name for name in history if plain_name(name).endswith(".jsonl")]
@@ -66,13 +65,6 @@ def discover(root: Path) -> Iterator[SourceFile]:
             continue
         yield from (source_file(folder / name) for name in names if plain_name(name) == CONVERSATION)
         yield from (source_file(folder / HISTORY / name) for name in archives)
-
-
-def _folders(root: Path) -> list[Path]:
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
 
 
 def _file_names(folder: Path) -> list[str]:
@@ -110,11 +102,10 @@ def is_saved_folder(folder: Path) -> bool:
 
 
 def target(header: Header) -> PurePosixPath:
-    """Where a session lives below a home: one of sage-emacs' own where it was, any other as the conversation of its
-    folder.
+    """The path of a session below a home: sage-emacs' own as recorded, any other as the conversation of its folder.
 
-    A session that goes on under another id names no path any more, but still the folder of its project. Nothing but a
-    name is taken from the path: the home before it may be anywhere.
+    A session that is continued under another id has no recorded path, but still the folder of its project. Only names
+    are taken from a recorded path, as its home may be anywhere.
     """
     session = header.session
     folder = str(session.get("workspace_encoded") or "") if header.agent == AGENT else ""
@@ -131,7 +122,7 @@ def target(header: Header) -> PurePosixPath:
 
 
 def _base_of(path: PurePath) -> str:
-    """Which base a session lies in; the one that new sessions go to where it lies in none."""
+    """The base folder that a recorded path lies in; that of new sessions where it lies in none."""
     place = path.parent if is_saved(path) else project_folder(path).parent
     store = place.parent
     if place.name != (SESSIONS if is_saved(path) else _PROJECTS) or (is_saved(path) and store.name != _SAGE):
@@ -148,12 +139,8 @@ def project_folder(path: _AnyPath) -> _AnyPath:
 
 def archive_time(path: Path) -> str | None:
     """When an archive was made, by its name. The name does not tell the zone, so it is taken as UTC."""
-    match = _STAMP.fullmatch(stem(path))
-    if not match or not is_archive(path):
-        return None
-    year, month, day, hour, minute, second = match.groups()
-    stamp = parse_time(f"{year}-{month}-{day}T{hour}:{minute}:{second}Z")
-    return spell_time(stamp) if stamp is not None else None
+    match = _STAMP.fullmatch(stem(path)) if is_archive(path) else None
+    return normalized_time(match.expand(r"\1-\2-\3T\4:\5:\6Z")) if match else None
 
 
 def session_id(source: SourceFile) -> str:
@@ -174,9 +161,9 @@ def session_id(source: SourceFile) -> str:
 
 
 def scope(path: Path) -> str:
-    """The project as derived message ids know it: the same for old and aligned folder names, and for archives.
+    """What derived message ids are unique in: the project, under its old or aligned name, with its archives.
 
-    Saved sessions of all projects lie in one folder, and each is for itself.
+    Saved sessions of all projects lie in one folder, so each is a scope of its own.
     """
     if is_saved(path):
         return f"{SESSIONS}/{stem(path)}"

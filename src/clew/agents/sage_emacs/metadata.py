@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from clew.agents.base import SourceFile
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.events import ENDED_AT
-from clew.agents.sage_format import encode_metadata, metadata_time
+from clew.agents.sage_format import encode_metadata, normalized_time
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.io.compress import open_source
@@ -28,7 +28,7 @@ def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
     elif locate.is_archive(path):
         started, ended = None, archived
     else:
-        started, ended = metadata_time(known.get("created_at")), metadata_time(known.get("updated_at"))
+        started, ended = normalized_time(known.get("created_at")), normalized_time(known.get("updated_at"))
     # The encoded name of a project's folder cannot be decoded.
     recorded = known.get("project_dir")
     workspace = recorded if isinstance(recorded, str) and recorded else facts.cwd or ""
