@@ -21,7 +21,7 @@ from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.encode import platform_of
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
 from clew.agents.sage_agent.metadata import VERSION, rebuilt
-from clew.agents.sage_agent.records import OLD_ROLES, counts_as_message, message_body
+from clew.agents.sage_agent.records import OLD_ROLES, message_body
 from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, is_saved, project_folder
 from clew.agents.sage_emacs.metadata import describe, measure
@@ -35,6 +35,7 @@ from clew.io.compress import SUFFIXES, open_regular, open_source
 from clew.io.paths import encode_sage, refuse_link_to_session, same_project
 from clew.io.records import RawRecord, read_records
 from clew.model.json import JSON
+from clew.store.metadata import count_records
 
 _PROJECT_FILES = (CONVERSATION, METADATA)
 _ADDED_KEYS = ("uuid", "session_id", "tokens")
@@ -128,7 +129,7 @@ def apply(steps: Iterable[Step], stamp: str) -> None:
 class Originals:
     """Where one migration keeps what it replaces or moves away: always under names that it creates itself.
 
-    The names hold the time to the second, so a repository can hold a file or a link for each of them.
+    Such a name has the time to the second, so a prepared repository may have a file or a link there already.
     """
 
     def __init__(self, stamp: str) -> None:
@@ -341,7 +342,7 @@ def _plan_metadata(source: SourceFile) -> list[Step]:
     if not place.exists():
         return [Step("metadata", place, None, "is missing")]
     if source.agent == AGENT:
-        truth: _Record = {"id": SageAgent().session_id(source), "messageCount": _count_messages(source)}
+        truth: _Record = {"id": SageAgent().session_id(source), "messageCount": count_records(source.path)}
     else:
         truth = dict(zip(("message_count", "total_size"), measure(source), strict=True))
     wrong = [name for name, value in truth.items() if known.get(name) != value]
@@ -355,11 +356,6 @@ def _metadata_step(place: Path, reason: str) -> Step:
     return Step("metadata", place, None, reason)
 
 
-def _count_messages(source: SourceFile) -> int:
-    with open_source(source.path) as stream:
-        return sum(record.value is not None and counts_as_message(record.value) for record in read_records(stream))
-
-
 def _rebuild_metadata(place: Path, originals: Originals) -> None:
     """Write the metadata of the log beside `place`; what was there stays as a backup."""
     known = read_metadata(place.parent) or {}
@@ -371,7 +367,7 @@ def _rebuild_metadata(place: Path, originals: Originals) -> None:
         agent = SageAgent()
         source = agent.locate(place.with_name(MESSAGES))
         facts = agent.facts(source)
-        content = encode_metadata(rebuilt(known, agent.session(source, facts), facts, _count_messages(source)))
+        content = encode_metadata(rebuilt(known, agent.session(source, facts), facts, count_records(source.path)))
     if place.exists():
         rewrite(place, [content], originals)
     else:

@@ -138,8 +138,8 @@ class _ComposedRecords:
     def _record(self, kind: str, links: tuple[str, JSON], inner: _Object, fields: _Object) -> _Object:
         record: _Object = {"type": kind, "uuid": links[0], "parentUuid": links[1], "timestamp": self._time}
         record |= {"sessionId": self._session["id"], "version": fields["version"], "context": fields["context"]}
-        behind = ("usage", "thinkingMetadata", "todos", "isSidechain")
-        return {**record, "message": inner, **{name: fields[name] for name in behind if name in fields}}
+        optional = ("usage", "thinkingMetadata", "todos", "isSidechain")
+        return {**record, "message": inner, **{name: fields[name] for name in optional if name in fields}}
 
     def _fields(self, metadata: _Object) -> _Object:
         """The keys of a record apart from its ids, time and text."""

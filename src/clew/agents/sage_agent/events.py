@@ -41,7 +41,7 @@ from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
 
 SUMMARY = "summary"
-"""In `Facts.extra`: the last summary that the log holds."""
+"""In `Facts.extra`: the last summary in the log."""
 _NO_METADATA = Metadata()
 
 
@@ -90,7 +90,7 @@ class EventDecoder:
         yield self._record(record) if message is None else message
 
     def last_info(self) -> SessionInfo:
-        """What the whole log says. A sidechain is a branch of this conversation, so its last message counts as well."""
+        """Id, leaf and summary after the last record. The leaf may be on a sidechain, which is a branch as well."""
         extra: dict[str, JSON] | None = None if self._summary is None else {SUMMARY: self._summary}
         return SessionInfo(session_id=self._claimed, leaf_uuid=self._leaf, extra=extra)
 
@@ -183,7 +183,7 @@ def _call_blocks(calls: list[JSON] | None) -> list[Block]:
 
 
 def _result_block(call: str | None, tool: str | UnsetType, result: ToolResult | OldToolResult) -> Block:
-    """A tool that failed says so in a key of its own, and its content is empty."""
+    """A result with empty content may have the reason of a failure in `error`."""
     output = decode_output(result.content)
     if output == "" and result.error:
         output = result.error

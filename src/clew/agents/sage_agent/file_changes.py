@@ -85,7 +85,7 @@ class _Reader:
         self._snapshot_index = self._answer_index = 0
         """The message with a snapshot, and the last message with results of its calls."""
         self._changes: list[FileChange] = []
-        """What these results tell."""
+        """The changes made by these calls."""
         self._uuids: dict[str, int] = {}
         self._last: JSON = None
         self._goal: JSON = _NOWHERE
@@ -94,7 +94,7 @@ class _Reader:
         """Writers without a record: their key, and the message whose turn they end with; None for the next turn."""
 
     def message(self, unit: Unit) -> Iterator[Event]:
-        """A message: what was over when it was written, what its results tell, and what its calls begin."""
+        """A message: the end of what was over by then, the changes in its results, and the start of its calls."""
         message = unit.value
         blocks = message["content"]
         results = [block for block in blocks if block["type"] == "tool_result"]

@@ -13,7 +13,7 @@ from clew.analysis.titles import short_title
 from clew.model.json import JSON
 
 VERSION = "0.1.0"
-"""The version of the format's design, for records whose producer does not say its own."""
+"""The version of the format's design, for records without one."""
 
 
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:

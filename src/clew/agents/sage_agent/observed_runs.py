@@ -38,10 +38,10 @@ class Run(NamedTuple):
     """One run of a tool."""
 
     end: Observation
-    """Made after the tool; the one before it, where nothing tells what it left."""
+    """Made after the tool; the one before it, where there is none."""
     opened: Observation | None
     is_over: bool
-    """False where nothing tells what it left."""
+    """False where there is no observation after the tool."""
     is_scan: bool
     """The whole folder was observed."""
 
@@ -243,7 +243,7 @@ class PendingMessage:
     def __post_init__(self) -> None:
         self._paths = {path for run in self.runs for path in run.end.files}
         self._changes: list[FileChange] = []
-        """What the calls say that they did."""
+        """The changes that the calls themselves describe."""
         self._is_left = False
         """The conversation went on, whatever became of the calls."""
         certain = [run.end for run in self.runs if run.is_certain]
@@ -253,7 +253,7 @@ class PendingMessage:
         self._end_log_bytes = max(sizes) if sizes and len(sizes) == len(certain) else None
 
     def add(self, change: FileChange) -> bool:
-        """Keep what a call says that it did to a file, if that was observed; else return False."""
+        """Keep the change that a call describes, if the file was observed; else return False."""
         if change.call != self.index or change.path not in self._paths or change.action == "read":
             return False
         self._changes.append(change)
@@ -315,7 +315,7 @@ class PendingMessage:
         if not run.is_certain:
             change = change._replace(action="change", after=None, digest=None, note=_CUT_OFF)
         elif change.after is None and len(calls) == len(runs) == 1:
-            # No copy was kept, but the content may follow from what the call says.
+            # No copy was kept, but the content may follow from the edit of the call.
             change = change._replace(edit=calls[0].edit, source=calls[0].source)
         yield change
 
@@ -375,7 +375,7 @@ class ObservedRuns:
         if any(run.is_scan and not run.is_over for run in runs):
             yield WriterStarted(_key(index), index, "a tool that was cut off", is_cut_off=True)
         elif not message.writer_calls and any(run.is_scan for run in runs):
-            # No call tells of it, but the folder was scanned for something that ran.
+            # None of its calls can change any file, but the folder was scanned for something that ran.
             yield WriterStarted(_key(index), index, "a tool that was watched", message.observed_paths)
 
     def observe(self, observations: Sequence[Observation], index: int) -> Iterator[WriterStarted | WriterFinished]:
@@ -391,13 +391,13 @@ class ObservedRuns:
                 yield self._start(rest, index)
 
     def _start(self, cut_off: _CutOff, since: int) -> WriterStarted:
-        """Nothing tells the changes of a tool that was cut off from those of others after it."""
+        """The changes of a tool that was cut off cannot be told from those of others after it."""
         self._cut_off.append(cut_off)
         what = "a tool that was cut off, or somebody behind it,"
         return WriterStarted(cut_off.key, since, what, cut_off.observed, only=cut_off.files)
 
     def add(self, change: FileChange) -> bool:
-        """Keep what a call says that it did, if that was observed; else return False."""
+        """Keep the change that a call describes, if the file was observed; else return False."""
         return any(one.add(change) for one in self._pending)
 
     def answer(self, call: JSON) -> None:

@@ -19,7 +19,7 @@ from clew.model.json import JSON
 from clew.model.message import Role
 
 BRANCH, ERASED = "branch", "erased"
-"""Records of clew's own store: a branch was named or gone to; a record was erased and keeps its place."""
+"""Records of clew's own store: a branch was named or switched to; a record was erased, and this takes its place."""
 SNAPSHOT_TYPES = ("file_history_snapshot", "file-history-snapshot")
 MESSAGE_ROLES: dict[str, Role] = {
     "user": "user",
@@ -44,7 +44,7 @@ class ToolCall(Struct, gc=False):
 
 
 class _AnyToolResult(Struct, gc=False):
-    """`error` says why a tool failed whose content is empty."""
+    """`error` is the reason of a failure, where the content is empty."""
 
     content: Any = None
     success: bool | None | UnsetType = UNSET
@@ -117,7 +117,7 @@ class FileSnapshot(Struct, gc=False):
 
 
 class MessageRecord(Struct, gc=False):
-    """What a message says, on a line of its own or inside a wrapper."""
+    """A message, on a line of its own or inside a wrapper."""
 
     type: Any = UNSET
     uuid: str | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Writes sessions that sage-emacs goes on with: its own records under another id, or records composed from messages.
+"""Writes sessions that sage-emacs continues: its own records under another id, or records composed from messages.
 
 Content becomes one string, and a result goes into the record of its call.
 """
@@ -122,11 +122,11 @@ class _ComposedRecords:
         return False
 
     def _merge(self, message: _Object, is_answer: bool) -> None:
-        """Note which record stands for a message that has none of its own."""
+        """Note which record replaces a message that has none of its own."""
         uuid = message.get("uuid")
         if uuid is not None:
-            stand_in = self._waiting[-1].get("uuid") if is_answer and self._waiting else self._parent(message)
-            self._merged[uuid] = stand_in or ""
+            replacement = self._waiting[-1].get("uuid") if is_answer and self._waiting else self._parent(message)
+            self._merged[uuid] = replacement or ""
             if len(self._merged) > MAX_MERGED_MESSAGES:
                 del self._merged[next(iter(self._merged))]
 

@@ -1,6 +1,6 @@
 """sage-emacs' records to events.
 
-A record that holds tool calls with their results gives two messages: the calls, and the results. Records without an id
+A record with tool calls and their results gives two messages: the calls, and the results. Records without an id
 get one, and those without a parent follow the one before them; an archive may be written backwards, so where the times
 say so, they follow the message that came before them in time.
 """

@@ -34,7 +34,7 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 def _recorded(source: SourceFile) -> JSON:
-    """The folder of the project, as it stands beside a conversation or in a saved session."""
+    """The folder of the project, from the metadata of a conversation or the header of a saved session."""
     if not is_saved(source.path):
         return (metadata(source.path) or {}).get("project_dir")
     header = next(document_records(source), None)

@@ -29,7 +29,7 @@ TOOL = "tool"
 MESSAGES = "messages"
 """The key of the list of messages in a saved session."""
 _LEFT_OVER = frozenset({"torn-tail", "nul-run", "trailing-bytes"})
-"""Findings of what stands behind the list of a torn document, or behind a whole one."""
+"""Findings of bytes after the list of a torn document, or after a complete document."""
 
 Text = str | None | UnsetType
 Count = int | UnsetType
@@ -79,7 +79,7 @@ class ConversationRecord(Struct, gc=False):
 
 
 class SavedHeader(Struct, gc=False):
-    """What stands around the messages of a saved session. `total_tokens` is an estimate, and counts no reply."""
+    """The keys beside the messages of a saved session. `total_tokens` is an estimate, and is counted nowhere."""
 
     name: str | UnsetType = UNSET
     model: str | None = None
@@ -146,7 +146,7 @@ _KNOWN_KEYS = {
 }
 """The keys of records by their role."""
 _HEADER_KEYS = (MESSAGES, "provider", "message_count", "total_tokens")
-"""The keys of a saved session that no field of its struct holds."""
+"""The keys of a saved session that are not decoded."""
 
 
 def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
