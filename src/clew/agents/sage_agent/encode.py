@@ -45,13 +45,18 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     """The lines of the log and of the snapshots, then the metadata."""
     session = header.session
     ids, composed = SessionIds(session, "sessionId"), _ComposedRecords(session)
-    copied_facts: _Object = {}
+    facts: _Object = {}
     count = 0
     for unit in units:
         if unit.native:
             if unit.start < unit.stop:
                 count += not unit.part and counts_as_message(unit.native)
-                _add_facts(copied_facts, unit.value.get("metadata") or {})
+                # The first message that has a model or branch counts.
+                metadata = unit.value.get("metadata") or {}
+                found = {"model": (metadata.get("model") or {}).get("name"), "gitBranch": metadata.get("git_branch")}
+                for name, item in found.items():
+                    if item:
+                        facts.setdefault(name, item)
                 yield SNAPSHOTS if unit.part else "", dumps(_copied_record(unit, ids)) + b"\n"
         elif unit.is_message:
             for record in composed.message(unit.value):
@@ -59,7 +64,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
                 yield "", dumps(record) + b"\n"
         elif _is_complete(unit.value.get("snapshot")):
             yield SNAPSHOTS, dumps(composed.snapshot(unit.value)) + b"\n"
-    metadata: _Object = {
+    described: _Object = {
         "id": session["id"],
         "customTitle": session.get("title"),
         "createdAt": session["started_at"],
@@ -70,24 +75,16 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
         "state": "completed",
         "isSidechain": bool(session["is_agent_session"]),
         "parentSessionId": session.get("parent_session_id"),
-        **copied_facts,
+        **facts,
         "metadata": {},
     }
-    yield METADATA, encode_metadata({name: item for name, item in metadata.items() if item is not None})
+    yield METADATA, encode_metadata({name: item for name, item in described.items() if item is not None})
 
 
 def _is_complete(snapshot: JSON) -> bool:
     """True when a snapshot has the state and size of each file, so that an undo can use it."""
     files: _Object = (snapshot or {}).get("files") or {}
     return bool(files) and all("state" in file and "size" in file for file in files.values())
-
-
-def _add_facts(facts: _Object, metadata: Mapping[str, JSON]) -> None:
-    """Take model and branch from the first message that has them."""
-    model = (metadata.get("model") or {}).get("name")
-    for name, found in (("model", model), ("gitBranch", metadata.get("git_branch"))):
-        if found:
-            facts.setdefault(name, found)
 
 
 def _copied_record(unit: Unit, ids: SessionIds) -> _Object:

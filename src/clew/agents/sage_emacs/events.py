@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -40,8 +39,6 @@ from clew.model.usage import TokenUsage
 
 ENDED_AT = "ended_at"
 """In `Facts.extra`: when a saved session was last saved, by its header."""
-RESULTS_SUFFIX = ":r"
-"""A message's uuid with this suffix is the uuid of the message with the results of its calls."""
 _NO_METADATA = Metadata()
 
 
@@ -51,11 +48,9 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     parents: dict[str, str] | None = None
     times = _message_times(file)
     if times != sorted(times):
-        messages = [
-            uuids for _, uuids in sorted(zip(times, _message_uuids(scope, file), strict=True), key=itemgetter(0))
-        ]
-        parents = {later.first: earlier.last for earlier, later in pairwise(messages)}
-        yield SessionInfo(leaf_uuid=messages[-1].last)
+        by_time = sorted(zip(times, _message_uuids(scope, file), strict=True), key=itemgetter(0))
+        parents = {first: last for (_, (_, last)), (_, (first, _)) in pairwise(by_time)}
+        yield SessionInfo(leaf_uuid=by_time[-1][1][1])
     decoder = EventDecoder(scope, parents)
     for item in file:
         if isinstance(item.record, RawRecord):
@@ -79,19 +74,13 @@ def _message_times(file: ConversationFile) -> list[datetime]:
     return times[1:]
 
 
-class _Uuids(NamedTuple):
-    """The uuids of the first and the last message of a record."""
-
-    first: str
-    last: str
-
-
-def _message_uuids(scope: str, file: ConversationFile) -> Iterator[_Uuids]:
+def _message_uuids(scope: str, file: ConversationFile) -> Iterator[tuple[str, str]]:
+    """The uuids of the first and the last message of each record that is a message."""
     decoder = EventDecoder(scope, None)
     for item in file:
         uuids = [str(event.uuid) for event in decoder.events(item) if isinstance(event, Message)]
         if uuids:
-            yield _Uuids(uuids[0], uuids[-1])
+            yield uuids[0], uuids[-1]
 
 
 def _is_message(record: ConversationRecord) -> bool:
@@ -142,6 +131,10 @@ class EventDecoder:
         metadata = _metadata(record)
         if self._model is not None and record.role == "assistant" and metadata.model is UNSET:
             metadata.model = ModelUse(name=self._model)
+        content = content_blocks(record.content)
+        if is_result:
+            output, failed = decode_output(record.content), is_error(record.success)
+            content = [ToolResult(tool_id=record.tool_call_id, tool_name=record.name, output=output, is_error=failed)]
         self.index += 1
         message = Message(
             index=self.index,
@@ -149,7 +142,7 @@ class EventDecoder:
             uuid=record.uuid,
             parent_uuid=record.parentUuid,
             timestamp=canonical_time(record.timestamp),
-            content=[_tool_message(record)] if is_result else content_blocks(record.content),
+            content=content,
             metadata=UNSET if metadata == _NO_METADATA else metadata,
             source=source,
         )
@@ -159,13 +152,15 @@ class EventDecoder:
         results: list[Block] = []
         for number, call in enumerate(() if is_result else decode_each(record.tool_calls, ToolCall)):
             tool_id = call.id if call.id is not None else f"{uuid}:t{number}"
-            message.content.append(ToolUse(tool_id=tool_id, tool_name=call.name, input=call.args))
-            if (result := _result_of(call, tool_id)) is not None:
-                results.append(result)
+            content.append(ToolUse(tool_id=tool_id, tool_name=call.name, input=call.args))
+            output, failed = decode_output(call.result), is_error(call.success)
+            if output is not UNSET or failed is not UNSET or call.duration_ms is not None:
+                # The call has ended.
+                results.append(ToolResult(tool_id=tool_id, tool_name=call.name, output=output, is_error=failed))
         yield message
         self._chain.last = uuid
         if results:
-            self._chain.last = f"{uuid}{RESULTS_SUFFIX}"
+            self._chain.last = f"{uuid}:r"
             self.index += 1
             yield Message(
                 index=self.index,
@@ -176,23 +171,6 @@ class EventDecoder:
                 content=results,
                 source=source,
             )
-
-
-def _tool_message(record: ConversationRecord) -> Block:
-    return ToolResult(
-        tool_id=record.tool_call_id,
-        tool_name=record.name,
-        output=decode_output(record.content),
-        is_error=is_error(record.success),
-    )
-
-
-def _result_of(call: ToolCall, tool_id: str) -> Block | None:
-    """The result of a call; None where it has not ended."""
-    output, failed = decode_output(call.result), is_error(call.success)
-    if output is UNSET and failed is UNSET and call.duration_ms is None:
-        return None
-    return ToolResult(tool_id=tool_id, tool_name=call.name, output=output, is_error=failed)
 
 
 def _metadata(record: ConversationRecord) -> Metadata:
