@@ -40,9 +40,7 @@ class SageAgent(Agent):
         return locate.discover(root)
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
-        folder = source.path.parent
-        yield folder / locate.BACKUPS
-        yield folder.parent.parent / locate.BACKUPS / locate.session_id(source)
+        return iter(locate.backup_folders(source))
 
     def claims(self, path: Path, head: bytes) -> Claim:
         name = plain_name(path.name)

@@ -30,7 +30,7 @@ from clew.agents.file_evidence import (
     as_bytes,
 )
 from clew.agents.sage_agent.events import tracked_files
-from clew.agents.sage_agent.locate import BACKUPS, session_id
+from clew.agents.sage_agent.locate import backup_folders
 from clew.agents.sage_agent.observed_runs import (
     ObservedRuns,
     PendingMessage,
@@ -76,9 +76,8 @@ class _Reader:
         self._index = 0
         self._tools = ToolFileChanges(exact=True)
         self._snapshots, self._observed = snapshots, ObservedRuns(snapshots)
-        own = source.path.parent / BACKUPS
-        of_all = source.path.parents[1].parent / BACKUPS / session_id(source)
-        self._backup_folders = [folder for folder in (own, of_all) if not is_behind_link(folder, source.path)]
+        folders = backup_folders(source)
+        self._backup_folders = [folder for folder in folders if not is_behind_link(folder, source.path)]
         self._folder: str | None = None
         self._tracked: dict[str, Entry] = {}
         """The files in the snapshot of the message that is being answered."""

@@ -50,6 +50,12 @@ def session_id(source: SourceFile) -> str:
     return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else name.removesuffix(".jsonl")
 
 
+def backup_folders(source: SourceFile) -> tuple[Path, Path]:
+    """The folders that may have copies of the files a session changed: its own, and the one of all sessions."""
+    folder = source.path.parent
+    return folder / BACKUPS, folder.parent.parent / BACKUPS / session_id(source)
+
+
 def find_backup(folder: Path, backup: str, cwd: str | None) -> Path | None:
     """The file a `backupPath` means: as given, below the working folder, below the session, in its backups."""
     name = re.split(r"[\\/]", backup)[-1]

@@ -127,20 +127,18 @@ def _merged_file(path: str, group: Sequence[Observation]) -> ObservedFile:
         after = unknown
     else:
         after = before
-    modes = [file.modes for file in named if file.modes is not None]
-    return ObservedFile(
-        _merged_action(before, after, named), before, after, (modes[0][0], modes[-1][1]) if modes else None
-    )
-
-
-def _merged_action(before: FileState, after: FileState, named: Sequence[ObservedFile]) -> Action:
-    if before.content is None or after.content is None:
-        return "change"
-    if before.content == after.content:
+    action: Action = "change"
+    if before.content is not None and after.content is not None:
         # A change of the mode alone leaves the content as it was.
         is_mode = any(file.action == "change" and file.before == file.after for file in named)
-        return "change" if is_mode else "snapshot"
-    return "create" if before.content is ABSENT else "delete" if after.content is ABSENT else "change"
+        if before.content == after.content:
+            action = "change" if is_mode else "snapshot"
+        elif before.content is ABSENT:
+            action = "create"
+        elif after.content is ABSENT:
+            action = "delete"
+    modes = [file.modes for file in named if file.modes is not None]
+    return ObservedFile(action, before, after, (modes[0][0], modes[-1][1]) if modes else None)
 
 
 def fully_observed_paths(
