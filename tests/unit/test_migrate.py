@@ -15,7 +15,7 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.errors import Busy, WouldLose
 from clew.host import Host
 from clew.migrate import sage
-from clew.migrate.step import Originals, Step, rewrite
+from clew.migrate.sage import Originals, Step, rewrite
 from clew.model.json import JSON
 from tests.cli.running import run
 from tests.json_values import spell
@@ -217,9 +217,9 @@ def test_several_migrations_keep_the_first_original(home: Path) -> None:
     root = store(home)
     shutil.copytree(DEMO / "emacs.d" / "sage" / "projects", root, dirs_exist_ok=True)
     before = tree(root)
-    done: list[str] = []
-    sage.apply(sage.plan(home, names=True, ids=True, tokens=True), STAMP, lambda step: done.append(step.kind))
-    assert {"ids", "tokens", "metadata", "append", "copy", "set-aside"} <= set(done)
+    steps = sage.plan(home, names=True, ids=True, tokens=True)
+    assert {"ids", "tokens", "metadata", "append", "copy", "set-aside"} <= set(kinds(steps))
+    sage.apply(steps, STAMP)
     assert sage.plan(home, names=True, ids=True, tokens=True, metadata=True) == []
     kept = tree(root) | tree(root.with_name(f"projects.migrated-{STAMP}"))
     originals = [content for name, content in kept.items() if ".bak-" in name]

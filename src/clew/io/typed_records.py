@@ -101,6 +101,19 @@ def unknown_keys(
     return (key for key in value if key not in fields and key not in known)
 
 
+class NoFields(msgspec.Struct):
+    """For objects whose keys are not decoded."""
+
+
+def unknown_in(
+    name: str, value: JSON, record_type: type[msgspec.Struct] = NoFields, known: Container[str] = ()
+) -> Iterator[str]:
+    """The unknown keys of an object, or of the objects in a list, each as `name.key`."""
+    for item in value if type(value) is list else (value,):
+        if type(item) is dict:
+            yield from (f"{name}.{key}" for key in unknown_keys(item, record_type, known))
+
+
 @cache
 def _key_names(record_type: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(field.encode_name for field in _fields(record_type))

@@ -1,1 +1,1 @@
-"""Bringing older stores of the two Sage programs up to date: first a plan, which writes nothing, then its steps."""
+"""Rewriting native sessions in place: older Sage stores brought to the current form, and secrets masked."""

@@ -1,21 +1,63 @@
-"""The migrations of both Sage programs: `plan` looks and says, `apply` does. Only `apply` writes."""
+"""Migrations of sage-emacs and Sage Agent: `plan` lists the steps and writes nothing, `apply` carries them out.
+
+sage-emacs: project folders get aligned names, records get ids and token estimates. Sage Agent: records of the older
+form get the current one. Both: metadata.json is rebuilt from the log. What is replaced is kept as a backup.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Literal
 
+import msgspec
+
+from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent import SageAgent
+from clew.agents.sage_agent.encode import platform_of
+from clew.agents.sage_agent.locate import AGENT, MESSAGES
+from clew.agents.sage_agent.metadata import VERSION, rebuilt
+from clew.agents.sage_agent.records import OLD_ROLES, message_body
 from clew.agents.sage_emacs import SageEmacs
-from clew.agents.sage_emacs.locate import is_saved
+from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, is_saved, project_folder
+from clew.agents.sage_emacs.metadata import describe, measure
+from clew.agents.sage_emacs.records import ROLES, TOOL
+from clew.agents.sage_format import METADATA, encode_metadata, read_metadata
+from clew.errors import Busy, WouldLose
 from clew.host import Host
-from clew.io.compress import open_source
-from clew.io.paths import refuse_link_to_session
-from clew.io.records import read_records
-from clew.migrate import encoding, form, records
-from clew.migrate.metadata import plan_metadata, rebuild, step_for
-from clew.migrate.step import COMPRESSED, Originals, Step, rewrite
+from clew.io.atomic import create, replacing, sync_folder, write_atomic
+from clew.io.codec import DIALECTS, NOT_JSON, dumps, loads
+from clew.io.compress import SUFFIXES, open_regular, open_source
+from clew.io.paths import encode_sage, refuse_link_to_session, same_project
+from clew.io.records import RawRecord, read_records
+from clew.model.json import JSON
+from clew.store.metadata import count_records
+
+_PROJECT_FILES = (CONVERSATION, METADATA)
+_ADDED_KEYS = ("uuid", "session_id", "tokens")
+_OLD_FORM_KEYS = ("role", "content", "tool_calls", "tool_results", "timestamp")
+_RESULT_KEYS = {"tool_call_id": "toolCallId", "tool_name": "toolName"}
+
+_Record = dict[str, JSON]
+_Change = Callable[[RawRecord], _Record | None]
+"""Gives the new value of a record, or None where it stays as it is."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing to do to one file or folder; a plan is a list of them, in order."""
+
+    kind: Literal["rename", "leave", "copy", "append", "set-aside", "ids", "tokens", "form", "metadata"]
+    path: Path
+    target: Path | None = None
+    """Where it goes, or what it is added to."""
+    reason: str = ""
+    """For people: why, and how much."""
+    changes: int = 0
+    """Records that would change, where that can be counted."""
 
 
 def plan(
@@ -30,89 +72,439 @@ def plan(
     """What there is to do in a home, or in one store of a Sage program.
 
     names: project folders of sage-emacs get their aligned names. ids, tokens: its records get uuid and session_id, and
-    estimates. forms: records of Sage Agent get the form it writes today. metadata: metadata.json is made from the log.
+    estimates. forms: records of Sage Agent get the current form. metadata: metadata.json is made from the log.
     """
-    conversations, logs = _stores(place)
+    emacs, agent, host = SageEmacs(), SageAgent(), Host.at(place)
+    if next(emacs.discover(place), None) is not None:
+        projects, sessions = [place], []
+    elif next(agent.discover(place), None) is not None:
+        projects, sessions = [], [place]
+    else:
+        projects, sessions = list(emacs.roots(host)), list(agent.roots(host))
     steps: list[Step] = []
-    for root in conversations:
-        for source in SageEmacs().discover(root):
+    for root in projects:
+        sources = list(emacs.discover(root))
+        for source in sources:
             steps += _plan_conversation(source, ids, tokens, metadata)
-        steps += encoding.plan_encoding(root) if names else []
-    for root in logs:
-        for source in SageAgent().discover(root):
-            steps += _plan_log(source, forms, metadata)
+        if names:
+            planner = _FolderPlanner()
+            for folder in dict.fromkeys(project_folder(source.path) for source in sources):
+                steps += planner.plan(folder)
+    for root in sessions:
+        for source in agent.discover(root):
+            if forms and (changes := _count_changes(source.path, _old_form)):
+                steps.append(Step("form", source.path, None, "records of the older form", changes))
+            steps += _plan_metadata(source) if metadata else []
     for path in (path for step in steps for path in (step.path, step.target) if path is not None):
         refuse_link_to_session(path, place)
     return steps
 
 
-def _stores(place: Path) -> tuple[list[Path], list[Path]]:
-    """The stores of sage-emacs and of Sage Agent that `place` is, or holds as a home."""
-    if next(SageEmacs().discover(place), None) is not None:
-        return [place], []
-    if next(SageAgent().discover(place), None) is not None:
-        return [], [place]
-    host = Host.at(place)
-    return list(SageEmacs().roots(host)), list(SageAgent().roots(host))
-
-
-def _plan_conversation(source: SourceFile, ids: bool, tokens: bool, described: bool) -> list[Step]:
-    if source.path.suffix in COMPRESSED or is_saved(source.path):
-        return []
-    steps: list[Step] = []
-    if ids and (changes := records.count(source.path, records.adding_ids(source))):
-        steps.append(Step("ids", source.path, None, "records without uuid or session_id", changes))
-    if tokens and (changes := records.count(source.path, records.adding_tokens)):
-        steps.append(Step("tokens", source.path, None, "records without an estimate", changes))
-    if steps and source.sides:
-        return [*steps, step_for(source.path.parent / source.sides[0], "the conversation grew")]
-    is_current = source.path.name == "conversation.jsonl"
-    return [*steps, *(plan_metadata(source) if described and is_current else [])]
-
-
-def _plan_log(source: SourceFile, forms: bool, described: bool) -> list[Step]:
-    steps = plan_metadata(source) if described else []
-    with open_source(source.path) as stream:
-        changes = sum(record.dialect is not None and form.is_old(record.value) for record in read_records(stream))
-    if forms and changes:
-        steps.insert(0, Step("form", source.path, None, "records of the older form", changes))
-    return steps
-
-
-def apply(steps: Iterable[Step], stamp: str, done: Callable[[Step], None] | None = None) -> None:
-    """Carry out the steps in order. `stamp` names the backups; `done` is told of each step behind it.
+def apply(steps: Iterable[Step], stamp: str) -> None:
+    """Carry out the steps in order. `stamp` is part of the names of backups.
 
     A step that would overwrite something raises, and leaves everything as it was before that step.
     """
     originals = Originals(stamp)
     for step in steps:
-        _DOERS[step.kind](step, originals)
-        if done is not None:
-            done(step)
+        match step.kind:
+            case "rename":
+                _rename(step)
+            case "copy":
+                _copy(step)
+            case "append":
+                _append(step, originals)
+            case "set-aside":
+                _set_aside(step, originals)
+            case "ids":
+                rewrite(step.path, _changed(step.path, _adding_ids(SageEmacs().locate(step.path))), originals)
+            case "tokens":
+                rewrite(step.path, _changed(step.path, _add_tokens), originals)
+            case "form":
+                rewrite(step.path, _changed(step.path, _modernising(SageAgent().locate(step.path))), originals)
+            case "metadata":
+                _rebuild_metadata(step.path, originals)
 
 
-def _add_ids(step: Step, originals: Originals) -> None:
-    source = SageEmacs().locate(step.path)
-    rewrite(step.path, records.changed(step.path, records.adding_ids(source)), originals)
+class Originals:
+    """Where one migration keeps what it replaces or moves away: always under names that it creates itself.
+
+    Such a name has the time to the second, so a prepared repository may have a file or a link there already.
+    """
+
+    def __init__(self, stamp: str) -> None:
+        self._stamp = stamp
+        self._kept: set[Path] = set()
+        self._folders: dict[Path, Path] = {}
+
+    def keep(self, path: Path) -> None:
+        """Copy a file to `NAME.bak-STAMP` beside it; of a file that several steps rewrite, only the first state."""
+        if path not in self._kept:
+            content, mode = _read(path), stat.S_IMODE(path.stat().st_mode)
+            self._create(path, "bak", lambda backup: create(backup, content, mode))
+            self._kept.add(path)
+
+    def move(self, paths: Iterable[Path], project: Path) -> None:
+        """Move files of a project to the folder `STORE.migrated-STAMP` beside the store, which nothing reads."""
+        root = project.parent
+        if root not in self._folders:
+            self._folders[root] = self._create(root, "migrated", lambda folder: folder.mkdir(mode=0o700))
+        folder = self._folders[root] / project.name
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for path in paths:
+            _refuse_existing(folder / path.name)
+            path.rename(folder / path.name)
+        sync_folder(folder)
+
+    def _create(self, path: Path, word: str, make: Callable[[Path], None]) -> Path:
+        """Make a file or folder beside a path, under the first name that is free."""
+        for number in count(1):
+            made = path.with_name(f"{path.name}.{word}-{self._stamp}{f'-{number}' if number > 1 else ''}")
+            try:
+                make(made)
+            except FileExistsError:
+                continue
+            break
+        return made
 
 
-def _add_tokens(step: Step, originals: Originals) -> None:
-    rewrite(step.path, records.changed(step.path, records.adding_tokens), originals)
+def rewrite(path: Path, pieces: Iterable[bytes], originals: Originals) -> None:
+    """Replace the file by `pieces`, which may be made from it; the original stays as a backup."""
+    before = path.stat()
+    originals.keep(path)
+    with replacing(path, stat.S_IMODE(before.st_mode)) as handle:
+        for piece in pieces:
+            handle.write(piece)
+        now = path.stat()
+        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            raise Busy(f"{path}: another program wrote to it; nothing was changed")
 
 
-def _modernise(step: Step, originals: Originals) -> None:
-    source = SageAgent().locate(step.path)
-    rewrite(step.path, records.changed(step.path, form.modernising(source)), originals)
+def _read(path: Path) -> bytes:
+    """All bytes of a file; raises SourceUnreadable for anything else, as a pipe would never end."""
+    stream, _ = open_regular(path)
+    with stream:
+        return stream.readall()
 
 
-_DOERS: dict[str, Callable[[Step, Originals], None]] = {
-    "leave": lambda *_: None,
-    "rename": encoding.rename,
-    "copy": encoding.copy,
-    "append": encoding.append,
-    "set-aside": encoding.set_aside,
-    "ids": _add_ids,
-    "tokens": _add_tokens,
-    "form": _modernise,
-    "metadata": lambda step, originals: rebuild(step.path, originals),
-}
+def _refuse_existing(target: Path) -> None:
+    """Refuse to move or copy onto something, which may be a link."""
+    if os.path.lexists(target):
+        raise WouldLose(f"{target}: appeared after the plan was made; make a new one")
+
+
+# Records
+
+
+def _changed(path: Path, change: _Change) -> Iterator[bytes]:
+    """The file's bytes with the change made; lines that cannot be encoded again byte for byte stay as they are."""
+    with open_source(path) as stream:
+        for record in read_records(stream):
+            value = change(record)
+            if value is None or record.dialect is None:
+                yield record.text
+            else:
+                yield DIALECTS[record.dialect](value) + record.end
+
+
+def _count_changes(path: Path, change: _Change) -> int:
+    with open_source(path) as stream:
+        return sum(record.dialect is not None and change(record) is not None for record in read_records(stream))
+
+
+def _plan_conversation(source: SourceFile, ids: bool, tokens: bool, metadata: bool) -> list[Step]:
+    if source.path.suffix in SUFFIXES or is_saved(source.path):
+        return []
+    steps: list[Step] = []
+    if ids and (changes := _count_changes(source.path, _adding_ids(source))):
+        steps.append(Step("ids", source.path, None, "records without uuid or session_id", changes))
+    if tokens and (changes := _count_changes(source.path, _add_tokens)):
+        steps.append(Step("tokens", source.path, None, "records without an estimate", changes))
+    if steps and source.sides:
+        return [*steps, _metadata_step(source.path.parent / METADATA, "the conversation grew")]
+    is_current = source.path.name == CONVERSATION
+    return [*steps, *(_plan_metadata(source) if metadata and is_current else [])]
+
+
+def _adding_ids(source: SourceFile) -> _Change:
+    """Adds the uuid and session_id under which clew knows a record that has none."""
+    agent = SageEmacs()
+    session = agent.session_id(source)
+    uuids = {
+        unit.start: unit.value["uuid"]
+        for unit in agent.units(source)
+        if unit.is_message and unit.start < unit.stop and unit.native.get("uuid") != unit.value["uuid"]
+    }
+
+    def change(record: RawRecord) -> _Record | None:
+        value = record.value
+        if value is None or value.get("role") not in (*ROLES, TOOL):
+            return None
+        added: _Record = {}
+        if "uuid" not in value and record.start in uuids:
+            added["uuid"] = uuids[record.start]
+        if "session_id" not in value and "sessionId" not in value:
+            added["session_id"] = session
+        return {**value, **added} if added else None
+
+    return change
+
+
+def _add_tokens(record: RawRecord) -> _Record | None:
+    """Adds the estimate sage-emacs itself makes: a token for every four characters."""
+    value = record.value
+    if value is None or value.get("role") not in ROLES or "tokens" in value or "usage" in value:
+        return None
+    content = value.get("content")
+    if not isinstance(content, str):
+        return None
+    return {**value, "tokens": {"estimated": -(-len(content) // 4)}}
+
+
+def _old_form(record: RawRecord) -> _Record | None:
+    """The value of a record in Sage Agent's older form that has what the current form needs; else None."""
+    value = record.value
+    if value is None or "type" in value or value.get("role") not in OLD_ROLES:
+        return None
+    return value if isinstance(value.get("content"), str) else None
+
+
+def _modernising(source: SourceFile) -> _Change:
+    """Gives old records the current form, and the records after them their parent."""
+    agent = SageAgent()
+    facts, known = agent.facts(source), read_metadata(source.path.parent) or {}
+    cwd = agent.session(source, facts)["workspace"]
+    context: _Record = {"cwd": cwd, "gitBranch": known.get("gitBranch") or facts.git_branch}
+    context["platform"] = platform_of(cwd)
+    envelope: _Record = {
+        "sessionId": agent.session_id(source),
+        "version": known.get("version") or facts.version or VERSION,
+        "context": {name: item for name, item in context.items() if item is not None},
+    }
+    uuids: dict[int, str] = {}
+    parents: dict[int, str] = {}
+    for unit in agent.units(source):
+        if unit.is_message and not unit.part:
+            body, parent = message_body(unit.native) or {}, unit.value.get("parent_uuid")
+            if body.get("uuid") != unit.value["uuid"]:
+                uuids[unit.start] = unit.value["uuid"]
+            if parent is not None and body.get("parentUuid") != parent:
+                parents[unit.start] = parent
+
+    def change(record: RawRecord) -> _Record | None:
+        value, start = record.value, record.start
+        if (old := _old_form(record)) is not None:
+            return _current_form(old, {"uuid": uuids[start], "parentUuid": parents.get(start)}, envelope)
+        if value is not None and start in parents and start not in uuids:
+            return {**value, "parentUuid": parents[start]}
+        return None
+
+    return change
+
+
+def _current_form(value: _Record, links: _Record, envelope: _Record) -> _Record:
+    role, results = value["role"], value.get("tool_results")
+    message: _Record = {"role": role, "content": value["content"]}
+    if value.get("tool_calls") is not None:
+        message["toolCalls"] = value["tool_calls"]
+    if results is not None:
+        message["toolResults"] = _current_results(results)
+    return {
+        "type": "tool_result" if role == "tool" else role,
+        **links,
+        "timestamp": value.get("timestamp"),
+        **envelope,
+        "message": message,
+        "todos": [],
+        "isSidechain": False,
+        **{name: item for name, item in value.items() if name not in _OLD_FORM_KEYS},
+    }
+
+
+def _current_results(results: JSON) -> JSON:
+    if not isinstance(results, list):
+        return results
+    return [
+        {_RESULT_KEYS.get(name, name): item for name, item in result.items()} if isinstance(result, dict) else result
+        for result in results
+    ]
+
+
+# Metadata
+
+
+def _plan_metadata(source: SourceFile) -> list[Step]:
+    """A step where the metadata are missing, damaged or wrong."""
+    place = source.path.parent / METADATA
+    known = read_metadata(place.parent)
+    if known is None:
+        return [_metadata_step(place, "cannot be read")]
+    if not place.exists():
+        return [Step("metadata", place, None, "is missing")]
+    if source.agent == AGENT:
+        truth: _Record = {"id": SageAgent().session_id(source), "messageCount": count_records(source.path)}
+    else:
+        truth = dict(zip(("message_count", "total_size"), measure(source), strict=True))
+    wrong = [name for name, value in truth.items() if known.get(name) != value]
+    return [Step("metadata", place, None, f"{', '.join(wrong)} not as in the log")] if wrong else []
+
+
+def _metadata_step(place: Path, reason: str) -> Step:
+    """The step that rebuilds metadata; something that is no file is left alone."""
+    if place.exists() and not place.is_file():
+        return Step("leave", place, None, "not a regular file")
+    return Step("metadata", place, None, reason)
+
+
+def _rebuild_metadata(place: Path, originals: Originals) -> None:
+    """Write the metadata of the log beside `place`; what was there stays as a backup."""
+    known = read_metadata(place.parent) or {}
+    if place.with_name(CONVERSATION).exists():
+        emacs = SageEmacs()
+        source = emacs.locate(place.with_name(CONVERSATION))
+        content = describe(emacs.session(source, emacs.facts(source)), *measure(source), known)
+    else:
+        agent = SageAgent()
+        source = agent.locate(place.with_name(MESSAGES))
+        facts = agent.facts(source)
+        content = encode_metadata(rebuilt(known, agent.session(source, facts), facts, count_records(source.path)))
+    if place.exists():
+        rewrite(place, [content], originals)
+    else:
+        write_atomic(place, content)
+
+
+# Project folders of sage-emacs
+
+
+class _FolderPlanner:
+    """Plans renames and merges of project folders. Sees the store as it will be after the steps planned so far."""
+
+    def __init__(self) -> None:
+        self._renamed: dict[Path, Path] = {}
+        self._copied: dict[Path, Path] = {}
+
+    def plan(self, folder: Path) -> Iterator[Step]:
+        """The steps that give a folder its aligned name, or merge it into the folder that has that name."""
+        recorded = _recorded_path(folder)
+        if recorded and same_project(folder.name, recorded):
+            target = folder.with_name(encode_sage(recorded) or folder.name)
+        else:
+            target = folder.with_name(encode_sage(folder.name).rstrip("-") or folder.name)
+        if target == folder:
+            return
+        other = self._now(target)
+        theirs = _recorded_path(other) if other is not None else None
+        names = (path.name.partition(".bak-")[0] for path in folder.iterdir())
+        if recorded and theirs and recorded != theirs:
+            yield Step("leave", folder, target, "the aligned name belongs to another project")
+        elif other is not None or any(name not in (*_PROJECT_FILES, HISTORY) for name in names):
+            # Files of other programs must stay where they are.
+            yield from self._merge(folder, target)
+        else:
+            self._renamed[target] = folder
+            yield Step("rename", folder, target, "the folder gets its aligned name")
+
+    def _now(self, place: Path) -> Path | None:
+        """The present path of what will be at `place`; None where nothing will be."""
+        if place in self._copied:
+            return self._copied[place]
+        for target, source in self._renamed.items():
+            if place.is_relative_to(target):
+                place = source / place.relative_to(target)
+        return place if place.exists() else None
+
+    def _merge(self, folder: Path, target: Path) -> Iterator[Step]:
+        """Bring the sage files of one folder into another that has files of its own."""
+        for name in _PROJECT_FILES:
+            source, place = folder / name, target / name
+            if source.is_file() and self._now(place) is None:
+                yield self._copy(source, place, "the project has none yet")
+            elif source.is_file() and name == CONVERSATION:
+                yield from self._append(source, place)
+        for archive in sorted(path for path in (folder / HISTORY).glob("*.jsonl*") if is_plain_file(path)):
+            free = self._free_place(archive, target / HISTORY)
+            if free is not None:
+                yield self._copy(archive, free, "the archive joins those of the project")
+        for name in (*_PROJECT_FILES, HISTORY):
+            if (folder / name).exists():
+                yield Step("set-aside", folder / name, None, "its content is in the aligned folder")
+
+    def _copy(self, source: Path, place: Path, reason: str) -> Step:
+        self._copied[place] = source
+        return Step("copy", source, place, reason)
+
+    def _append(self, source: Path, place: Path) -> Iterator[Step]:
+        present = self._now(place)
+        missing = _missing_lines(source, present) if present is not None else []
+        if missing:
+            yield Step("append", source, place, "lines that the conversation lacks", len(missing))
+        if missing and self._now(place.with_name(METADATA)) is not None:
+            yield Step("metadata", place.with_name(METADATA), None, "the conversation grew")
+
+    def _free_place(self, source: Path, folder: Path) -> Path | None:
+        """A free name in the folder; None when the same bytes are there already."""
+        content = _read(source)
+        place, number = folder / source.name, 1
+        while (present := self._now(place)) is not None:
+            if present.is_file() and _read(present) == content:
+                return None
+            number += 1
+            place = folder / f"{source.name.removesuffix('.jsonl')}-{number}.jsonl"
+        return place
+
+
+def _recorded_path(folder: Path) -> str | None:
+    """The project's path as its metadata have it, without a slash at the end."""
+    recorded = (read_metadata(folder) or {}).get("project_dir")
+    return recorded.rstrip("/") if isinstance(recorded, str) else None
+
+
+def _missing_lines(source: Path, place: Path) -> list[bytes]:
+    """The lines of `source` that `place` does not have; ids and estimates make no difference."""
+    known = {_without_added_keys(line) for line in _read(place).split(b"\n")}
+    lines = _read(source).split(b"\n")
+    return [line + b"\n" for line in lines if line.strip() and _without_added_keys(line) not in known]
+
+
+def _without_added_keys(line: bytes) -> bytes:
+    """A line without the keys that a migration may have added, for comparison."""
+    try:
+        record = loads(line)
+    except NOT_JSON:
+        return line.strip()
+    if not isinstance(record, dict):
+        return line.strip()
+    return dumps([(name, record[name]) for name in sorted(record) if name not in _ADDED_KEYS])
+
+
+def _rename(step: Step) -> None:
+    assert step.target is not None
+    _refuse_existing(step.target)
+    step.path.rename(step.target)
+    sync_folder(step.target.parent)
+
+
+def _copy(step: Step) -> None:
+    assert step.target is not None
+    content = _read(step.path)
+    if is_plain_file(step.target) and _read(step.target) == content:
+        return
+    _refuse_existing(step.target)
+    write_atomic(step.target, content, stat.S_IMODE(step.path.stat().st_mode))
+
+
+def _append(step: Step, originals: Originals) -> None:
+    """Carry out an append: the bytes that are there stay as they are."""
+    assert step.target is not None
+    present = _read(step.target)
+    gap = b"" if not present or present.endswith(b"\n") else b"\n"
+    rewrite(step.target, [present, gap, *_missing_lines(step.path, step.target)], originals)
+
+
+def _set_aside(step: Step, originals: Originals) -> None:
+    """Move a file or folder, with its backups, out of the store."""
+    project = step.path.parent
+    originals.move([step.path, *project.glob(f"{step.path.name}.bak-*")], project)
+    if not any(project.iterdir()):
+        project.rmdir()

@@ -1,13 +1,14 @@
-"""A native session cleaned in place: planned, kept as it was, rewritten whole, and looked for where it was not reached.
+"""Masks secrets in the native files of a session, in place, and finds other files that contain them.
 
-Records keep their shape, ids and order, so that the agent goes on with the session. What else holds the same values,
-and is not the session's, is only named.
+Records keep their shape, ids and order, so that the agent can continue the session. Originals are kept in a private
+folder. Files that do not belong to the session are only named.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -32,15 +33,15 @@ from clew.redact.tree import Redactor
 from clew.store.lock import WAIT, locked
 from clew.store.system import SYSTEM
 
-_PIECE = 1 << 20
-_OVERLAP = 1 << 14
-_MOST_FORMS = 4000
-_LEAST = 8
-"""Shorter values are not looked for elsewhere: they would be found by chance."""
+_PIECE_BYTES = 1 << 20
+_OVERLAP_BYTES = 1 << 14
+_MAX_SEARCHED_FORMS = 4000
+_MIN_SEARCHED_CHARACTERS = 8
+"""Shorter values are not searched for elsewhere: they would be found by chance."""
 
 
 class Dirty(msgspec.Struct, frozen=True):
-    """A file that holds something: how many of its parts would change, and how it was when that was found."""
+    """A file with secrets: how many of its parts would change, and its size and time when that was found."""
 
     path: Path
     changes: int
@@ -49,26 +50,26 @@ class Dirty(msgspec.Struct, frozen=True):
 
 
 def files_of(source: SourceFile) -> list[Path]:
-    """Every file of a session, and the one in which its packed original may lie, which is emptied."""
+    """Every file of a session, and the file that may have its packed original, which is emptied."""
     folder = source.path.parent
     return [source.path, *(folder / name for name in (*source.parts, *source.sides, source.path.name + BESIDE))]
 
 
 def plan(source: SourceFile, redactor: Redactor) -> list[Dirty]:
-    """The files of a session that would change. What is found in one of them is looked for in all."""
+    """The files of a session that would change. What is found in one of them is masked in all."""
     # Not Path.is_file, which raises where a name is too long, as with the suffix of a packed original.
     files = [path for path in files_of(source) if os.path.isfile(path)]  # noqa: PTH113
     for path in files:
         learn_file(partial(open_source, path), redactor)
     if redactor.is_clean:
         return []
-    return [dirty for path in files if (dirty := _look(path, redactor)) is not None]
-
-
-def _look(path: Path, redactor: Redactor) -> Dirty | None:
-    before = path.stat()
-    changes = sum(raw != masked for raw, masked in masked_parts(partial(open_source, path), redactor))
-    return Dirty(path, changes, before.st_size, before.st_mtime_ns) if changes else None
+    found: list[Dirty] = []
+    for path in files:
+        before = path.stat()
+        changes = sum(raw != masked for raw, masked in masked_parts(partial(open_source, path), redactor))
+        if changes:
+            found.append(Dirty(path, changes, before.st_size, before.st_mtime_ns))
+    return found
 
 
 def other_name(path: Path) -> str | None:
@@ -84,24 +85,21 @@ def other_name(path: Path) -> str | None:
 
 def carry_out(source: SourceFile, steps: Iterable[Dirty], redactor: Redactor, kept: Path) -> list[Path]:
     """Rewrite the files, each after a copy of it was put below `kept`; returns the copies."""
-    with _held(source) as old:
-        copies = []
+    # Sessions of the store have a lock; other agents' have none.
+    is_ours = source.agent == AGENT and source.path.name == MESSAGES
+    lock: AbstractContextManager[int | None] = locked(SYSTEM, source.path, WAIT) if is_ours else nullcontext()
+    copies: list[Path] = []
+    with lock as old_log:
         for step in steps:
             copies.append(_rewrite(step, redactor, kept))
-            if old is not None and step.path == source.path:
-                # Who has the log open still would write to a file that is gone; of an emptied one they are told.
-                SYSTEM.truncate(old, 0)
-        return copies
-
-
-def _held(source: SourceFile) -> AbstractContextManager[int | None]:
-    """The lock of a session of the store; other agents have none to take."""
-    is_ours = source.agent == AGENT and source.path.name == MESSAGES
-    return locked(SYSTEM, source.path, WAIT) if is_ours else nullcontext()
+            if old_log is not None and step.path == source.path:
+                # A process that still has the replaced log open would append to it; it notices an emptied one.
+                SYSTEM.truncate(old_log, 0)
+    return copies
 
 
 def _rewrite(step: Dirty, redactor: Redactor, kept: Path) -> Path:
-    """Replace one file; its times stay, because agents take the file written last for the one to go on with."""
+    """Replace one file; its times stay, because agents continue the session that was written last."""
     path = step.path
     before = path.stat()
     copy = _keep(path, kept)
@@ -128,27 +126,26 @@ def _keep(path: Path, kept: Path) -> Path:
         copy = kept / str(number) / path.name
     private_folder(str(copy.parent))
     with replacing(copy) as out, path.open("rb") as stream:
-        for piece in iter(lambda: stream.read(_PIECE), b""):
-            out.write(piece)
+        shutil.copyfileobj(stream, out)
     return copy
 
 
 def leftovers(values: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
-    """The files below folders that still hold one of the values, as it is or as JSON spells it."""
-    forms = sorted({form for value in values if len(value) >= _LEAST for form in _forms(value)}, key=len, reverse=True)
+    """The files below folders that still contain one of the values, as it is or escaped in JSON."""
+    searched = (value for value in values if len(value) >= _MIN_SEARCHED_CHARACTERS)
+    forms = sorted({form for value in searched for form in _encoded_forms(value)}, key=len, reverse=True)
     if not forms:
         return
-    pattern = re.compile(b"|".join(map(re.escape, forms[:_MOST_FORMS])))
+    pattern = re.compile(b"|".join(map(re.escape, forms[:_MAX_SEARCHED_FORMS])))
     for folder in dict.fromkeys(folders):
-        for place, _, names in os.walk(folder, followlinks=False):
+        for parent, _, names in os.walk(folder, followlinks=False):
             for name in sorted(names):
-                path = Path(place) / name
-                if _holds(path, pattern):
-                    yield path
+                if _contains(Path(parent) / name, pattern):
+                    yield Path(parent) / name
 
 
 def is_archived(folder: Path, sessions: Iterable[tuple[str, str]]) -> bool:
-    """True where an archive has versions of the files of sessions, each given by agent and id, or cannot tell."""
+    """True where an archive has versions of these sessions (agent and id), or where it cannot be read completely."""
     try:
         refuse_links(folder)
         if not manifest_numbers(folder) and not packs(folder):
@@ -161,7 +158,7 @@ def is_archived(folder: Path, sessions: Iterable[tuple[str, str]]) -> bool:
     return not {(version.agent, version.session) for version in state.versions()}.isdisjoint(sessions)
 
 
-def _forms(value: str) -> Iterator[bytes]:
+def _encoded_forms(value: str) -> Iterator[bytes]:
     yield value.encode("utf-8", "surrogatepass")
     try:
         yield dumps(value)[1:-1]
@@ -170,15 +167,15 @@ def _forms(value: str) -> Iterator[bytes]:
         return
 
 
-def _holds(path: Path, pattern: re.Pattern[bytes]) -> bool:
-    """True for a file that can be read and holds something; packed ones are unpacked."""
-    kept = b""
+def _contains(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    """True for a file that can be read and matches; compressed files are decompressed."""
+    overlap = b""
     try:
         with open_source(path) as stream:
-            for piece in iter(lambda: stream.read(_PIECE), b""):
-                if pattern.search(kept + piece) is not None:
+            for piece in iter(lambda: stream.read(_PIECE_BYTES), b""):
+                if pattern.search(overlap + piece) is not None:
                     return True
-                kept = piece[-_OVERLAP:]
+                overlap = piece[-_OVERLAP_BYTES:]
     except (OSError, SourceUnreadable):
         return False
     return False

@@ -9,8 +9,9 @@ import msgspec
 
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
-from clew.agents.sage_agent.metadata import rebuilt, spelled
+from clew.agents.sage_agent.metadata import rebuilt
 from clew.agents.sage_agent.records import counts_as_message
+from clew.agents.sage_format import encode_metadata
 from clew.errors import SourceUnreadable
 from clew.io.records import read_records
 from clew.model.json import JSON
@@ -79,7 +80,7 @@ def ordered(metadata: Mapping[str, JSON]) -> dict[str, JSON]:
 def write(system: System, folder: Path, metadata: Mapping[str, JSON]) -> None:
     """Replace the file; the caller holds the lock of the log."""
     # Spelled as the log spells it: an enum is its value.
-    replace_file(system, folder / METADATA, spelled(ordered(msgspec.to_builtins(metadata))))
+    replace_file(system, folder / METADATA, encode_metadata(ordered(msgspec.to_builtins(metadata))))
 
 
 def format_of(folder: Path) -> int:

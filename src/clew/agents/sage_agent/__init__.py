@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.sage_agent import locate
+from clew.agents.sage_format import plain_name
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
@@ -16,14 +17,13 @@ from clew.io.paths import safe_relative
 from clew.model import Problem
 from clew.model.events import Event
 from clew.model.json import JSON
-from clew.model.time import parse_time, spell_time
 
 if TYPE_CHECKING:
     from clew.agents.file_evidence import Event as FileEvidence
 
-_NEW = re.compile(rb'"(?:context|toolResults|toolCalls|message)"\s*:\s*[\[{]')
+_CURRENT_FORM = re.compile(rb'"(?:context|toolResults|toolCalls|message)"\s*:\s*[\[{]')
 _SNAPSHOT = re.compile(rb'"type"\s*:\s*"file_history_snapshot"')
-_OLD = re.compile(rb'"role"\s*:\s*"')
+_OLDER_FORM = re.compile(rb'"role"\s*:\s*"')
 
 
 class SageAgent(Agent):
@@ -40,17 +40,15 @@ class SageAgent(Agent):
         return locate.discover(root)
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
-        folder = source.path.parent
-        yield folder / locate.BACKUPS
-        yield folder.parent.parent / locate.BACKUPS / locate.session_id(source)
+        return iter(locate.backup_folders(source))
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        name = locate.plain_name(path.name)
+        name = plain_name(path.name)
         if _SNAPSHOT.search(head) and name.endswith(".jsonl"):
             return Claim.YES
         if name != locate.MESSAGES:
             return Claim.NO
-        if _NEW.search(head) or _OLD.search(head):
+        if _CURRENT_FORM.search(head) or _OLDER_FORM.search(head):
             return Claim.YES
         return Claim.MAYBE if not head.strip() or ".sage" in path.parts else Claim.NO
 
@@ -77,23 +75,9 @@ class SageAgent(Agent):
         return file_changes(source, units)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.sage_agent.metadata import title_of
+        from clew.agents.sage_agent.metadata import session_object
 
-        known = locate.metadata(source.path) or {}
-        session = locate.session_id(source)
-        parent = known.get("parentSessionId")
-        return {
-            "id": session,
-            "workspace": facts.cwd or _text(known, "workingDirectory") or "",
-            "workspace_encoded": source.path.parent.name,
-            "started_at": facts.first_time or _canonical(known.get("createdAt")),
-            "ended_at": facts.last_time or _canonical(known.get("updatedAt")),
-            "source": {"type": "local", "host": None, "path": str(source.path)},
-            "is_agent_session": known.get("isSidechain") is True,
-            "parent_session_id": parent if isinstance(parent, str) else None,
-            "agent_id": None,
-            "title": title_of(known, facts, session),
-        }
+        return session_object(source, facts)
 
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.sage_agent.encode import encode
@@ -101,7 +85,7 @@ class SageAgent(Agent):
         return encode(header, units)
 
     def target_profile(self) -> TargetProfile:
-        from clew.agents.sage_agent.target_profile import TARGET_PROFILE
+        from clew.agents.sage_agent.encode import TARGET_PROFILE
 
         return TARGET_PROFILE
 
@@ -112,13 +96,3 @@ class SageAgent(Agent):
         from clew.agents.sage_agent.check import check
 
         return check(source)
-
-
-def _text(known: dict[str, JSON], name: str) -> str | None:
-    value = known.get(name)
-    return value if isinstance(value, str) and value else None
-
-
-def _canonical(time: JSON) -> str | None:
-    stamp = parse_time(time)
-    return spell_time(stamp) if stamp is not None else None

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from clew.agents.base import Header, Unit
 from clew.agents.derived_ids import derived_id
 from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
-from clew.agents.sage_agent.metadata import VERSION, spelled
+from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
+from clew.agents.sage_format import SessionIds, encode_metadata, encode_output, replace_links
+from clew.agents.target_profile import Capacity, TargetProfile
 from clew.io.codec import dumps
 from clew.model.json import JSON
 
@@ -41,29 +43,27 @@ _Object = dict[str, JSON]
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of the log and of the snapshots, then the metadata."""
-    copied, composed = _CopiedRecords(header.session), _ComposedRecords(header.session)
+    session = header.session
+    ids, composed = SessionIds(session, "sessionId"), _ComposedRecords(session)
+    facts: _Object = {}
     count = 0
     for unit in units:
         if unit.native:
             if unit.start < unit.stop:
                 count += not unit.part and counts_as_message(unit.native)
-                yield SNAPSHOTS if unit.part else "", copied.line(unit)
+                # The first message that has a model or branch counts.
+                metadata = unit.value.get("metadata") or {}
+                found = {"model": (metadata.get("model") or {}).get("name"), "gitBranch": metadata.get("git_branch")}
+                for name, item in found.items():
+                    if item:
+                        facts.setdefault(name, item)
+                yield SNAPSHOTS if unit.part else "", dumps(_copied_record(unit, ids)) + b"\n"
         elif unit.is_message:
             for record in composed.message(unit.value):
                 count += 1
                 yield "", dumps(record) + b"\n"
-        elif _is_whole(unit.value.get("snapshot")):
+        elif _is_complete(unit.value.get("snapshot")):
             yield SNAPSHOTS, dumps(composed.snapshot(unit.value)) + b"\n"
-    yield METADATA, spelled(_described(header.session, count, copied.facts))
-
-
-def _is_whole(snapshot: JSON) -> bool:
-    """True when a snapshot says for each file what became of it, so that it can be undone to."""
-    files: _Object = (snapshot or {}).get("files") or {}
-    return bool(files) and all("state" in file and "size" in file for file in files.values())
-
-
-def _described(session: Mapping[str, JSON], count: int, facts: Mapping[str, JSON]) -> _Object:
     described: _Object = {
         "id": session["id"],
         "customTitle": session.get("title"),
@@ -78,56 +78,28 @@ def _described(session: Mapping[str, JSON], count: int, facts: Mapping[str, JSON
         **facts,
         "metadata": {},
     }
-    return {name: item for name, item in described.items() if item is not None}
+    yield METADATA, encode_metadata({name: item for name, item in described.items() if item is not None})
 
 
-class _CopiedRecords:
-    """Sage Agent's own records, with the id of the new session."""
-
-    def __init__(self, session: Mapping[str, JSON]) -> None:
-        self._new_id = session["id"]
-        self._old_id: JSON = None
-        """The session that the first record names."""
-        self.facts: _Object = {}
-        """What the metadata of the original say, as far as the messages tell it."""
-
-    def line(self, unit: Unit) -> bytes:
-        """The line of one record."""
-        self._see(unit.value.get("metadata") or {})
-        record = dict(unit.native)
-        self._rename(record)
-        body = message_body(unit.native)
-        if unit.is_message and body is not None:
-            links = _links(body, unit.value)
-            if body is unit.native:
-                record |= links
-            else:
-                payload = {**body, **links}
-                self._rename(payload)
-                record["payload"] = payload
-        return dumps(record) + b"\n"
-
-    def _rename(self, record: _Object) -> None:
-        named = record.get("sessionId")
-        if isinstance(named, str):
-            self._old_id = self._old_id or named
-            record["sessionId"] = self._new_id if named == self._old_id else named
-
-    def _see(self, metadata: Mapping[str, JSON]) -> None:
-        model = (metadata.get("model") or {}).get("name")
-        for name, found in (("model", model), ("gitBranch", metadata.get("git_branch"))):
-            if found:
-                self.facts.setdefault(name, found)
+def _is_complete(snapshot: JSON) -> bool:
+    """True when a snapshot has the state and size of each file, so that an undo can use it."""
+    files: _Object = (snapshot or {}).get("files") or {}
+    return bool(files) and all("state" in file and "size" in file for file in files.values())
 
 
-def _links(body: Mapping[str, JSON], message: Mapping[str, JSON]) -> _Object:
-    """Id and parent of a message, where its record has them."""
-    links: _Object = {}
-    if isinstance(body.get("uuid"), str):
-        links["uuid"] = message["uuid"]
-    if "parentUuid" in body and (body["parentUuid"] is None or isinstance(body["parentUuid"], str)):
-        links["parentUuid"] = message.get("parent_uuid")
-    return links
+def _copied_record(unit: Unit, ids: SessionIds) -> _Object:
+    """One of Sage Agent's own records, with the ids of the new session."""
+    record = dict(unit.native)
+    ids.replace(record)
+    body = message_body(unit.native)
+    if unit.is_message and body is not None:
+        if body is unit.native:
+            replace_links(record, unit.value)
+        else:
+            record["payload"] = payload = dict(body)
+            ids.replace(payload)
+            replace_links(payload, unit.value)
+    return record
 
 
 class _ComposedRecords:
@@ -138,10 +110,10 @@ class _ComposedRecords:
         self._time = session.get("started_at")
         self._tool_names: dict[str, str] = {}
         self._todos: JSON = []
-        """The list as it stands: every message repeats it."""
+        """The current list: every message repeats it."""
 
     def message(self, message: _Object) -> Iterator[_Object]:
-        """One record, or two where results and other content stand together."""
+        """One record, or two where a message has both results and other content."""
         blocks = message["content"]
         calls = [self._call(block) for block in blocks if block["type"] == "tool_use"]
         results = [self._result(block) for block in blocks if block["type"] == "tool_result"]
@@ -163,11 +135,11 @@ class _ComposedRecords:
     def _record(self, kind: str, links: tuple[str, JSON], inner: _Object, fields: _Object) -> _Object:
         record: _Object = {"type": kind, "uuid": links[0], "parentUuid": links[1], "timestamp": self._time}
         record |= {"sessionId": self._session["id"], "version": fields["version"], "context": fields["context"]}
-        behind = ("usage", "thinkingMetadata", "todos", "isSidechain")
-        return {**record, "message": inner, **{name: fields[name] for name in behind if name in fields}}
+        optional = ("usage", "thinkingMetadata", "todos", "isSidechain")
+        return {**record, "message": inner, **{name: fields[name] for name in optional if name in fields}}
 
     def _fields(self, metadata: _Object) -> _Object:
-        """What stands around the text of a message."""
+        """The keys of a record apart from its ids, time and text."""
         cwd = metadata.get("cwd") or self._session["workspace"]
         context: _Object = {"cwd": cwd}
         if metadata.get("git_branch"):
@@ -197,7 +169,12 @@ class _ComposedRecords:
     def _result(self, block: _Object) -> _Object:
         result: _Object = {} if block["tool_id"] is None else {"toolCallId": block["tool_id"]}
         name = block.get("tool_name") or self._tool_names.get(block["tool_id"]) or "unknown"
-        return {**result, "toolName": name, "content": _text(block), "success": block.get("is_error") is not True}
+        return {
+            **result,
+            "toolName": name,
+            "content": encode_output(block),
+            "success": block.get("is_error") is not True,
+        }
 
     def snapshot(self, record: _Object) -> _Object:
         """A snapshot for the file of snapshots."""
@@ -214,7 +191,7 @@ class _ComposedRecords:
 
 
 def platform_of(cwd: str) -> str:
-    """The system a working folder looks like."""
+    """The operating system that a working folder looks like."""
     return "windows" if _WINDOWS.match(cwd) else "macos" if _MAC.match(cwd) else "linux"
 
 
@@ -228,12 +205,9 @@ def _renamed(values: Mapping[str, JSON], keys: Mapping[str, str]) -> _Object:
     return {native: values[name] for name, native in keys.items() if name in values}
 
 
-def _text(result: _Object) -> str:
-    """What a tool gave back, as one text."""
-    output: JSON = result.get("output")
-    if isinstance(output, str) or output is None:
-        return output or ""
-    if isinstance(output, list):
-        texts = [block.get("text") for block in output if isinstance(block, dict)]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return dumps(output).decode()
+TARGET_PROFILE = TargetProfile(
+    Capacity(failures=True, instructions=True, titles=True, todos=("user", "assistant")),
+    (),
+    ("sessionId", "id"),
+    lambda session: ["sage", "-r", str(session["id"])],
+)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, masked_text, open_file
+from clew.agents.base import SourceFile, fragment_events, masked_text, open_file
 from clew.agents.derived_ids import MessageChain
-from clew.agents.sage_agent import locate
+from clew.agents.sage_agent import locate, records
 from clew.agents.sage_agent.records import (
     BRANCH,
     ERASED,
@@ -16,18 +16,20 @@ from clew.agents.sage_agent.records import (
     MESSAGE_ROLES,
     OLD_ROLES,
     SNAPSHOT_TYPES,
+    FileBackup,
+    FileSnapshot,
     LogRecord,
     MessageRecord,
     OldToolResult,
     ToolCall,
     ToolResult,
 )
-from clew.io.codec import dumps
+from clew.agents.sage_format import content_blocks, decode_output, is_error, read_metadata
 from clew.io.compress import damage
 from clew.io.records import RawRecord
-from clew.io.typed_records import decode_each
+from clew.io.typed_records import decode_each, decode_value
 from clew.model import blocks
-from clew.model.blocks import Block, Text, Unknown
+from clew.model.blocks import Block
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo
 from clew.model.json import JSON
@@ -39,7 +41,7 @@ from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
 
 SUMMARY = "summary"
-"""In `Facts.extra`: the last summary that the log holds."""
+"""In `Facts.extra`: the last summary in the log."""
 _NO_METADATA = Metadata()
 
 
@@ -47,21 +49,20 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session: its log, then the snapshots beside it."""
     decoder = EventDecoder(locate.session_id(source), _session_model(source))
     for number, name in enumerate(("", *source.parts)):
-        file = str(source.path.parent / name) if name else str(source.path)
         with open_file(source, name) as stream:
             for line, record in LOG.decode_file(stream):
                 if isinstance(record, RawRecord):
-                    yield from decoder.fragment(record, SourceRef(number, line - 1), file)
+                    yield from fragment_events(source, record, line, after=decoder.index, file=number)
                 else:
                     yield from decoder.events(record, SourceRef(number, line - 1))
             if found := damage(stream):
-                yield problem("damaged-archive", found, file=file)
+                yield problem("damaged-archive", found, file=str(source.path.parent / (name or source.path.name)))
     yield decoder.last_info()
 
 
 def _session_model(source: SourceFile) -> str | None:
-    """The model that the metadata name: the log names none, so all replies are put down to it."""
-    model = (locate.metadata(source.path) or {}).get("model")
+    """The model that the metadata name, which counts for all replies: the log names none."""
+    model = (read_metadata(source.path.parent) or {}).get("model")
     if not isinstance(model, str) or not model:
         return None
     return masked_text(source, model)
@@ -86,85 +87,62 @@ class EventDecoder:
             self._claimed = record.sessionId
             yield SessionInfo(session_id=record.sessionId)
         message = self._message(record)
-        yield self._record(record) if message is None else self._linked(message)
-
-    def fragment(self, record: RawRecord, source: SourceRef, file: str) -> Iterator[Event]:
-        """A piece of a line that is no record."""
-        for code in record.findings:
-            yield problem(code, file=file, line=source.record + 1)
-        yield Record(after=self.index, kind="fragment", source=source)
+        yield self._record(record) if message is None else message
 
     def last_info(self) -> SessionInfo:
-        """What the whole log says. A sidechain is a branch of this conversation, so its last message counts as well."""
+        """Id, leaf and summary after the last record. The leaf may be on a sidechain, which is a branch as well."""
         extra: dict[str, JSON] | None = None if self._summary is None else {SUMMARY: self._summary}
         return SessionInfo(session_id=self._claimed, leaf_uuid=self._leaf, extra=extra)
-
-    # Messages
 
     def _message(self, record: LogRecord) -> Message | None:
         if record.type is not UNSET:
             role = MESSAGE_ROLES.get(record.type) if type(record.type) is str else None
-            return self._current(record, role) if role is not None else None
+            return self._current_form(record, role) if role is not None else None
         payload = record.payload
         if type(record.seq) is int and payload is not None and payload.recordType == "message":
             role = MESSAGE_ROLES.get(payload.type) if type(payload.type) is str else None
             if role is not None:
-                return self._current(payload, role)
+                return self._current_form(payload, role)
         role = OLD_ROLES.get(record.role) if type(record.role) is str else None
         return self._old_form(record, role) if role is not None else None
 
-    def _current(self, record: MessageRecord, role: Role) -> Message:
+    def _current_form(self, record: MessageRecord, role: Role) -> Message:
         inner = record.message
+        content: list[Block] = []
         results = [*decode_each(inner.toolResults if inner is not None else None, ToolResult)]
         results += decode_each(record.toolResults, ToolResult)
-        content: list[Block] = []
         if inner is not None:
-            content += [*_content_blocks(inner.content), *_call_blocks(inner.toolCalls)]
+            content += [*content_blocks(inner.content), *_call_blocks(inner.toolCalls)]
         content += [_result_block(found.toolCallId, found.toolName, found) for found in results]
-        return self._made(role, record.timestamp, content, _metadata(record), record.uuid, record.parentUuid)
+        message = Message(index=0, role=role, content=content, uuid=record.uuid, parent_uuid=record.parentUuid)
+        return self._completed(message, record.timestamp, _metadata(record))
 
     def _old_form(self, record: LogRecord, role: Role) -> Message:
         results = decode_each(record.tool_results, OldToolResult)
-        content = [*_content_blocks(record.content), *_call_blocks(record.tool_calls)]
+        content = [*content_blocks(record.content), *_call_blocks(record.tool_calls)]
         content += [_result_block(found.tool_call_id, found.tool_name, found) for found in results]
-        return self._made(role, record.timestamp, content, Metadata())
+        return self._completed(Message(index=0, role=role, content=content), record.timestamp, Metadata())
 
-    def _made(
-        self,
-        role: Role,
-        timestamp: JSON,
-        content: list[Block],
-        metadata: Metadata,
-        uuid: str | UnsetType = UNSET,
-        parent: str | None | UnsetType = UNSET,
-    ) -> Message:
+    def _completed(self, message: Message, timestamp: JSON, metadata: Metadata) -> Message:
+        """Add what both forms have, and the links.
+
+        Messages of the older form have no ids. A message that follows one of them and names no parent continues it.
+        """
         self.index += 1
-        if self._model is not None and role == "assistant":
+        message.index, message.source, message.timestamp = self.index, self._source, canonical_time(timestamp)
+        if self._model is not None and message.role == "assistant":
             metadata.model = ModelUse(name=self._model)
-        return Message(
-            index=self.index,
-            role=role,
-            uuid=uuid,
-            parent_uuid=parent,
-            timestamp=canonical_time(timestamp),
-            content=content,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=self._source,
-        )
-
-    def _linked(self, message: Message) -> Message:
-        """Messages of the older form have no ids; what follows them without naming a parent continues them."""
+        if metadata != _NO_METADATA:
+            message.metadata = metadata
         chain = self._chain
         follows_old_form = chain.derived_last
-        uuid = chain.identify(message)
+        chain_id = chain.identify(message)
         if chain.derived_last or follows_old_form:
             chain.attach(message)
-        chain.last = uuid
+        chain.last = chain_id
         if message.role != "system":
-            self._leaf = uuid
+            self._leaf = chain_id
         return message
-
-    # Other records
 
     def _record(self, record: LogRecord) -> Record:
         kind = record.type if type(record.type) is str else None
@@ -173,52 +151,30 @@ class EventDecoder:
             return found
         found.type = kind
         if kind in SNAPSHOT_TYPES:
-            self._add_snapshot(found, record)
+            found.kind, found.timestamp = "snapshot", canonical_time(record.timestamp)
+            found.message_uuid = record.messageId if record.messageId is not None else UNSET
+            snapshot = Snapshot(
+                message_uuid=record.messageId,
+                timestamp=found.timestamp,
+                is_update=record.isSnapshotUpdate,
+                files=tracked_files(record.snapshot),
+            )
+            if snapshot != Snapshot():
+                found.snapshot = snapshot
         elif kind == BRANCH:
             found.kind, found.timestamp = "state", canonical_time(record.timestamp)
-            found.uuid = record.uuid
-            found.text, found.message_uuid = record.name, record.messageId
+            found.uuid, found.text, found.message_uuid = record.uuid, record.name, record.messageId
             self._leaf = record.messageId or self._leaf
         elif kind in (ERASED, "summary", "custom_title"):
             found.uuid, found.parent_uuid = record.uuid, record.parentUuid
             found.timestamp = canonical_time(record.timestamp)
-            if kind == ERASED:
-                found.kind = "state"
-            else:
-                self._add_text(found, record)
+            found.kind = {ERASED: "state", "summary": "summary", "custom_title": "title"}[kind]
+            content = record.message.content if record.message is not None else None
+            if kind != ERASED and type(content) is str:
+                found.text = content
+            if kind == "summary" and found.text:
+                self._summary = found.text
         return found
-
-    def _add_text(self, found: Record, record: LogRecord) -> None:
-        found.kind = "summary" if record.type == "summary" else "title"
-        content = record.message.content if record.message is not None else None
-        found.text = content if type(content) is str else UNSET
-        if found.kind == "summary" and found.text:
-            self._summary = found.text
-
-    def _add_snapshot(self, found: Record, record: LogRecord) -> None:
-        found.kind = "snapshot"
-        snapshot = Snapshot(
-            message_uuid=record.messageId,
-            timestamp=canonical_time(record.timestamp),
-            is_update=record.isSnapshotUpdate,
-            files=_tracked_files(record),
-        )
-        if snapshot != Snapshot():
-            found.snapshot = snapshot
-        found.timestamp = snapshot.timestamp
-        found.message_uuid = snapshot.message_uuid if snapshot.message_uuid is not None else UNSET
-
-
-def _content_blocks(content: JSON) -> list[Block]:
-    if type(content) is str:
-        return [Text(text=content)] if content else []
-    return [_content_block(item) for item in content] if type(content) is list else []
-
-
-def _content_block(item: JSON) -> Block:
-    if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
-        return Text(text=item["text"])
-    return Unknown(value=item)
 
 
 def _call_blocks(calls: list[JSON] | None) -> list[Block]:
@@ -227,13 +183,11 @@ def _call_blocks(calls: list[JSON] | None) -> list[Block]:
 
 
 def _result_block(call: str | None, tool: str | UnsetType, result: ToolResult | OldToolResult) -> Block:
-    """A tool that failed says so in a key of its own, and its content is empty."""
-    content = result.content
-    output: JSON = UNSET if content is None else content if type(content) is str else dumps(content).decode()
+    """A result with empty content may have the reason of a failure in `error`."""
+    output = decode_output(result.content)
     if output == "" and result.error:
         output = result.error
-    is_error = result.success if result.success is UNSET else not result.success
-    return blocks.ToolResult(tool_id=call, tool_name=tool, output=output, is_error=is_error)
+    return blocks.ToolResult(tool_id=call, tool_name=tool, output=output, is_error=is_error(result.success))
 
 
 def _metadata(record: MessageRecord) -> Metadata:
@@ -266,20 +220,22 @@ def _metadata(record: MessageRecord) -> Metadata:
     return metadata
 
 
-def _tracked_files(record: LogRecord) -> dict[str, TrackedFile] | UnsetType:
-    """The two maps of a snapshot as one."""
-    native = record.snapshot
+def tracked_files(native: FileSnapshot | None) -> dict[str, TrackedFile] | UnsetType:
+    """The two maps of a snapshot as one; an entry that is no object is left out."""
     if native is None or (native.trackedFiles is UNSET and native.fileBackups is UNSET):
         return UNSET
     files: dict[str, TrackedFile] = {}
-    for path, file in native.trackedFiles.items() if native.trackedFiles is not UNSET else ():
-        files[path] = TrackedFile(
-            state=file.state,
-            original_content=file.originalContent,
-            content_hash=file.contentHash,
-            size=file.size,
-        )
-    for path, backup in native.fileBackups.items() if native.fileBackups is not UNSET else ():
-        found = files.setdefault(path, TrackedFile())
-        found.backup, found.original_hash = backup.backupPath, backup.originalHash
+    for path, entry in native.trackedFiles.items() if native.trackedFiles is not UNSET else ():
+        if type(entry) is dict:
+            file = decode_value(entry, records.TrackedFile)
+            files[path] = TrackedFile(
+                state=file.state,
+                original_content=file.originalContent,
+                content_hash=file.contentHash,
+                size=file.size,
+            )
+    for path, entry in native.fileBackups.items() if native.fileBackups is not UNSET else ():
+        if type(entry) is dict:
+            backup, found = decode_value(entry, FileBackup), files.setdefault(path, TrackedFile())
+            found.backup, found.original_hash = backup.backupPath, backup.originalHash
     return files

@@ -1,8 +1,8 @@
 """What a session of Sage Agent proves about files: its tools' calls, and its snapshots with copies and digests.
 
-A snapshot of the program tells of each file what it was before its message, whole or by a copy, and the digest of what
-it was after. That there is no content from before does not prove that there was no file: it may have been no text.
-What clew's own store recorded tells more, and goes by way of `watched`.
+A snapshot of the program has for each file the content before its message, as text or as a copy, and the digest of the
+content after it. That there is no content from before does not prove that there was no file: it may have been binary.
+The snapshots of clew's own store prove more, see `observed_runs`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+from msgspec import UNSET, to_builtins
 
 from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.base import SourceFile, Unit
@@ -27,36 +29,43 @@ from clew.agents.file_evidence import (
     absolute,
     as_bytes,
 )
-from clew.agents.sage_agent.concurrent_messages import ConcurrentRunIndex
-from clew.agents.sage_agent.concurrent_tools import together
-from clew.agents.sage_agent.locate import BACKUPS, session_id
-from clew.agents.sage_agent.observed_runs import Begin, Watching, fully_observed_paths, runs_of, touch_of
-from clew.agents.sage_agent.records import BRANCH, ERASED
-from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, own_part
+from clew.agents.sage_agent.events import tracked_files
+from clew.agents.sage_agent.locate import backup_folders
+from clew.agents.sage_agent.observed_runs import (
+    ObservedRuns,
+    PendingMessage,
+    change_of,
+    fully_observed_paths,
+    merge_parallel_runs,
+    pair_observations,
+)
+from clew.agents.sage_agent.records import BRANCH, ERASED, LogRecord
+from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, read_copy
 from clew.agents.tool_file_changes import ToolFileChanges
 from clew.analysis.messages import metadata_of
-from clew.errors import SourceUnreadable
-from clew.io.blobs import digest_in, read_blob
+from clew.io.blobs import digest_in
+from clew.io.typed_records import decode_value
 from clew.model.json import JSON
 
-_PUT_BACK = ("undo", "redo")
-_MOVES = (*_PUT_BACK, "switch")
-_ERASED = "a tool of a message that was erased"
+_RESTORES = ("undo", "redo")
+_MOVES = (*_RESTORES, "switch")
+_ERASED_TOOL = "a tool of a message that was erased"
 _NOWHERE = "-"
+_BEFORE_KEYS = ("original_content", "original_hash", "backup")
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
     with Snapshots(source) as snapshots:
         reader = _Reader(source, snapshots)
-        yield from reader.unread(None)
+        yield from reader.start_gaps(None)
         for unit in units:
             if unit.is_message:
                 yield from reader.message(unit)
             elif unit.part == 0 and unit.value.get("kind") == "snapshot":
-                yield from reader.inline(unit.value)
+                yield from reader.inline_snapshot(unit.value)
             elif unit.value.get("type") == BRANCH:
-                yield from reader.moved(unit)
+                yield from reader.branch(unit)
             elif unit.value.get("type") == ERASED:
                 yield from reader.erased(unit)
         yield from reader.end()
@@ -64,201 +73,190 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 class _Reader:
     def __init__(self, source: SourceFile, snapshots: Snapshots) -> None:
-        self.index = 0
-        self._work = ToolFileChanges(exact=True)
-        self._snapshots, self._watching = snapshots, Watching(ConcurrentRunIndex(snapshots))
-        own = source.path.parent / BACKUPS
-        of_all = source.path.parents[1].parent / BACKUPS / session_id(source)
-        self._folders = [folder for folder in (own, of_all) if not is_behind_link(folder, source.path)]
+        self._index = 0
+        self._tools = ToolFileChanges(exact=True)
+        self._snapshots, self._observed = snapshots, ObservedRuns(snapshots)
+        folders = backup_folders(source)
+        self._backup_folders = [folder for folder in folders if not is_behind_link(folder, source.path)]
         self._folder: str | None = None
-        self._open: dict[str, Entry] = {}
-        """Files of the message that is being answered: what its snapshot says of them."""
-        self._begun = self._answered = 0
-        """The message with a snapshot, and the last result of its calls."""
-        self._results: list[FileChange] = []
+        self._tracked: dict[str, Entry] = {}
+        """The files in the snapshot of the message that is being answered."""
+        self._snapshot_index = self._answer_index = 0
+        """The message with a snapshot, and the last message with results of its calls."""
+        self._changes: list[FileChange] = []
+        """The changes made by these calls."""
         self._uuids: dict[str, int] = {}
         self._last: JSON = None
         self._goal: JSON = _NOWHERE
         """The message that the conversation was moved to since the last one."""
-        self._until: dict[str, str | None] = {}
-        """What is going on that no record tells of: its key, and the message whose turn it ends with."""
+        self._unknown_writers: dict[str, str | None] = {}
+        """Writers without a record: their key, and the message whose turn they end with; None for the next turn."""
 
     def message(self, unit: Unit) -> Iterator[Event]:
-        """A message: what was over when it was written, what its results tell, and what its calls begin."""
+        """A message: the end of what was over by then, the changes in its results, and the start of its calls."""
         message = unit.value
         blocks = message["content"]
         results = [block for block in blocks if block["type"] == "tool_result"]
         if not results:
-            yield from self._settled(message["index"])
-            yield from self.finish(message["index"], message.get("parent_uuid") == self._last)
-        self.index = message["index"]
+            # A prompt or reply: the turn before it is over.
+            for key, until in list(self._unknown_writers.items()):
+                if until is None or until in self._uuids:
+                    del self._unknown_writers[key]
+                    yield WriterFinished(key, message["index"])
+            yield from self._finish(message["index"], message.get("parent_uuid") == self._last)
+        self._index = message["index"]
         if message.get("parent_uuid") in (self._last, self._goal):
-            yield NoExternalRestore(self.index)
+            yield NoExternalRestore(self._index)
         self._last, self._goal = message.get("uuid"), _NOWHERE
         self._folder = metadata_of(message).get("cwd") or self._folder
-        yield from self._returned(results)
-        yield from self._watching.reached(self.index, unit, not results)
-        yield from self._called(message.get("uuid"), [block for block in blocks if block["type"] == "tool_use"])
-
-    def _returned(self, results: list[dict[str, JSON]]) -> Iterator[Event]:
         for block in results:
-            self._answered = self.index
-            self._watching.answered(block.get("tool_id"))
-            for event in self._work.returned(block, self.index):
+            self._answer_index = self._index
+            self._observed.answer(block.get("tool_id"))
+            for event in self._tools.returned(block, self._index):
                 if not isinstance(event, FileChange):
                     yield event
-                elif not self._watching.take(event):
-                    self._results.append(event)
+                elif not self._observed.add(event):
+                    self._changes.append(event)
+        yield from self._observed.reach(self._index, unit, not results)
+        yield from self._called(message.get("uuid"), [block for block in blocks if block["type"] == "tool_use"])
 
     def _called(self, uuid: JSON, calls: list[dict[str, JSON]]) -> Iterator[Event]:
-        events = [event for block in calls for event in self._work.called(block, self.index, self._folder)]
+        events = [event for block in calls for event in self._tools.called(block, self._index, self._folder)]
         if not isinstance(uuid, str):
             yield from events
             return
-        self._uuids[uuid] = self.index
-        yield from self._begin(self._of(uuid), self.index)
-        records = list(self._snapshots.taken(uuid))
-        runs = runs_of(records)
-        unrest = sum(isinstance(event, WriterStarted) for event in events)
-        if runs:
-            named = Counter(path for block in calls if (path := self._work.named(block, self._folder)) is not None)
-            files = fully_observed_paths(self._snapshots, runs, unrest, named)
+        self._uuids[uuid] = self._index
+        yield from self._begin(self._foreign_snapshot(uuid), self._index)
+        observations = [self._snapshots.load(one) for one in self._snapshots.observations.get(uuid, ())]
+        if observations:
+            writer_calls = sum(isinstance(event, WriterStarted) for event in events)
+            paths = (self._tools.named(block, self._folder) for block in calls)
+            named = Counter(path for path in paths if path is not None)
+            files = fully_observed_paths(self._snapshots, pair_observations(observations), writer_calls, named)
             events = [
                 event._replace(observed_paths=files) if isinstance(event, WriterStarted) else event for event in events
             ]
-            waiting = {str(block.get("tool_id")) for block in calls}
-            yield from self._watching.begin(Begin(self.index, uuid, waiting, unrest, files), together(records))
+            waiting, runs = {str(block.get("tool_id")) for block in calls}, merge_parallel_runs(observations)
+            message = PendingMessage(self._index, uuid, waiting, writer_calls, runs, files)
+            yield from self._observed.begin(message)
         yield from events
-        yield from self.unread(uuid)
+        yield from self.start_gaps(uuid)
 
-    def _of(self, uuid: str) -> dict[str, Entry]:
-        """The files of a message's snapshots, what was before from the first and what was after from the last."""
+    def _foreign_snapshot(self, uuid: str) -> dict[str, Entry]:
+        """The files in the snapshots of a message: the state before from the first, the state after from the last."""
         files: dict[str, Entry] = {}
-        for record in self._snapshots.records(uuid):
-            for path, entry in _files(record).items() if own_part(record) is None else ():
+        for record in self._snapshots.foreign_records(uuid):
+            found = tracked_files(decode_value(record, LogRecord).snapshot)
+            for path, file in found.items() if found is not UNSET else ():
                 first = files.get(path, {})
-                before = {name: first[name] for name in _BEFORE if name in first}
-                files[path] = {**entry, **before}
+                files[path] = {**to_builtins(file), **{key: first[key] for key in _BEFORE_KEYS if key in first}}
         return files
 
-    def inline(self, record: dict[str, JSON]) -> Iterator[Event]:
-        """A snapshot among the messages, behind the one it belongs to."""
+    def inline_snapshot(self, record: dict[str, JSON]) -> Iterator[Event]:
+        """A snapshot among the messages, after the one it belongs to."""
         snapshot = record.get("snapshot")
         files = snapshot.get("files") if isinstance(snapshot, dict) else None
         index = self._uuids.get(str(record.get("message_uuid")))
         if isinstance(files, dict) and index is not None:
-            yield from self._begin({path: entry for path, entry in files.items() if isinstance(entry, dict)}, index)
+            yield from self._begin(files, index)
 
-    def moved(self, unit: Unit) -> Iterator[Event]:
-        """The conversation went elsewhere, and files with it, as the snapshot of that record tells."""
+    def branch(self, unit: Unit) -> Iterator[Event]:
+        """The conversation moved to another message; an undo or redo has a snapshot of the files it restored."""
         action, uuid = unit.native.get("action"), unit.native.get("uuid")
         if action in _MOVES:
             self._goal = unit.value.get("message_uuid")
-        if action in _PUT_BACK and isinstance(uuid, str):
-            yield from self._watching.reached(self.index + 1, unit, True)
-            for taken in self._snapshots.taken(uuid):
-                yield from self._watching.looked([taken], self.index)
-                for path, told in taken.files.items():
-                    yield touch_of(path, told._replace(action=action), self.index, self.index + 1)
-            yield from self.unread(uuid)
+        if action in _RESTORES and isinstance(uuid, str):
+            yield from self._observed.reach(self._index + 1, unit, True)
+            for observation in self._snapshots.observations.get(uuid, ()):
+                loaded = self._snapshots.load(observation)
+                yield from self._observed.observe([loaded], self._index)
+                for path, file in loaded.files.items():
+                    yield change_of(path, file._replace(action=action), self._index, self._index + 1)
+            yield from self.start_gaps(uuid)
 
     def erased(self, unit: Unit) -> Iterator[Event]:
-        """A message that is no more: what its tools did is not known."""
+        """An erased message: what its tools did is not known."""
         record = unit.value
         if record.get("parent_uuid") in (self._last, self._goal):
             self._last, self._goal = record.get("uuid"), _NOWHERE
         if unit.native.get("was") in ("assistant", "tool_result"):
-            yield from self._unsettled(f"erased {self._last}", _ERASED, None)
+            yield self._start_unknown_writer(f"erased {self._last}", _ERASED_TOOL, None)
 
-    def unread(self, uuid: str | None) -> Iterator[Event]:
-        """Snapshots behind those of this message that cannot be read; they may tell of any file."""
+    def start_gaps(self, uuid: str | None) -> Iterator[Event]:
+        """Snapshots after those of this message that cannot be read; they may have been of any file."""
         for number, gap in enumerate(self._snapshots.gaps):
             if gap.last == uuid:
-                yield from self._unsettled(f"unread {number}", gap.what, gap.following or _NOWHERE)
+                yield self._start_unknown_writer(f"unread {number}", gap.what, gap.following or _NOWHERE)
 
-    def _unsettled(self, key: str, what: str, until: str | None) -> Iterator[Event]:
-        self._until[key] = until
-        yield WriterStarted(key, self.index, what)
-
-    def _settled(self, index: int) -> Iterator[Event]:
-        """A prompt or reply: the turn before it is over."""
-        for key, until in list(self._until.items()):
-            if until is None or until in self._uuids:
-                del self._until[key]
-                yield WriterFinished(key, index)
+    def _start_unknown_writer(self, key: str, what: str, until: str | None) -> WriterStarted:
+        self._unknown_writers[key] = until
+        return WriterStarted(key, self._index, what)
 
     def end(self) -> Iterator[Event]:
         """The end of the session."""
-        yield from self._watching.finish(self.index)
-        yield from self.finish(self.index + 1)
+        yield from self._observed.finish(self._index)
+        yield from self._finish(self._index + 1)
 
     def _begin(self, files: dict[str, Entry], index: int) -> Iterator[Event]:
-        """What files were before the message, from the snapshot that belongs to it."""
+        """The state of files before a message, from its first snapshot of each."""
         for name, entry in files.items():
             path = absolute(name, self._folder)
-            known = self._open.get(path)
-            # What was before comes from the first note about a file, what was after from the last.
-            self._open[path] = entry if known is None else {**entry, "known": True}
-            if known is None:
-                self._begun = index
+            is_first = path not in self._tracked
+            self._tracked[path] = entry
+            if is_first:
+                self._snapshot_index = index
                 state, note = self._before(entry)
                 yield FileChange(path, "snapshot", index, index, "backup", state, state, note=note)
 
-    def finish(self, index: int, is_next: bool = True) -> Iterator[Event]:
-        """The message is answered: what its tools did, checked against what its snapshot says.
+    def _finish(self, index: int, is_next: bool = True) -> Iterator[Event]:
+        """The message is answered: what its tools did, checked against its last snapshot of each file.
 
-        Without an answer, what they left is seen by the message that follows it, but not by one elsewhere.
+        Without an answer, the message that follows it sees what they left, but not one on another branch.
         """
-        is_seen = is_next or self._answered > 0
-        done = self._answered or index
-        last = {touch.path: number for number, touch in enumerate(self._results)}
-        for number, touch in enumerate(self._results):
-            entry = self._open.pop(touch.path, None) if last[touch.path] == number else None
-            yield touch if entry is None else self._checked(touch, entry)
-            if entry is not None and is_seen:
-                yield from self._left(touch.path, entry, done)
-        for path, entry in self._open.items():
+        done = self._answer_index or index
+        seen = done if is_next or self._answer_index > 0 else None
+        last = {change.path: number for number, change in enumerate(self._changes)}
+        for number, change in enumerate(self._changes):
+            entry = self._tracked.pop(change.path, None) if last[change.path] == number else None
+            if entry is None:
+                yield change
+            else:
+                yield from self._checked(change.path, change, entry, seen)
+        for path, entry in self._tracked.items():
             action = ACTIONS.get(str(entry.get("state")))
-            if action is not None:
-                yield self._checked(FileChange(path, action, self._begun, done, "backup"), entry)
-            if is_seen:
-                yield from self._left(path, entry, done)
-        self._answered = 0
-        self._open.clear()
-        self._results.clear()
+            made = FileChange(path, action, self._snapshot_index, done, "backup") if action is not None else None
+            yield from self._checked(path, made, entry, seen)
+        self._answer_index = 0
+        self._tracked.clear()
+        self._changes.clear()
 
-    def _checked(self, touch: FileChange, entry: Entry) -> FileChange:
-        """What was done, with the copy of what it left, or else its digest."""
-        state, digest = self._after(entry)
-        return touch._replace(digest=digest) if state is None else touch._replace(how="backup", after=state)
+    def _checked(self, path: str, change: FileChange | None, entry: Entry, seen: int | None) -> Iterator[FileChange]:
+        """A change with the copy or digest that the snapshot has of its result, and at message `seen` the file itself.
 
-    def _left(self, path: str, entry: Entry, done: int) -> Iterator[FileChange]:
-        """What the snapshot saw when all was done: whatever ran meanwhile, this is what it left."""
-        state, digest = self._after(entry)
-        if state is not None or digest is not None:
-            yield FileChange(path, "snapshot", done, done, "backup", state, state, digest=digest)
-
-    def _after(self, entry: Entry) -> tuple[State | None, str | None]:
-        """What a message left, where a copy of it was kept; else its digest."""
+        Whatever else ran meanwhile, the snapshot shows what was there at the end.
+        """
         digest = digest_from(entry.get("content_hash"))
+        state: State | None = None
         if entry.get("state") == "deleted":
-            return ABSENT, None
-        kept = (_kept(folder, digest) for folder in self._folders) if digest is not None else ()
-        body = next((body for body in kept if body is not None), None)
-        return (FileContent(body, True), None) if body is not None else (None, digest)
+            state, digest = ABSENT, None
+        elif digest is not None:
+            copies = (read_copy(folder, digest).content for folder in self._backup_folders)
+            state = next((copy for copy in copies if copy is not None), None)
+            digest = digest if state is None else None
+        if change is not None:
+            yield change._replace(digest=digest) if state is None else change._replace(how="backup", after=state)
+        if seen is not None and (state is not None or digest is not None):
+            yield FileChange(path, "snapshot", seen, seen, "backup", state, state, digest=digest)
 
     def _before(self, entry: Entry) -> tuple[State | None, str | None]:
-        """The content from before a message, if it has the digest that the record names."""
-        text, backup, digest = (
-            entry.get("original_content"),
-            entry.get("backup"),
-            digest_from(entry.get("original_hash")),
-        )
+        """The content from before a message, if it has the digest that the record names; else why there is none."""
+        text, backup = entry.get("original_content"), entry.get("backup")
+        digest = digest_from(entry.get("original_hash"))
         state: State | None = as_bytes(text) if isinstance(text, str) else None
         if isinstance(backup, str) and state is None:
             name = re.split(r"[\\/]", backup)[-1]
-            bodies = (_copy(folder, name) for folder in self._folders)
-            state = next((FileContent(body, True) for body in bodies if body is not None), None)
+            copies = (_read_backup(folder, name) for folder in self._backup_folders)
+            state = next((copy for copy in copies if copy is not None), None)
             if state is None:
                 return None, "the copy of it is gone"
         if isinstance(state, FileContent) and digest is not None and hashlib.sha256(state.body).hexdigest() != digest:
@@ -266,35 +264,10 @@ class _Reader:
         return state, None if state is not None else "no content from before is recorded"
 
 
-def _copy(folder: Path, name: str) -> bytes | None:
-    """A copy: of clew's own store by its digest, of the program as it lies there."""
+def _read_backup(folder: Path, name: str) -> State | None:
+    """A copy: one of clew's own store has its digest for a name, one of the program any."""
     digest = digest_in(name)
-    return read_inside(folder, name) if digest is None else _kept(folder, digest)
-
-
-def _kept(folder: Path, digest: str) -> bytes | None:
-    try:
-        return read_blob(folder, digest)
-    except SourceUnreadable:
-        return None
-
-
-_BEFORE = ("original_content", "original_hash", "backup")
-
-
-def _files(record: dict[str, JSON]) -> dict[str, Entry]:
-    """The two maps of a snapshot as one, in the words of the unified document."""
-    snapshot = record.get("snapshot")
-    tracked, backups = (snapshot.get(name) for name in _MAPS) if isinstance(snapshot, dict) else (None, None)
-    files: dict[str, Entry] = {}
-    for found, names in ((tracked, _TRACKED), (backups, _COPIED)):
-        for path, entry in found.items() if isinstance(found, dict) else ():
-            if isinstance(entry, dict):
-                words = {word: entry[name] for name, word in names.items() if name in entry}
-                files.setdefault(path, {}).update(words)
-    return files
-
-
-_MAPS = ("trackedFiles", "fileBackups")
-_TRACKED = {"originalContent": "original_content", "contentHash": "content_hash", "state": "state", "size": "size"}
-_COPIED = {"backupPath": "backup", "originalHash": "original_hash"}
+    if digest is not None:
+        return read_copy(folder, digest).content
+    body = read_inside(folder, name)
+    return FileContent(body, True) if body is not None else None

@@ -7,19 +7,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.backups import is_plain_file, read_inside
+from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
+from clew.agents.sage_format import METADATA as METADATA
+from clew.agents.sage_format import plain_name, source_with_size, subfolders
 from clew.host import Host
-from clew.io.codec import NOT_JSON, loads
-from clew.model.json import JSON
 
 AGENT = "sage-agent"
 MESSAGES = "messages.jsonl"
 SNAPSHOTS = "snapshots.jsonl"
-METADATA = "metadata.json"
 BACKUPS = "backups"
 
-_METADATA_LIMIT = 16 << 20
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
 
 
@@ -30,11 +28,7 @@ def roots(host: Host) -> Iterator[Path]:
 
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every folder with a message log; one without metadata is invisible to the program itself, but not to us."""
-    try:
-        folders = sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    for folder in folders:
+    for folder in subfolders(root):
         if is_plain_file(folder / MESSAGES):
             yield source_file(folder / MESSAGES)
 
@@ -44,20 +38,10 @@ def source_file(path: Path) -> SourceFile:
     log = path.parent / MESSAGES
     if path.name == SNAPSHOTS and is_plain_file(log):
         path = log
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
     is_log = plain_name(path.name) == MESSAGES
     parts = (SNAPSHOTS,) if is_log and is_plain_file(path.parent / SNAPSHOTS) else ()
     sides = (METADATA,) if is_log and is_plain_file(path.parent / METADATA) else ()
-    return SourceFile(AGENT, path, parts, sides, size, mtime)
-
-
-def plain_name(name: str) -> str:
-    """A file name without compression suffixes."""
-    return name.removesuffix(".gz").removesuffix(".zst")
+    return source_with_size(AGENT, path, parts, sides)
 
 
 def session_id(source: SourceFile) -> str:
@@ -66,16 +50,10 @@ def session_id(source: SourceFile) -> str:
     return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else name.removesuffix(".jsonl")
 
 
-def metadata(path: Path) -> dict[str, JSON] | None:
-    """The session's metadata; empty where there are none, None where they cannot be read."""
-    text = read_inside(path.parent, METADATA, _METADATA_LIMIT)
-    if text is None:
-        return None if os.path.lexists(path.parent / METADATA) else {}
-    try:
-        value = loads(text)
-    except NOT_JSON:
-        return None
-    return value if isinstance(value, dict) else None
+def backup_folders(source: SourceFile) -> tuple[Path, Path]:
+    """The folders that may have copies of the files a session changed: its own, and the one of all sessions."""
+    folder = source.path.parent
+    return folder / BACKUPS, folder.parent.parent / BACKUPS / session_id(source)
 
 
 def find_backup(folder: Path, backup: str, cwd: str | None) -> Path | None:

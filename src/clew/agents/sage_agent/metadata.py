@@ -1,22 +1,27 @@
-"""metadata.json of a session: its title, and what it should say when it is made from the log."""
+"""The `session` object of the unified document, and metadata.json of a session."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
+from clew.agents.base import SourceFile
+from clew.agents.sage_agent import locate
 from clew.agents.sage_agent.events import SUMMARY
+from clew.agents.sage_format import normalized_time, read_metadata
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.model.json import JSON
 
 VERSION = "0.1.0"
-"""The version of the format's design, for records whose producer does not say its own."""
+"""The version of the format's design, for records without one."""
 
 
-def title_of(known: Mapping[str, JSON], facts: Facts, session: str) -> str:
-    """The name the program itself would show."""
-    ranks = (
+def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
+    """Id, folder, times and title of a session."""
+    known, session = read_metadata(source.path.parent) or {}, locate.session_id(source)
+    parent, folder = known.get("parentSessionId"), known.get("workingDirectory")
+    # In the order of the program itself.
+    titles = (
         known.get("customTitle"),
         facts.titles.get("custom_title"),
         known.get("summary"),
@@ -25,16 +30,26 @@ def title_of(known: Mapping[str, JSON], facts: Facts, session: str) -> str:
         short_title(facts.first_prompt),
         known.get("name"),
     )
-    return next((title for title in ranks if isinstance(title, str) and title), session)
+    return {
+        "id": session,
+        "workspace": facts.cwd or (folder if isinstance(folder, str) else ""),
+        "workspace_encoded": source.path.parent.name,
+        "started_at": facts.first_time or normalized_time(known.get("createdAt")),
+        "ended_at": facts.last_time or normalized_time(known.get("updatedAt")),
+        "source": {"type": "local", "host": None, "path": str(source.path)},
+        "is_agent_session": known.get("isSidechain") is True,
+        "parent_session_id": parent if isinstance(parent, str) else None,
+        "agent_id": None,
+        "title": next((title for title in titles if isinstance(title, str) and title), session),
+    }
 
 
 def rebuilt(known: Mapping[str, JSON], session: Mapping[str, JSON], facts: Facts, records: int) -> dict[str, JSON]:
     """The metadata as the log has them; what only the metadata know is kept."""
-    prompt = short_title(facts.first_prompt)
     found: dict[str, JSON] = {
         "customTitle": facts.titles.get("custom_title"),
         "summary": facts.extra.get(SUMMARY),
-        "firstPrompt": prompt,
+        "firstPrompt": short_title(facts.first_prompt),
         "gitBranch": facts.git_branch,
         "workingDirectory": session["workspace"],
         "version": facts.version or VERSION,
@@ -49,9 +64,9 @@ def rebuilt(known: Mapping[str, JSON], session: Mapping[str, JSON], facts: Facts
 
 
 def disagreements(known: Mapping[str, JSON], session: str, records: int) -> Iterator[tuple[str, str]]:
-    """Where the metadata are not as the log has them: the code of each, and what they say.
+    """The code and detail of each value in the metadata that differs from the log.
 
-    A count that is behind is no contradiction: so does every process leave it that ended without closing its session.
+    A count that is too small has a code of its own: every process that ends without closing its session leaves one.
     """
     count = known.get("messageCount")
     is_behind = type(count) is int and 0 <= count < records
@@ -59,8 +74,3 @@ def disagreements(known: Mapping[str, JSON], session: str, records: int) -> Iter
         if known.get(name) != truth:
             code = "metadata-behind" if name == "messageCount" and is_behind else "metadata-mismatch"
             yield code, f"{name} is {known.get(name)!r}, the log says {truth!r}"
-
-
-def spelled(metadata: Mapping[str, JSON]) -> bytes:
-    """The file's bytes."""
-    return (json.dumps(metadata, indent=2, ensure_ascii=False) + "\n").encode()

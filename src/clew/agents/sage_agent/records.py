@@ -1,6 +1,6 @@
 """Sage Agent's log format as typed records.
 
-One JSON object per line. A message has a `type`, ids and a `message` with its text and tool calls; its results stand in
+One JSON object per line. A message has a `type`, ids and a `message` with its text and tool calls; its results are in
 the message or beside it. A second form wraps that object (`seq`, `payload`), and the older form has a `role` instead of
 a type, and no ids. clew's own store writes the first form, and two kinds of records of its own: `branch` and `erased`.
 Only this module and `events.py`, `encode.py`, `check.py` and `file_changes.py` know the key names.
@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import RecordDecoder, unknown_keys
+from clew.agents.sage_format import text_objects
+from clew.io.typed_records import RecordDecoder, unknown_in
 from clew.model.json import JSON
 from clew.model.message import Role
 
 BRANCH, ERASED = "branch", "erased"
-"""Records of clew's own store: a branch was named or gone to; a record was erased and keeps its place."""
+"""Records of clew's own store: a branch was named or switched to; a record was erased, and this takes its place."""
 SNAPSHOT_TYPES = ("file_history_snapshot", "file-history-snapshot")
 MESSAGE_ROLES: dict[str, Role] = {
     "user": "user",
@@ -42,22 +43,22 @@ class ToolCall(Struct, gc=False):
     arguments: Any = None
 
 
-class ToolResult(Struct, gc=False):
-    """`error` says why a tool failed whose content is empty."""
+class _AnyToolResult(Struct, gc=False):
+    """`error` is the reason of a failure, where the content is empty."""
 
+    content: Any = None
+    success: bool | None | UnsetType = UNSET
+    error: str | None = None
+
+
+class ToolResult(_AnyToolResult, gc=False):
     toolCallId: str | None = None
     toolName: str | UnsetType = UNSET
-    content: Any = None
-    success: bool | None | UnsetType = UNSET
-    error: str | None = None
 
 
-class OldToolResult(Struct, gc=False):
+class OldToolResult(_AnyToolResult, gc=False):
     tool_call_id: str | None = None
     tool_name: str | UnsetType = UNSET
-    content: Any = None
-    success: bool | None | UnsetType = UNSET
-    error: str | None = None
 
 
 class InnerMessage(Struct, gc=False):
@@ -109,12 +110,14 @@ class FileBackup(Struct, gc=False):
 
 
 class FileSnapshot(Struct, gc=False):
-    trackedFiles: dict[str, TrackedFile] | UnsetType = UNSET
-    fileBackups: dict[str, FileBackup] | UnsetType = UNSET
+    """The values of both maps are objects: `TrackedFile` and `FileBackup`."""
+
+    trackedFiles: dict[str, Any] | UnsetType = UNSET
+    fileBackups: dict[str, Any] | UnsetType = UNSET
 
 
 class MessageRecord(Struct, gc=False):
-    """What a message says, on a line of its own or inside a wrapper."""
+    """A message, on a line of its own or inside a wrapper."""
 
     type: Any = UNSET
     uuid: str | UnsetType = UNSET
@@ -179,86 +182,60 @@ def counts_as_message(record: Mapping[str, JSON]) -> bool:
     return record.get("type") not in SNAPSHOT_TYPES
 
 
-UNUSED_MESSAGE_KEYS = ("sessionId", "metadata", "branchId", "branchParentUuid")
+_UNUSED_KEYS = ("sessionId", "metadata", "branchId", "branchParentUuid")
+"""The keys of messages that are not decoded."""
 _NOTE_KEYS = (
     *("type", "uuid", "parentUuid", "timestamp", "message", "version", "context", "todos", "isSidechain", "usage"),
-    *("thinkingMetadata", *UNUSED_MESSAGE_KEYS),
+    *("thinkingMetadata", *_UNUSED_KEYS),
 )
-_KNOWN_KEYS: dict[str, tuple[str, ...]] = {
+_KNOWN_KEYS: dict[JSON, tuple[str, ...]] = {
     "summary": _NOTE_KEYS,
     "custom_title": _NOTE_KEYS,
     BRANCH: (
         *("type", "uuid", "timestamp", "sessionId", "name", "messageId", "action", "branchId", "fromId", "todos"),
         "metadata",
     ),
-    ERASED: (
-        *("type", "uuid", "parentUuid", "timestamp", "was", "erased", "isSidechain"),
-        *UNUSED_MESSAGE_KEYS,
-    ),
+    ERASED: ("type", "uuid", "parentUuid", "timestamp", "was", "erased", "isSidechain", *_UNUSED_KEYS),
     **dict.fromkeys(
         SNAPSHOT_TYPES,
         ("type", "messageId", "timestamp", "isSnapshotUpdate", "snapshot", "erased", "metadata"),
     ),
 }
 """The keys of records that are no messages, by their type."""
-_OLD_FORM_KEYS = ("role", "content", "tool_calls", "tool_results", "timestamp", "metadata")
-_WRAPPER_KEYS = ("seq", "sessionId", "payload", "timestamp")
 
 
 def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
-    """The keys of a native record that are not known, each behind the name of the object that it stands in."""
+    """The keys of a native record that are not known, each after the name of the object that holds it."""
     body = message_body(record)
     if body is None:
         kind = record.get("type")
         known = _KNOWN_KEYS.get(kind) if type(kind) is str else None
-        yield from _named("unknown" if known is None else str(kind), _beyond(record, known or ("type", "sessionId")))
+        if known is None:
+            yield from unknown_in("unknown", record, known=("type", "sessionId"))
+            return
+        yield from unknown_in(str(kind), record, known=known)
         if kind in SNAPSHOT_TYPES:
-            yield from _named("snapshot", _in_struct(record.get("snapshot"), FileSnapshot))
+            yield from unknown_in("snapshot", record.get("snapshot"), FileSnapshot)
         elif known is _NOTE_KEYS:
-            yield from _named("message", _beyond(record.get("message"), ("role", "content")))
+            yield from unknown_in("message", record.get("message"), known=("role", "content"))
     elif is_old_form(body):
-        yield from _named("message", _beyond(record, _OLD_FORM_KEYS))
-        yield from _unknown_in_content(record.get("content"))
-        yield from _unknown_in_each(record.get("tool_calls"), "call", ToolCall, ("timestamp",))
-        yield from _unknown_in_each(record.get("tool_results"), "result", OldToolResult, ("timestamp",))
+        keys = ("role", "content", "tool_calls", "tool_results", "timestamp", "metadata")
+        yield from unknown_in("message", record, known=keys)
+        yield from unknown_in("text", text_objects(record.get("content")), known=("type", "text"))
+        yield from unknown_in("call", record.get("tool_calls"), ToolCall, ("timestamp",))
+        yield from unknown_in("result", record.get("tool_results"), OldToolResult, ("timestamp",))
     else:
         if body is not record:
-            yield from _named("wrapper", _beyond(record, _WRAPPER_KEYS))
-        yield from _unknown_in_message(body, ("recordType",) if body is not record else ())
-
-
-def _unknown_in_message(body: Mapping[str, JSON], more: tuple[str, ...]) -> Iterator[str]:
-    yield from _named("message", unknown_keys(body, MessageRecord, (*UNUSED_MESSAGE_KEYS, *more)))
-    yield from _named("context", _in_struct(body.get("context"), Context))
-    yield from _named("usage", _in_struct(body.get("usage"), Usage, ("costEstimate",)))
-    yield from _named("thinkingMetadata", _in_struct(body.get("thinkingMetadata"), ThinkingMetadata))
-    yield from _unknown_in_each(body.get("toolResults"), "result", ToolResult)
-    inner = body.get("message")
-    if type(inner) is dict:
-        yield from _named("message.message", _in_struct(inner, InnerMessage, ("role",)))
-        yield from _unknown_in_content(inner.get("content"))
-        yield from _unknown_in_each(inner.get("toolCalls"), "call", ToolCall)
-        yield from _unknown_in_each(inner.get("toolResults"), "result", ToolResult)
-
-
-def _unknown_in_content(content: JSON) -> Iterator[str]:
-    for block in content if type(content) is list else ():
-        if type(block) is dict and block.get("type") == "text":
-            yield from _named("text", _beyond(block, ("type", "text")))
-
-
-def _unknown_in_each(items: JSON, name: str, record_type: type[Struct], known: tuple[str, ...] = ()) -> Iterator[str]:
-    for item in items if type(items) is list else ():
-        yield from _named(name, _in_struct(item, record_type, known))
-
-
-def _in_struct(value: JSON, record_type: type[Struct], known: tuple[str, ...] = ()) -> Iterator[str]:
-    return unknown_keys(value, record_type, known) if type(value) is dict else iter(())
-
-
-def _beyond(value: JSON, known: tuple[str, ...]) -> Iterator[str]:
-    return (key for key in value if key not in known) if isinstance(value, Mapping) else iter(())
-
-
-def _named(name: str, keys: Iterator[str]) -> Iterator[str]:
-    return (f"{name}.{key}" for key in keys)
+            yield from unknown_in("wrapper", record, known=("seq", "sessionId", "payload", "timestamp"))
+        record_type = MessageRecord if body is record else WrappedMessage
+        yield from unknown_in("message", body, record_type, _UNUSED_KEYS)
+        yield from unknown_in("context", body.get("context"), Context)
+        yield from unknown_in("usage", body.get("usage"), Usage, ("costEstimate",))
+        yield from unknown_in("thinkingMetadata", body.get("thinkingMetadata"), ThinkingMetadata)
+        yield from unknown_in("result", body.get("toolResults"), ToolResult)
+        inner = body.get("message")
+        if type(inner) is dict:
+            yield from unknown_in("message.message", inner, InnerMessage, ("role",))
+            yield from unknown_in("text", text_objects(inner.get("content")), known=("type", "text"))
+            yield from unknown_in("call", inner.get("toolCalls"), ToolCall)
+            yield from unknown_in("result", inner.get("toolResults"), ToolResult)

@@ -65,7 +65,7 @@ class SageEmacs(Agent):
         return (MESSAGES,) if locate.is_saved(PurePath(name)) else None
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.sage_emacs.header import session_object
+        from clew.agents.sage_emacs.metadata import session_object
 
         return session_object(source, facts)
 

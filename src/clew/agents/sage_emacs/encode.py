@@ -1,4 +1,4 @@
-"""Writes sessions that sage-emacs goes on with: its own records under another id, or records composed from messages.
+"""Writes sessions that sage-emacs continues: its own records under another id, or records composed from messages.
 
 Content becomes one string, and a result goes into the record of its call.
 """
@@ -12,6 +12,7 @@ from clew.agents.base import Header, Unit
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import describe
 from clew.agents.sage_emacs.records import MESSAGES, TOOL
+from clew.agents.sage_format import SessionIds, encode_output, replace_links
 from clew.io.codec import dumps
 from clew.model.json import JSON
 
@@ -61,39 +62,20 @@ def _saved_document(session: Mapping[str, JSON], units: Iterable[Unit]) -> bytes
 
 
 def _records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[_Object]:
-    """The records of a conversation; records of other agents have no place in it."""
-    copied, composed = _CopiedRecords(session), _ComposedRecords(session)
+    """The records of a conversation: copied where they are sage-emacs' own, else composed from messages."""
+    ids, composed = SessionIds(session, *_ID_KEYS), _ComposedRecords(session)
     for unit in units:
         if unit.native:
             yield from composed.flush()
             if unit.start < unit.stop:
-                yield copied.record(unit)
+                record = dict(unit.native)
+                ids.replace(record)
+                if unit.is_message:
+                    replace_links(record, unit.value)
+                yield record
         elif unit.is_message:
             yield from composed.add(unit.value)
     yield from composed.flush()
-
-
-class _CopiedRecords:
-    """sage-emacs' own records, with the id of the new session."""
-
-    def __init__(self, session: Mapping[str, JSON]) -> None:
-        self._new_id = session["id"]
-        self._old_id: JSON = None
-        """The session that the first record names."""
-
-    def record(self, unit: Unit) -> _Object:
-        """One record. Id and parent are those of the message, where the record has them."""
-        record = dict(unit.native)
-        for key in _ID_KEYS:
-            if isinstance(record.get(key), str):
-                self._old_id = self._old_id or record[key]
-                record[key] = self._new_id if record[key] == self._old_id else record[key]
-        if unit.is_message:
-            if isinstance(record.get("uuid"), str):
-                record["uuid"] = unit.value["uuid"]
-            if "parentUuid" in record and (record["parentUuid"] is None or isinstance(record["parentUuid"], str)):
-                record["parentUuid"] = unit.value.get("parent_uuid")
-        return record
 
 
 class _ComposedRecords:
@@ -103,7 +85,7 @@ class _ComposedRecords:
         self._session_id = session["id"]
         self._waiting: list[_Object] = []
         self._merged: dict[str, str] = {}
-        """By the uuid of a message that has no record: the uuid of the record that stands for it; "" for none."""
+        """By the uuid of a message without a record: the uuid of the record that replaces it; "" for none."""
 
     def flush(self) -> list[_Object]:
         """The records that wait, complete or not."""
@@ -134,17 +116,17 @@ class _ComposedRecords:
         for record in reversed(self._waiting):
             for call in record.get("tool_calls", ()):
                 if call.get("id") == result["tool_id"] and "success" not in call:
-                    call["result"] = output_text(result)
+                    call["result"] = encode_output(result)
                     call["success"] = result.get("is_error") is not True
                     return True
         return False
 
     def _merge(self, message: _Object, is_answer: bool) -> None:
-        """Note which record stands for a message that has none of its own."""
+        """Note which record replaces a message that has none of its own."""
         uuid = message.get("uuid")
         if uuid is not None:
-            stand_in = self._waiting[-1].get("uuid") if is_answer and self._waiting else self._parent(message)
-            self._merged[uuid] = stand_in or ""
+            replacement = self._waiting[-1].get("uuid") if is_answer and self._waiting else self._parent(message)
+            self._merged[uuid] = replacement or ""
             if len(self._merged) > MAX_MERGED_MESSAGES:
                 del self._merged[next(iter(self._merged))]
 
@@ -174,7 +156,7 @@ class _ComposedRecords:
         record: _Object = {"role": TOOL, "tool_call_id": result["tool_id"]}
         if result.get("tool_name"):
             record["name"] = result["tool_name"]
-        record |= {"content": output_text(result), "success": result.get("is_error") is not True}
+        record |= {"content": encode_output(result), "success": result.get("is_error") is not True}
         if message.get("timestamp") is not None:
             record["timestamp"] = message["timestamp"]
         record |= {"uuid": f"{message.get('uuid') or ''}:r{number}", "parentUuid": self._parent(message)}
@@ -184,14 +166,3 @@ class _ComposedRecords:
 def _call(block: _Object) -> _Object:
     call = {"id": block["tool_id"], "name": block["tool_name"], "args": block["input"]}
     return {name: item for name, item in call.items() if item is not None}
-
-
-def output_text(result: _Object) -> str:
-    """A tool's output as one string."""
-    output: JSON = result.get("output")
-    if isinstance(output, str) or output is None:
-        return output or ""
-    if isinstance(output, list):
-        texts = [block.get("text") for block in output if isinstance(block, dict)]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return dumps(output).decode()

@@ -1,16 +1,16 @@
 """sage-emacs' records to events.
 
-A record that holds tool calls with their results gives two messages: the calls, and the results. Records without an id
+A record with tool calls and their results gives two messages: the calls, and the results. Records without an id
 get one, and those without a parent follow the one before them; an archive may be written backwards, so where the times
 say so, they follow the message that came before them in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
+from operator import itemgetter
 
 from msgspec import UNSET, UnsetType
 
@@ -26,13 +26,12 @@ from clew.agents.sage_emacs.records import (
     SavedHeader,
     ToolCall,
 )
-from clew.io.codec import dumps
+from clew.agents.sage_format import content_blocks, decode_output, is_error
 from clew.io.records import RawRecord
 from clew.io.typed_records import decode_each
-from clew.model.blocks import Block, Text, ToolResult, ToolUse, Unknown
+from clew.model.blocks import Block, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo
-from clew.model.json import JSON
 from clew.model.message import Message, Metadata, ModelUse, SourceRef
 from clew.model.record import Record
 from clew.model.time import canonical_time, parse_time
@@ -40,9 +39,6 @@ from clew.model.usage import TokenUsage
 
 ENDED_AT = "ended_at"
 """In `Facts.extra`: when a saved session was last saved, by its header."""
-RESULTS_SUFFIX = ":r"
-"""Behind the uuid of a message: the uuid of the message with the results of its calls."""
-_FIRST_TIME = datetime.min.replace(tzinfo=UTC)
 _NO_METADATA = Metadata()
 
 
@@ -50,56 +46,41 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     file, scope = ConversationFile(source), locate.scope(source.path)
     parents: dict[str, str] | None = None
-    if _is_out_of_order(item.record for item in file):
-        spoken = sorted(_spoken(EventDecoder(scope, None), file), key=lambda message: message.time)
-        parents = {later.first: earlier.last for earlier, later in pairwise(spoken)}
-        yield SessionInfo(leaf_uuid=spoken[-1].last)
+    times = _message_times(file)
+    if times != sorted(times):
+        by_time = sorted(zip(times, _message_uuids(scope, file), strict=True), key=itemgetter(0))
+        parents = {first: last for (_, (_, last)), (_, (first, _)) in pairwise(by_time)}
+        yield SessionInfo(leaf_uuid=by_time[-1][1][1])
     decoder = EventDecoder(scope, parents)
     for item in file:
         if isinstance(item.record, RawRecord):
-            yield from decoder.fragment(item, str(source.path))
+            yield from (problem(code, file=str(source.path), line=item.line) for code in item.record.findings)
+            yield Record(after=decoder.index, kind="fragment", source=item.source)
         else:
             yield from decoder.events(item)
     if file.damage:
         yield problem("damaged-archive", file.damage, file=str(source.path))
 
 
-# The order of messages
-
-
-class _Spoken(NamedTuple):
-    """When a record was written, and the uuids of its first and last message."""
-
-    time: datetime
-    first: str
-    last: str
-
-
-def _is_out_of_order(records: Iterable[ConversationRecord | SavedHeader | RawRecord]) -> bool:
-    before = _FIRST_TIME
-    for record in records:
+def _message_times(file: ConversationFile) -> list[datetime]:
+    """When each record that is a message was written; one without a time, at the time of the record before it."""
+    times = [datetime.min.replace(tzinfo=UTC)]
+    for item in file:
+        record = item.record
         if isinstance(record, ConversationRecord) and _is_message(record):
-            time = _time_of(record, before)
-            if time < before:
-                return True
-            before = time
-    return False
+            time = parse_time(record.timestamp) or times[-1]
+            # A record that names its parent stays after the record before it, also if the clock was set back.
+            times.append(time if record.parentUuid is UNSET else max(times[-1], time))
+    return times[1:]
 
 
-def _time_of(record: ConversationRecord, before: datetime) -> datetime:
-    """When a record was written; one without a time counts as written with the record before it."""
-    time = parse_time(record.timestamp) or before
-    # A record that names its parent stays behind the one before it: clocks may go wrong.
-    return time if record.parentUuid is UNSET else max(before, time)
-
-
-def _spoken(decoder: EventDecoder, items: Iterable[Item]) -> Iterator[_Spoken]:
-    before = _FIRST_TIME
-    for item in items:
-        if isinstance(item.record, ConversationRecord) and _is_message(item.record):
-            uuids = [str(event.uuid) for event in decoder.events(item) if isinstance(event, Message)]
-            before = _time_of(item.record, before)
-            yield _Spoken(before, uuids[0], uuids[-1])
+def _message_uuids(scope: str, file: ConversationFile) -> Iterator[tuple[str, str]]:
+    """The uuids of the first and the last message of each record that is a message."""
+    decoder = EventDecoder(scope, None)
+    for item in file:
+        uuids = [str(event.uuid) for event in decoder.events(item) if isinstance(event, Message)]
+        if uuids:
+            yield uuids[0], uuids[-1]
 
 
 def _is_message(record: ConversationRecord) -> bool:
@@ -114,7 +95,7 @@ class EventDecoder:
         self._chain = MessageChain(scope, parents)
         self._claimed: str | None = None
         self._model: str | None = None
-        """The model that a saved session names: replies that name none are put down to it."""
+        """The model in the header of a saved session, for replies that name none."""
 
     def events(self, item: Item) -> Iterator[Event]:
         """The events of a record."""
@@ -133,13 +114,6 @@ class EventDecoder:
                 time = canonical_time(record.timestamp)
                 yield Record(after=self.index, kind="other", text=text, timestamp=time, source=source)
 
-    def fragment(self, item: Item, file: str) -> Iterator[Event]:
-        """A piece of a line or of a document that is no record."""
-        assert isinstance(item.record, RawRecord)
-        for code in item.record.findings:
-            yield problem(code, file=file, line=item.line)
-        yield Record(after=self.index, kind="fragment", source=item.source)
-
     def _header(self, header: SavedHeader, source: SourceRef) -> Iterator[Event]:
         self._model = _stated(header.model)
         times = [canonical_time(time) for time in (header.created_at, header.updated_at)]
@@ -157,6 +131,10 @@ class EventDecoder:
         metadata = _metadata(record)
         if self._model is not None and record.role == "assistant" and metadata.model is UNSET:
             metadata.model = ModelUse(name=self._model)
+        content = content_blocks(record.content)
+        if is_result:
+            output, failed = decode_output(record.content), is_error(record.success)
+            content = [ToolResult(tool_id=record.tool_call_id, tool_name=record.name, output=output, is_error=failed)]
         self.index += 1
         message = Message(
             index=self.index,
@@ -164,7 +142,7 @@ class EventDecoder:
             uuid=record.uuid,
             parent_uuid=record.parentUuid,
             timestamp=canonical_time(record.timestamp),
-            content=[_tool_message(record)] if is_result else _content_blocks(record.content),
+            content=content,
             metadata=UNSET if metadata == _NO_METADATA else metadata,
             source=source,
         )
@@ -174,13 +152,15 @@ class EventDecoder:
         results: list[Block] = []
         for number, call in enumerate(() if is_result else decode_each(record.tool_calls, ToolCall)):
             tool_id = call.id if call.id is not None else f"{uuid}:t{number}"
-            message.content.append(ToolUse(tool_id=tool_id, tool_name=call.name, input=call.args))
-            if (result := _result_of(call, tool_id)) is not None:
-                results.append(result)
+            content.append(ToolUse(tool_id=tool_id, tool_name=call.name, input=call.args))
+            output, failed = decode_output(call.result), is_error(call.success)
+            if output is not UNSET or failed is not UNSET or call.duration_ms is not None:
+                # The call has ended.
+                results.append(ToolResult(tool_id=tool_id, tool_name=call.name, output=output, is_error=failed))
         yield message
         self._chain.last = uuid
         if results:
-            self._chain.last = f"{uuid}{RESULTS_SUFFIX}"
+            self._chain.last = f"{uuid}:r"
             self.index += 1
             yield Message(
                 index=self.index,
@@ -191,45 +171,6 @@ class EventDecoder:
                 content=results,
                 source=source,
             )
-
-
-def _content_blocks(content: JSON) -> list[Block]:
-    if type(content) is str:
-        return [Text(text=content)] if content else []
-    return [_content_block(item) for item in content] if type(content) is list else []
-
-
-def _content_block(item: JSON) -> Block:
-    if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
-        return Text(text=item["text"])
-    return Unknown(value=item)
-
-
-def _tool_message(record: ConversationRecord) -> Block:
-    return ToolResult(
-        tool_id=record.tool_call_id,
-        tool_name=record.name,
-        output=_output(record.content),
-        is_error=_is_error(record.success),
-    )
-
-
-def _result_of(call: ToolCall, tool_id: str) -> Block | None:
-    """The result of a call; None where it has not ended."""
-    output, is_error = _output(call.result), _is_error(call.success)
-    if output is UNSET and is_error is UNSET and call.duration_ms is None:
-        return None
-    return ToolResult(tool_id=tool_id, tool_name=call.name, output=output, is_error=is_error)
-
-
-def _output(value: JSON) -> JSON:
-    """What a tool gave back as text."""
-    return UNSET if value is None else value if type(value) is str else dumps(value).decode()
-
-
-def _is_error(success: bool | None | UnsetType) -> bool | UnsetType:
-    """A call whose success is null has failed."""
-    return UNSET if success is UNSET else not success
 
 
 def _metadata(record: ConversationRecord) -> Metadata:

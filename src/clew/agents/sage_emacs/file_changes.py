@@ -13,13 +13,16 @@ from clew.agents.sage_emacs.locate import is_saved, metadata
 from clew.agents.sage_emacs.records import document_records
 from clew.agents.tool_file_changes import ToolFileChanges
 from clew.analysis.messages import metadata_of
-from clew.model.json import JSON
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a conversation proves, in its order."""
     work = ToolFileChanges(exact=False)
-    recorded = _recorded(source)
+    if is_saved(source.path):
+        header = next(document_records(source), None)
+        recorded = ((header.value if header is not None else None) or {}).get("workspace")
+    else:
+        recorded = (metadata(source.path) or {}).get("project_dir")
     folder = recorded if isinstance(recorded, str) else None
     for unit in units:
         if not unit.is_message:
@@ -31,11 +34,3 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
                 yield from work.called(block, message["index"], folder)
             elif block["type"] == "tool_result":
                 yield from work.returned(block, message["index"])
-
-
-def _recorded(source: SourceFile) -> JSON:
-    """The folder of the project, as it stands beside a conversation or in a saved session."""
-    if not is_saved(source.path):
-        return (metadata(source.path) or {}).get("project_dir")
-    header = next(document_records(source), None)
-    return ((header.value if header is not None else None) or {}).get("workspace")

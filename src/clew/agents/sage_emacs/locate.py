@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
-from clew.agents.backups import is_plain_file, read_inside
+from clew.agents.backups import is_plain_file
 from clew.agents.base import Header, SourceFile
 from clew.agents.derived_ids import derived_id
+from clew.agents.sage_format import METADATA as METADATA
+from clew.agents.sage_format import normalized_time, plain_name, read_metadata, source_with_size, subfolders
 from clew.host import Host
-from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source
 from clew.io.paths import encode_sage, file_name, safe_relative
 from clew.io.records import read_records
 from clew.model.json import JSON
-from clew.model.time import parse_time, spell_time
 
 _AnyPath = TypeVar("_AnyPath", bound=PurePath)
 AGENT = "sage-emacs"
 CONVERSATION = "conversation.jsonl"
 HISTORY = "history"
-METADATA = "metadata.json"
 _PROJECTS = "projects"
 SESSIONS = "sessions"
 """The folder of sessions that were saved under a name, each of which is one JSON document."""
@@ -33,14 +32,13 @@ PLAIN, XDG = ".emacs.d", ".config/emacs"
 """The two folders of which Emacs reads one, below a home."""
 _SAGE = "sage"
 _STORES = {PLAIN: _SAGE, XDG: _SAGE, ".sage": "", ".claude": ""}
-"""The bases of all storage presets below a home, and where the store of all projects lies in each."""
+"""The base folders of all storage presets below a home, each with the path of the store in it."""
 _BASES = {PurePath(base).name: base for base in _STORES}
-"""The bases by their names: the home before them may be anywhere, and so may the folder of the XDG standard."""
-_METADATA_LIMIT = 1 << 20
+"""The base folders by their names: the home may be anywhere, and so may the XDG configuration folder."""
 
 
 def based(base: str, host: Host) -> Path:
-    """A base on a host, whose environment may say where the folder of the XDG standard is."""
+    """The path of a base folder on a host, whose environment may set the XDG configuration folder."""
     configured = host.env.get("XDG_CONFIG_HOME")
     return Path(configured) / PurePath(XDG).name if base == XDG and configured else host.home / base
 
@@ -54,9 +52,11 @@ def roots(host: Host) -> Iterator[Path]:
 def discover(root: Path) -> Iterator[SourceFile]:
     """The current conversation and every archive of every project below the root, or every saved session in it."""
     if is_saved_folder(root):
-        yield from (source_file(root / name) for name in _file_names(root) if _is_saved_name(name))
+        # A name with a dot in front is that of a lock or of a file that is being written.
+        names = [name for name in _file_names(root) if is_saved(Path(name)) and not name.startswith(".")]
+        yield from (source_file(root / name) for name in names)
         return
-    for folder in _folders(root):
+    for folder in subfolders(root):
         names = _file_names(folder)
         history = [] if (folder / HISTORY).is_symlink() else _file_names(folder / HISTORY)
         archives = [name for name in history if plain_name(name).endswith(".jsonl")]
@@ -67,13 +67,6 @@ def discover(root: Path) -> Iterator[SourceFile]:
         yield from (source_file(folder / HISTORY / name) for name in archives)
 
 
-def _folders(root: Path) -> list[Path]:
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
 def _file_names(folder: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
@@ -81,26 +74,11 @@ def _file_names(folder: Path) -> list[str]:
         return []
 
 
-def _is_saved_name(name: str) -> bool:
-    # What begins with a dot is on its way to its name, or a lock.
-    return is_saved(Path(name)) and not name.startswith(".")
-
-
 def source_file(path: Path) -> SourceFile:
     """The session in a conversation, archive or document; the metadata describe the current conversation only."""
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
     is_current = plain_name(path.name) == CONVERSATION and not is_archive(path)
     sides = (METADATA,) if is_current and is_plain_file(path.parent / METADATA) else ()
-    return SourceFile(AGENT, path, (), sides, size, mtime)
-
-
-def plain_name(name: str) -> str:
-    """A file name without compression suffixes."""
-    return name.removesuffix(".gz").removesuffix(".zst")
+    return source_with_size(AGENT, path, (), sides)
 
 
 def stem(path: PurePath) -> str:
@@ -124,15 +102,15 @@ def is_saved_folder(folder: Path) -> bool:
 
 
 def target(header: Header) -> PurePosixPath:
-    """Where a session lives below a home: one of sage-emacs' own where it was, any other as the conversation of its
-    folder.
+    """The path of a session below a home: sage-emacs' own as recorded, any other as the conversation of its folder.
 
-    A session that goes on under another id names no path any more, but still the folder of its project. Nothing but a
-    name is taken from the path: the home before it may be anywhere.
+    A session that is continued under another id has no recorded path, but still the folder of its project. Only names
+    are taken from a recorded path, as its home may be anywhere.
     """
     session = header.session
     folder = str(session.get("workspace_encoded") or "") if header.agent == AGENT else ""
-    path = _recorded_path(session) if folder else None
+    recorded = (session.get("source") or {}).get("path") if folder else None
+    path = PurePosixPath(recorded.replace("\\", "/")) if isinstance(recorded, str) and recorded else None
     base = PLAIN if path is None else _base_of(path)
     if path is not None and is_saved(path):
         return PurePosixPath(base, _STORES[base], SESSIONS, f"{safe_relative(stem(path))}.json")
@@ -143,14 +121,8 @@ def target(header: Header) -> PurePosixPath:
     return project / CONVERSATION
 
 
-def _recorded_path(session: Mapping[str, JSON]) -> PurePosixPath | None:
-    """Where the session lay, by its own words."""
-    path = (session.get("source") or {}).get("path")
-    return PurePosixPath(path.replace("\\", "/")) if isinstance(path, str) and path else None
-
-
 def _base_of(path: PurePath) -> str:
-    """Which base a session lies in; the one that new sessions go to where it lies in none."""
+    """The base folder that a recorded path lies in; that of new sessions where it lies in none."""
     place = path.parent if is_saved(path) else project_folder(path).parent
     store = place.parent
     if place.name != (SESSIONS if is_saved(path) else _PROJECTS) or (is_saved(path) and store.name != _SAGE):
@@ -167,39 +139,31 @@ def project_folder(path: _AnyPath) -> _AnyPath:
 
 def archive_time(path: Path) -> str | None:
     """When an archive was made, by its name. The name does not tell the zone, so it is taken as UTC."""
-    match = _STAMP.fullmatch(stem(path))
-    if not match or not is_archive(path):
-        return None
-    year, month, day, hour, minute, second = match.groups()
-    stamp = parse_time(f"{year}-{month}-{day}T{hour}:{minute}:{second}Z")
-    return spell_time(stamp) if stamp is not None else None
+    match = _STAMP.fullmatch(stem(path)) if is_archive(path) else None
+    return normalized_time(match.expand(r"\1-\2-\3T\4:\5:\6Z")) if match else None
 
 
 def session_id(source: SourceFile) -> str:
-    """The id the first record of a conversation claims, else one made from the place of the file."""
-    return (None if is_saved(source.path) else claimed_id(source.path)) or place_id(source.path)
+    """The id that the first record of a conversation claims, else one derived from where the file lies.
 
-
-def place_id(path: Path) -> str:
-    """The same for the same file name in the same project folder of the same kind of store, in any home."""
+    The derived id is the same for the same file name in the same project folder of the same kind of store, in any home.
+    """
+    path = source.path
+    claimed = None if is_saved(path) else claimed_id(path)
+    if claimed is not None:
+        return claimed
     folder = project_folder(path)
-    name = f"{HISTORY}/{stem(path)}" if is_archive(path) else stem(path)
-    if is_saved(path):
-        name = plain_name(path.name)
-    return derived_id(_base(folder.parent), folder.name, name)
-
-
-def _base(store: Path) -> str:
-    """The store's path from the folder on that tells its kind; the home before it may be anywhere."""
-    parts = store.parts
-    known = [at for at, part in enumerate(parts) if part in _BASES]
-    return "/".join(parts[known[-1] :]) if known else store.as_posix()
+    parts = folder.parent.parts
+    bases = [at for at, part in enumerate(parts) if part in _BASES]
+    store = "/".join(parts[bases[-1] :]) if bases else folder.parent.as_posix()
+    name = f"{HISTORY}/{stem(path)}" if is_archive(path) else plain_name(path.name) if is_saved(path) else stem(path)
+    return derived_id(store, folder.name, name)
 
 
 def scope(path: Path) -> str:
-    """The project as derived message ids know it: the same for old and aligned folder names, and for archives.
+    """What derived message ids are unique in: the project, under its old or aligned name, with its archives.
 
-    Saved sessions of all projects lie in one folder, and each is for itself.
+    Saved sessions of all projects lie in one folder, so each is a scope of its own.
     """
     if is_saved(path):
         return f"{SESSIONS}/{stem(path)}"
@@ -218,14 +182,5 @@ def claimed_id(path: Path) -> str | None:
 
 def metadata(path: Path) -> dict[str, JSON] | None:
     """The project's metadata; empty where there are none, None where they cannot be read."""
-    if is_saved(path):
-        return {}  # what lies beside it under that name is another saved session
-    folder = project_folder(path)
-    text = read_inside(folder, METADATA, _METADATA_LIMIT)
-    if text is None:
-        return None if os.path.lexists(folder / METADATA) else {}
-    try:
-        value = loads(text)
-    except NOT_JSON:
-        return None
-    return value if isinstance(value, dict) else None
+    # A file of that name beside a saved session is another saved session.
+    return {} if is_saved(path) else read_metadata(project_folder(path))

@@ -1,14 +1,53 @@
-"""metadata.json of a project: what it should say of the current conversation."""
+"""The `session` object of the unified document, and metadata.json of a project, which describes its conversation."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from clew.agents.base import SourceFile
+from clew.agents.sage_emacs import locate
+from clew.agents.sage_emacs.events import ENDED_AT
+from clew.agents.sage_format import encode_metadata, normalized_time
+from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.io.compress import open_source
 from clew.io.records import read_records
 from clew.model.json import JSON
+
+
+def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
+    """Id, folder, times and title of a session."""
+    path, known = source.path, locate.metadata(source.path) or {}
+    archived = locate.archive_time(path)
+    started: str | None
+    ended: str | None
+    if facts.first_time is not None:
+        started, ended = facts.first_time, facts.last_time
+    elif locate.is_saved(path):
+        started, ended = facts.extra.get("started_at"), facts.extra.get(ENDED_AT)
+    elif locate.is_archive(path):
+        started, ended = None, archived
+    else:
+        started, ended = normalized_time(known.get("created_at")), normalized_time(known.get("updated_at"))
+    # The encoded name of a project's folder cannot be decoded.
+    recorded = known.get("project_dir")
+    workspace = recorded if isinstance(recorded, str) and recorded else facts.cwd or ""
+    session: dict[str, JSON] = {
+        "id": locate.session_id(source),
+        "workspace": workspace.rstrip("/") or workspace,
+        "workspace_encoded": locate.project_folder(path).name,
+        "started_at": started,
+        "ended_at": ended,
+        "source": {"type": "local", "host": None, "path": str(path)},
+        "is_agent_session": False,
+        "parent_session_id": None,
+        "agent_id": None,
+    }
+    if (title := facts.titles.get("title") or short_title(facts.first_prompt)) is not None:
+        session["title"] = title
+    if archived is not None:
+        session["extensions"] = {locate.AGENT: {"archived_at": archived}}
+    return session
 
 
 def measure(source: SourceFile) -> tuple[int, int]:
@@ -31,4 +70,4 @@ def describe(session: Mapping[str, JSON], records: int, size: int, known: Mappin
         "total_size": size,
     }
     found = {name: item for name, item in metadata.items() if item not in (None, "")}
-    return (json.dumps({**known, **found}, indent=2, ensure_ascii=False) + "\n").encode()
+    return encode_metadata({**known, **found})

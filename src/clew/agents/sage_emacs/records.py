@@ -15,10 +15,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from clew.agents.base import SINGLE_PASS_BYTES, SourceFile, open_main
 from clew.agents.sage_emacs.locate import is_saved
+from clew.agents.sage_format import text_objects
 from clew.io.compress import damage
 from clew.io.json_document import DocumentRecord, read_document_stream
 from clew.io.records import RawRecord
-from clew.io.typed_records import RecordDecoder, decode_value, unknown_keys
+from clew.io.typed_records import RecordDecoder, decode_value, unknown_in
 from clew.model.json import JSON
 from clew.model.message import SourceRef
 
@@ -28,7 +29,7 @@ TOOL = "tool"
 MESSAGES = "messages"
 """The key of the list of messages in a saved session."""
 _LEFT_OVER = frozenset({"torn-tail", "nul-run", "trailing-bytes"})
-"""Findings of what stands behind the list of a torn document, or behind a whole one."""
+"""Findings of bytes after the list of a torn document, or after a complete document."""
 
 Text = str | None | UnsetType
 Count = int | UnsetType
@@ -78,7 +79,7 @@ class ConversationRecord(Struct, gc=False):
 
 
 class SavedHeader(Struct, gc=False):
-    """What stands around the messages of a saved session. `total_tokens` is an estimate, and counts no reply."""
+    """The keys beside the messages of a saved session. `total_tokens` is an estimate, and is counted nowhere."""
 
     name: str | UnsetType = UNSET
     model: str | None = None
@@ -110,18 +111,13 @@ class ConversationFile:
         return self._read() if self._items is None else iter(self._items)
 
     def _read(self) -> Iterator[Item]:
-        if is_saved(self._source.path):
-            for number, found in enumerate(self._read_document()):
-                yield Item(_decode_element(found, is_header=number == 0), SourceRef(0, number), found.line)
-            return
         with open_main(self._source) as stream:
-            for line, record in CONVERSATION.decode_file(stream):
-                yield Item(record, SourceRef(0, line - 1), line)
-            self.damage = damage(stream)
-
-    def _read_document(self) -> Iterator[DocumentRecord]:
-        with open_main(self._source) as stream:
-            yield from read_document_stream(stream, (MESSAGES,))
+            if is_saved(self._source.path):
+                for number, found in enumerate(read_document_stream(stream, (MESSAGES,))):
+                    yield Item(_decode_element(found, is_header=number == 0), SourceRef(0, number), found.line)
+            else:
+                for line, record in CONVERSATION.decode_file(stream):
+                    yield Item(record, SourceRef(0, line - 1), line)
             self.damage = damage(stream)
 
 
@@ -150,32 +146,22 @@ _KNOWN_KEYS = {
 }
 """The keys of records by their role."""
 _HEADER_KEYS = (MESSAGES, "provider", "message_count", "total_tokens")
-"""The keys of a saved session that no field of its struct holds."""
+"""The keys of a saved session that are not decoded."""
 
 
 def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
-    """The keys of a native record that are not known, each behind the name of the object that it stands in."""
+    """The keys of a native record that are not known, each after the name of the object that holds it."""
     if MESSAGES in record and "role" not in record:
-        yield from _named("saved", unknown_keys(record, SavedHeader, _HEADER_KEYS))
+        yield from unknown_in("saved", record, SavedHeader, _HEADER_KEYS)
         return
     role = record.get("role")
     known = _KNOWN_KEYS.get(role) if type(role) is str else None
-    yield from _named("unknown" if known is None else str(role), _beyond(record, known or ("content", "timestamp")))
-    if known is None or role == TOOL:
+    if known is None:
+        yield from unknown_in("unknown", record, known=("content", "timestamp"))
         return
-    for name, kind, unused in (("tokens", TokenEstimate, ()), ("usage", Usage, ("estimated_cost_usd",))):
-        inner = record.get(name)
-        yield from _named(name, unknown_keys(inner, kind, unused) if type(inner) is dict else iter(()))
-    for call in record["tool_calls"] if type(record.get("tool_calls")) is list else ():
-        yield from _named("call", unknown_keys(call, ToolCall) if type(call) is dict else iter(()))
-    for block in record["content"] if type(record.get("content")) is list else ():
-        if type(block) is dict and block.get("type") == "text":
-            yield from _named("text", _beyond(block, ("type", "text")))
-
-
-def _beyond(value: Mapping[str, JSON], known: tuple[str, ...]) -> Iterator[str]:
-    return (key for key in value if key not in known)
-
-
-def _named(name: str, keys: Iterator[str]) -> Iterator[str]:
-    return (f"{name}.{key}" for key in keys)
+    yield from unknown_in(str(role), record, known=known)
+    if role != TOOL:
+        yield from unknown_in("tokens", record.get("tokens"), TokenEstimate)
+        yield from unknown_in("usage", record.get("usage"), Usage, ("estimated_cost_usd",))
+        yield from unknown_in("call", record.get("tool_calls"), ToolCall)
+        yield from unknown_in("text", text_objects(record.get("content")), known=("type", "text"))

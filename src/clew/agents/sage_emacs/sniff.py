@@ -1,34 +1,35 @@
-"""Whether a file is of sage-emacs, from its name, its place and its first bytes."""
+"""Whether a file is sage-emacs', from its path and its first bytes."""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clew.agents.base import Claim
 from clew.agents.sage_emacs import locate
+from clew.agents.sage_format import plain_name
 from clew.errors import InvalidDocument
 from clew.io.codec import NOT_JSON, loads
 
-if TYPE_CHECKING:
-    from clew.io.jsonstream import Scanner
-
 _BOM = b"\xef\xbb\xbf"
+_LIST_BEGIN = re.compile(rb"\s*\[\s*(?P<end>\])?")
 _ROLE_FIRST = re.compile(rb'\s*\{\s*"(?:role|content|timestamp)"\s*:')
-_OWN = frozenset("name model provider created_at updated_at message_count total_tokens workspace".split())
-_TELLING = frozenset("provider message_count total_tokens workspace".split())
-"""Those of them that no other program has beside messages."""
-_FOREIGN = frozenset("id uuid type state history session items sessionId projectHash parentUuid schema_version".split())
-_ENOUGH = 3
+_KNOWN_KEYS = frozenset("name model provider created_at updated_at message_count total_tokens workspace".split())
+_DISTINCTIVE_KEYS = frozenset("provider message_count total_tokens workspace".split())
+"""Known keys that no other program has beside messages."""
+_FOREIGN_KEYS = frozenset(
+    "id uuid type state history session items sessionId projectHash parentUuid schema_version".split()
+)
+_MIN_KNOWN_KEYS = 3
 
 
 def claims(path: Path, head: bytes) -> Claim:
     """How sure it is that the file is a conversation, an archive or a saved session."""
     if locate.is_saved(path):
         return _claims_document(path, head)
-    name = locate.plain_name(path.name)
+    name = plain_name(path.name)
     if not name.endswith(".jsonl") or name in ("messages.jsonl", "snapshots.jsonl"):
         return Claim.NO
     usual = name == locate.CONVERSATION or locate.is_archive(path)
@@ -47,14 +48,14 @@ def _is_native(record: bytes) -> bool:
 
 
 def _claims_document(path: Path, head: bytes) -> Claim:
-    keys, is_spoken = _outline(head)
-    own = keys & _OWN
-    is_foreign = bool(keys & _FOREIGN) or not is_spoken
+    keys, is_native = _outline(head)
+    own = keys & _KNOWN_KEYS
+    is_foreign = bool(keys & _FOREIGN_KEYS) or not is_native
     if locate.is_saved_folder(path.parent):
         return Claim.YES if own and not is_foreign else Claim.MAYBE
     if is_foreign or "messages" not in keys:
         return Claim.NO
-    if "name" in own and own & _TELLING and len(own) >= _ENOUGH:
+    if "name" in own and own & _DISTINCTIVE_KEYS and len(own) >= _MIN_KNOWN_KEYS:
         return Claim.YES
     # Where the messages come first, nothing else may be in sight. A request to a model has no times.
     is_cut = keys == {"messages"} and b'"timestamp"' in head
@@ -70,39 +71,29 @@ def _is_whole(head: bytes) -> bool:
 
 
 def _outline(head: bytes) -> tuple[set[str], bool]:
-    """The keys of a document as far as they can be seen, and whether its first message, if any, is one of ours."""
-    # Who only looks for sessions meets no document.
+    """The keys in the head of a document, and whether its messages, if it has any, look like sage-emacs'."""
+    # Discovering sessions needs no scanner.
     from clew.io.jsonstream import Scanner
 
-    begin = len(_BOM) if head.startswith(_BOM) else 0
-    scanner = Scanner(BytesIO(head), begin)
+    scanner = Scanner(BytesIO(head), len(_BOM) if head.startswith(_BOM) else 0)
     keys: set[str] = set()
-    is_spoken = True
-    try:
+    is_native = True
+    with suppress(InvalidDocument):
         for key in scanner.members():
             keys.add(key)
-            is_spoken = is_spoken and key != "messages"
+            is_native = is_native and key != "messages"
             scanner.key_done()
-            if key == "messages":
-                is_spoken = _begins_spoken(head, scanner)
+            if key == "messages" and (begin := _LIST_BEGIN.match(head, scanner.offset)):
+                is_native = begin["end"] is not None or _is_native(_first_value(head, begin.end()))
             scanner.skip()
-    except InvalidDocument:
-        pass
-    return keys, is_spoken
+    return keys, is_native
 
 
-def _begins_spoken(head: bytes, scanner: Scanner) -> bool:
-    """True for a list of messages that is empty, or whose first is a record of ours; it may be cut off."""
+def _first_value(head: bytes, start: int) -> bytes:
+    """The bytes of the JSON value at an offset, or all that is there if it is cut off."""
     from clew.io.jsonstream import Scanner
 
-    if scanner.peek() != b"[":
-        return False
-    inner = Scanner(BytesIO(head), scanner.offset)
-    inner.expect(b"[")
-    if inner.peek() == b"]":
-        return True
-    start = inner.offset
     try:
-        return _is_native(inner.text())
+        return Scanner(BytesIO(head), start).text()
     except InvalidDocument:
-        return _is_native(head[start:])
+        return head[start:]

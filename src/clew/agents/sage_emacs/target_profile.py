@@ -1,4 +1,4 @@
-"""What sage-emacs can hold of other agents' sessions."""
+"""What sage-emacs can represent of other agents' sessions, and where its files go."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clew.io.compress import SUFFIXES
 
 
 def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
-    """True for a conversation whose records say which: an archive is not gone on with, and what has no id is older.
+    """True for a current conversation with a session id; older ones have none.
 
-    Nor is a saved session: the program is started with the conversation of a folder.
+    The program is started with the conversation of a folder, never with an archive or a saved session.
     """
     is_other = locate.is_archive(path) or locate.is_saved(path)
     return not is_other and locate.claimed_id(path) is not None
@@ -27,9 +27,9 @@ def _finds(path: Path, _identity: str) -> bool:
 
 
 def _housed(place: str, host: Host) -> Path:
-    """Emacs looks into the folder of the XDG standard only where it finds no older one, nor the oldest of its files.
+    """Emacs reads its XDG folder only if neither ~/.emacs.d nor ~/.emacs exists.
 
-    So it would look no more into its own folder, were the other one made for it.
+    So a session goes to the one of both folders that exists: creating the other might hide it.
     """
     base = next((base for base in (locate.XDG, locate.PLAIN) if place.startswith(f"{base}/")), None)
     if base is None:
@@ -41,7 +41,7 @@ def _housed(place: str, host: Host) -> Path:
 
 
 def _metadata(before: bytes, content: bytes) -> bytes:
-    """What stayed behind when a conversation was archived describes the next one; keys beyond those stay."""
+    """Metadata that are left after a conversation was archived, updated for the next one; other keys stay."""
     try:
         known, new = loads(before), loads(content)
     except NOT_JSON:
@@ -51,7 +51,7 @@ def _metadata(before: bytes, content: bytes) -> bytes:
     return content if known.keys() <= new.keys() else dumps({**known, **new}) + b"\n"
 
 
-# It goes on with the conversation of the folder it is started in; a conversation has no other name.
+# The program continues the conversation of the folder that it is started in; there is no other name for it.
 TARGET_PROFILE = TargetProfile(
     Capacity(failures=True, instructions=True),
     (),
