@@ -12,7 +12,7 @@ import pytest
 
 from clew.agents import registry
 from clew.agents.base import Header
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.file_history.history import FileHistory
 from clew.host import Host
 from clew.library import Library

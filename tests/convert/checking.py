@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from clew.agents.base import Unit
 from clew.convert import origin
-from clew.convert.choosing import prepare
 from clew.convert.conversation import call_id, unread
-from clew.convert.history import Whole
-from clew.convert.losses import Loss
-from clew.convert.writing import Converted, Find, NothingSaid
+from clew.convert.conversion import Find, NothingSaid
+from clew.convert.history import SessionWithHistory
+from clew.convert.losses import Converted, Loss
+from clew.convert.prepare import prepare
 from clew.export.verify import verify
 from clew.host import Host
 from clew.io.codec import dumps
@@ -59,7 +59,7 @@ def faults(session: StoredSession, target: str, home: Path, find: Find | None = 
         return [f"listed {len(listed)} times"]
     copy = StoredSession(*listed[0])
     losses = [loss for loss in written.losses if ", in the sub-agent " not in loss.what]
-    gathered = Whole(session.agent, session.source)
+    gathered = SessionWithHistory(session.agent, session.source)
     whole = StoredSession(session.agent, gathered.source)
     found = [
         *_of_the_copy(copy, target, written),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clew.agents import registry
-from clew.convert.choosing import prepare
 from clew.convert.losses import Loss
+from clew.convert.prepare import prepare
 from clew.demo import write_demo
 from clew.host import Host
 from clew.library import Library, StoredSession

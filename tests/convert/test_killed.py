@@ -20,7 +20,7 @@ from tests.convert.test_placing import way
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.library import Library
 
@@ -97,10 +97,10 @@ def test_neither_on_the_way_back(demo: Path, tmp_path: Path, place: str) -> None
 
 class TestPlacing:
     def put(self, folder: Path, **named: bytes) -> None:
-        with FileTransaction() as placing:
+        with FileTransaction() as transaction:
             for name, content in named.items():
-                placing.new(folder / name, last=name == "main").write(content)
-            placing.finish()
+                transaction.create(folder / name, last=name == "main").write(content)
+            transaction.commit()
 
     def test_the_same_may_be_there(self, tmp_path: Path) -> None:
         (tmp_path / "side").write_bytes(b"same")
@@ -143,11 +143,11 @@ class TestPlacing:
     def test_a_line_that_was_added_is_not_added_again(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         for _ in range(2):
-            with FileTransaction() as placing:
-                placing.add(log, b"ours\n")
-                placing.finish()
+            with FileTransaction() as transaction:
+                transaction.append(log, b"ours\n")
+                transaction.commit()
         assert log.read_bytes() == b"ours\n"
-        with FileTransaction() as placing:
-            placing.add(log, b"rs\n")
-            placing.finish()
+        with FileTransaction() as transaction:
+            transaction.append(log, b"rs\n")
+            transaction.commit()
         assert log.read_bytes() == b"ours\nrs\n"

@@ -13,8 +13,8 @@ import zstandard
 
 from clew.agents import registry
 from clew.convert import origin
-from clew.convert.choosing import prepare
 from clew.convert.origin import is_marked
+from clew.convert.prepare import prepare
 from clew.demo import write_demo
 from clew.errors import WouldLose
 from clew.host import Host

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.convert.choosing import prepare
-from clew.convert.writing import Converted
+from clew.convert.losses import Converted
+from clew.convert.prepare import prepare
 from clew.demo import write_demo
 from clew.host import Host
 from clew.library import Library, StoredSession

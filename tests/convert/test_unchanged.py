@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from clew.agents.base import Agent, SourceFile
-from clew.convert.choosing import Prepared, prepare
-from clew.convert.restore_original import Return
-from clew.convert.writing import Converted
+from clew.convert.losses import Converted
+from clew.convert.prepare import Prepared, prepare
+from clew.convert.restore_original import Restoration
 from clew.demo import write_demo
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -50,7 +50,7 @@ class TestWayBack:
         spelled = json.dumps(text)[1:-1].encode()
         child.path.write_bytes(child.path.read_bytes().replace(spelled, b"something new"))
         back = way(tmp_path / "there", converted.session_id, "claude-code")
-        assert not isinstance(back, Return)
+        assert not isinstance(back, Restoration)
         written = back.write(tmp_path / "back", allow_loss=True)
         assert any(b"something new" in Path(file).read_bytes() for file in written.files)
         assert written.session_id != WITH_AGENTS
@@ -76,12 +76,12 @@ class TestWayBack:
         for session in (PLAIN, WITH_AGENTS):
             converted = way(demo, session, place).write(tmp_path / session, allow_loss=True)
             back = prepare(*pair(only(Path(converted.files[0]))), "claude-code")
-            assert isinstance(back, Return)
+            assert isinstance(back, Restoration)
 
     def test_what_was_moved_away_alone_still_comes_back(self, demo: Path, tmp_path: Path) -> None:
         converted = way(demo, WITH_AGENTS, "codex").write(tmp_path / "there")
         alone = shutil.copy(converted.files[0], tmp_path)
-        assert isinstance(prepare(*pair(only(Path(alone))), "claude-code"), Return)
+        assert isinstance(prepare(*pair(only(Path(alone))), "claude-code"), Restoration)
 
 
 def pair(found: Found) -> tuple[Agent, SourceFile]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clew.convert.choosing import prepare
+from clew.convert.conversion import NothingSaid
 from clew.convert.losses import Loss, Losses
-from clew.convert.writing import NothingSaid
+from clew.convert.prepare import prepare
 from tests.agents.gemini_worlds import call, gemini, header, log, user
 from tests.agents.rollouts import THREAD, event, item, line, meta
 from tests.agents.rollouts import words as said

@@ -12,9 +12,10 @@ from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sourcing import Folder
-from clew.convert.choosing import Prepared, is_there, prepare, prepare_original
+from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
-from clew.convert.writing import Conversion, Converted, counted
+from clew.convert.losses import Converted, counted
+from clew.convert.prepare import Prepared, is_there, prepare, prepare_original
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession

@@ -16,8 +16,8 @@ from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.cli.sourcing import wanted_sources
-from clew.convert.choosing import Prepared, is_there, prepare
-from clew.convert.writing import Converted, counted
+from clew.convert.losses import Converted, counted
+from clew.convert.prepare import Prepared, is_there, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.library import StoredSession

@@ -258,7 +258,7 @@ class Conversation:
         """What the target cannot hold."""
         return self._losses.listed()
 
-    def of(self, units: Iterable[Unit]) -> Iterator[Unit]:
+    def convert(self, units: Iterable[Unit]) -> Iterator[Unit]:
         """The messages that go over, numbered anew."""
         for unit in units:
             value = unit.value
