@@ -299,7 +299,7 @@ class Conversation:
                 content += self._block(block, unit, number)
         if not blocks and (text := unread(unit.native, "content")) is not None:
             content = [{"type": "text", "text": as_text(text)}]
-        for what in self._own.unsaid(unit):
+        for what in self._own.unconvertible(unit):
             self._lose(index, what, f"{self._title} has no place for it")
         if content:
             converted = self._unit(value, content)
@@ -320,7 +320,7 @@ class Conversation:
     def _lose_note(self, unit: Unit) -> None:
         """Leave out a note; what may be more than a note is a loss."""
         index = unit.value["index"]
-        kind = self._own.strange(unit) if unit.value["role"] == "system" else None
+        kind = self._own.unknown_kind(unit) if unit.value["role"] == "system" else None
         if kind is not None:
             self._lose(index, f"a message of the kind {kind!r}", "nobody knows who speaks in it")
         for block in unit.value["content"]:

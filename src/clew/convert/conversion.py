@@ -30,9 +30,9 @@ from clew.convert.copies import MAX_BYTES as MAX_COPIES_BYTES
 from clew.convert.copies import copies_of
 from clew.convert.file_transaction import FileTransaction
 from clew.convert.history import SessionWithHistory
-from clew.convert.losses import Converted, Damage, Loss, refuse_losses
+from clew.convert.losses import Converted, Damage, Loss
 from clew.convert.origin import BESIDE, Origin
-from clew.convert.target_files import Registration, SessionFiles, file_reader, write_below
+from clew.convert.target_files import Prepared, Registration, SessionFiles, file_reader
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
@@ -51,7 +51,7 @@ class NothingSaid(UsageError):
     """A session without words, calls or results."""
 
 
-class Conversion:
+class Conversion(Prepared):
     """A session and its sub-agents, read once for a list of losses, then written."""
 
     def __init__(
@@ -184,7 +184,7 @@ class Conversion:
         if not said:
             raise NothingSaid("nothing was said in this session, so there is nothing to convert")
         if (own := self._agent.target_profile()) is not None:
-            for what in own.beyond(self._original):
+            for what in own.referred_history(self._original):
                 yield Loss(None, what, REFERRED)
         if not self._is_whole_copy:
             yield from self._left_out()
@@ -257,15 +257,6 @@ class Conversion:
     def describe(self, home: Path) -> Converted:
         """The session as `write` would write it, with its main file alone: only writing finds the others."""
         return self._converted([main_file(self._target, self._header(home), home)])
-
-    def rehearse(self, home: Path) -> Converted:
-        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        return self._write(FileTransaction(home, dry_run=True), home)
-
-    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
-        """Write the session below `home`; where something would be lost, writes nothing unless that is allowed."""
-        refuse_losses(self.losses, allow_loss)
-        return write_below(home, lambda transaction: self._write(transaction, home))
 
     def _write(self, transaction: FileTransaction, home: Path) -> Converted:
         # What cannot be registered is refused before anything is written.

@@ -206,7 +206,7 @@ class SessionWithHistory:
 
     def __init__(self, agent: Agent, source: SourceFile) -> None:
         profile = agent.target_profile()
-        lines = profile.gathered(source.path, source.size) if profile is not None else None
+        lines = profile.read_with_history(source.path, source.size) if profile is not None else None
         self.is_joined = lines is not None
         self.lines_before = 0
         """How many lines of the history stand behind the first line."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from clew.agents.base import Unit
-from clew.errors import WouldLose
 from clew.model.codes import CODES
 
 _WITHOUT_WORDS = {"blank-line", "nul-run", "byte-order-mark"}
@@ -39,12 +38,6 @@ class Converted(msgspec.Struct, frozen=True):
 def counted(losses: Sequence[Loss]) -> str:
     """How many things would be lost, in words."""
     return "1 thing" if len(losses) == 1 else f"{len(losses)} things"
-
-
-def refuse_losses(losses: Sequence[Loss], allow_loss: bool) -> None:
-    """Refuse to lose anything unless that is allowed."""
-    if losses and not allow_loss:
-        raise WouldLose(f"{counted(losses)} would be lost; --allow-loss converts all the same")
 
 
 class Losses:

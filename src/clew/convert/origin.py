@@ -355,7 +355,7 @@ def _is_listed(agent: Agent, main: Path, home: Path) -> bool:
     """Whether an agent lists a session, be it compressed, or in a folder whose other files are missing here."""
     plain = main.with_suffix("") if main.suffix in SUFFIXES else main
     profile = agent.target_profile()
-    beside = profile.renewed if profile is not None else {}
+    beside = profile.merged_files if profile is not None else {}
     expected = [plain, *(folder / name for name in beside for folder in (main.parent, main.parent.parent))]
     for missing in ([], [path for path in expected if not path.exists()]):
         for path in missing:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Protocol
 
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
@@ -13,29 +12,12 @@ from clew.convert import origin
 from clew.convert.conversion import REFERRED, Conversion, Find, NothingSaid
 from clew.convert.losses import Converted, Loss
 from clew.convert.restore_original import Restoration, is_unchanged
+from clew.convert.target_files import Prepared as Prepared
 from clew.errors import SourceUnreadable, UsageError
 
 _ORIGINAL = "the original that travels along"
 _MAX_KINDS_NAMED = 5
 """How many kinds of things are named, of all that an original holds beyond the session."""
-
-
-class Prepared(Protocol):
-    """A conversion that is ready to be written."""
-
-    losses: list[Loss]
-
-    def describe(self, home: Path) -> Converted:
-        """The session as `write` would write it, with the files that are known without writing."""
-        ...
-
-    def rehearse(self, home: Path) -> Converted:
-        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        ...
-
-    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
-        """Write the session below a home folder."""
-        ...
 
 
 def prepare(

@@ -17,9 +17,9 @@ from clew.convert.conversation import is_custom_title
 from clew.convert.copies import read_pieces
 from clew.convert.file_transaction import FileTransaction
 from clew.convert.history import BranchSelection
-from clew.convert.losses import Converted, Loss, refuse_losses
+from clew.convert.losses import Converted, Loss
 from clew.convert.origin import Member, Origin, Original, is_marked, place
-from clew.convert.target_files import Registration, SessionFiles, file_reader, write_below
+from clew.convert.target_files import Prepared, Registration, SessionFiles, file_reader
 from clew.errors import UsageError, WouldLose
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source
@@ -27,7 +27,7 @@ from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
 
 
-class Restoration:
+class Restoration(Prepared):
     """The original of a converted session, byte for byte, registered with its agent like any other session."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Restoration:
             self._resume = self._profile.command(self._session)
         except UsageError as error:
             self.losses.append(Loss(None, "the command that goes on with it", str(error)))
-        for what in self._profile.absent(self._session, home) if home is not None else ():
+        for what in self._profile.missing_history(self._session, home) if home is not None else ():
             self.losses.append(Loss(None, what, "the original only refers to it, and it is not there"))
 
     def describe(self, home: Path) -> Converted:
@@ -58,15 +58,6 @@ class Restoration:
             for file in member.origin.files
         ]
         return self._converted(files)
-
-    def rehearse(self, home: Path) -> Converted:
-        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        return self._write(FileTransaction(home, dry_run=True), home)
-
-    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
-        """Write the files of the original."""
-        refuse_losses(self.losses, allow_loss)
-        return write_below(home, lambda transaction: self._write(transaction, home))
 
     def _write(self, transaction: FileTransaction, home: Path) -> Converted:
         # Where the original lies in its old folder, it does not come back to another one.

@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from abc import ABC, abstractmethod
 from functools import cache
 from io import BytesIO
+from itertools import count
 from pathlib import Path
-from typing import TypeVar
 
 from clew.agents.base import SourceFile
 from clew.agents.target_profile import Header, Read, TargetProfile
 from clew.convert.copies import place_of, places_of, read_pieces
 from clew.convert.file_transaction import FileTransaction, StagedFile, roll_back_on_signal
+from clew.convert.losses import Converted, Loss, counted
 from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
 from clew.store.layout import refuse_copy
 
-T = TypeVar("T")
 _MAX_ATTEMPTS = 20
+
+
+class Prepared(ABC):
+    """A conversion that is ready to be written."""
+
+    losses: list[Loss]
+
+    @abstractmethod
+    def describe(self, home: Path) -> Converted:
+        """The session as `write` would write it, with the files that are known without writing."""
+
+    def rehearse(self, home: Path) -> Converted:
+        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
+        return self._write(FileTransaction(home, dry_run=True), home)
+
+    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
+        """Write the session below a home; where something would be lost, writes nothing unless that is allowed."""
+        if self.losses and not allow_loss:
+            raise WouldLose(f"{counted(self.losses)} would be lost; --allow-loss converts all the same")
+        refuse_copy(home)
+        for attempt in count(1):
+            try:
+                with roll_back_on_signal(), FileTransaction(home) as transaction:
+                    return self._write(transaction, home)
+            except Busy:
+                # Another program has changed a list that must name the session.
+                if attempt == _MAX_ATTEMPTS:
+                    raise
+        raise AssertionError
+
+    @abstractmethod
+    def _write(self, transaction: FileTransaction, home: Path) -> Converted: ...
 
 
 class SessionFiles:
@@ -31,7 +62,7 @@ class SessionFiles:
     def __init__(
         self, transaction: FileTransaction, main: Path, profile: TargetProfile | None, *, is_last: bool
     ) -> None:
-        self._transaction, self._merges = transaction, profile.renewed if profile else {}
+        self._transaction, self._merges = transaction, profile.merged_files if profile else {}
         self.main = transaction.create(main, last=is_last)
         self._files: dict[str, StagedFile | BytesIO] = {"": self.main}
         self._copies: list[Path] = []
@@ -73,20 +104,6 @@ class SessionFiles:
         return [*map(self._path, self._files), *self._copies]
 
 
-def write_below(home: Path, write: Callable[[FileTransaction], T]) -> T:
-    """Write files below a home in one transaction; repeated where another program changes a list meanwhile."""
-    refuse_copy(home)
-
-    def attempt() -> T:
-        with roll_back_on_signal(), FileTransaction(home) as transaction:
-            return write(transaction)
-
-    for _ in range(_MAX_ATTEMPTS):
-        with suppress(Busy):
-            return attempt()
-    return attempt()
-
-
 def file_reader(home: Path) -> Read:
     """Gives the content of a file below a home."""
 
@@ -105,7 +122,7 @@ class Registration:
         self._replaced = {
             home / safe_below(name): (read(name), content) for name, content in profile.register(header, read)
         }
-        self._lines = {home / safe_below(name): line for name, line in profile.listed(header)}
+        self._lines = {home / safe_below(name): line for name, line in profile.index_lines(header)}
         self.files = [*self._replaced, *self._lines]
         for path in self.files:
             if os.path.lexists(path) and not path.is_file():

@@ -38,7 +38,7 @@ TOOLS = (
 )
 
 
-def _listed(header: Header) -> Iterator[tuple[str, bytes]]:
+def _index_lines(header: Header) -> Iterator[tuple[str, bytes]]:
     """The thread's name, which Codex keeps in a list of its own."""
     title = header.session.get("title")
     if title:
@@ -58,19 +58,19 @@ def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
         return b'"session_meta"' in stream.read(_HEAD_BYTES)
 
 
-def _beyond(session: Mapping[str, JSON]) -> Sequence[str]:
+def _referred_history(session: Mapping[str, JSON]) -> Sequence[str]:
     """The history before a fork or a revert, where the rollout names the thread that holds it."""
     base = _base(session)
     thread = base.get("thread_id") if isinstance(base, dict) else None
     return [] if base is None else [f"the history before it, in the thread {thread}"]
 
 
-def _absent(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
+def _missing_history(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
     base = _base(session)
     thread = base.get("thread_id") if isinstance(base, dict) else None
     near = home / ".codex" / locate.SESSIONS / "any"
     is_there = isinstance(thread, str) and locate.find_rollout(near, thread) is not None
-    return () if is_there else _beyond(session)
+    return () if is_there else _referred_history(session)
 
 
 def _base(session: Mapping[str, JSON]) -> JSON:
@@ -184,7 +184,7 @@ _EVENTS: dict[str, Callable[[_Payload], Aside | None]] = {
 }
 
 
-def _strange(unit: Unit) -> str | None:
+def _unknown_role(unit: Unit) -> str | None:
     """The role of a message that is none of the client's."""
     role = _item(unit).get("role")
     return role if isinstance(role, str) and role not in _ROLES else None
@@ -196,7 +196,7 @@ def _namespace(unit: Unit) -> str | None:
     return space if isinstance(space, str) and space else None
 
 
-def _unsaid(unit: Unit) -> Iterator[str]:
+def _annotations(unit: Unit) -> Iterator[str]:
     """What stands beside the texts of a message and has no place in other agents."""
     content = _item(unit).get("content")
     for part in content if isinstance(content, list) else ():
@@ -226,14 +226,14 @@ TARGET_PROFILE = TargetProfile(
     _goes_on,
     spoken=SPOKEN,
     tells_failure=lambda output: exit_status(tool_output(output)).is_error is True,
-    strange=_strange,
+    unknown_kind=_unknown_role,
     aside=_aside,
     namespace=_namespace,
-    unsaid=_unsaid,
-    gathered=read_with_history,
-    beyond=_beyond,
-    absent=_absent,
-    listed=_listed,
+    unconvertible=_annotations,
+    read_with_history=read_with_history,
+    referred_history=_referred_history,
+    missing_history=_missing_history,
+    index_lines=_index_lines,
     # One that was put away is not looked for.
     finds=lambda path, _identity: path.suffix != ".gz" and locate.ARCHIVED not in path.parts,
 )

@@ -82,7 +82,7 @@ def _goes_on(path: Path, parts: Sequence[str]) -> bool:
     return is_chat(path) and not parts
 
 
-def _strange(note: Unit) -> str | None:
+def _unknown_type(note: Unit) -> str | None:
     """The type of a message that is none of the client's."""
     kind = message_record(note.native, note.value.get("uuid")).get("type")
     return None if kind in _NOTES else str(kind)
@@ -91,7 +91,7 @@ def _strange(note: Unit) -> str | None:
 _NOTES = ("info", "warning", "error")
 
 
-def _unsaid(message: Unit) -> Iterator[str]:
+def _unfinished_results(message: Unit) -> Iterator[str]:
     """What calls gave that had not ended: there is no message with their results."""
     calls = message_record(message.native, message.value.get("uuid")).get("toolCalls")
     if message.value["role"] == "assistant" and isinstance(calls, list):
@@ -122,8 +122,8 @@ TARGET_PROFILE = TargetProfile(
     _goes_on,
     CONTEXT_TAGS,
     is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
-    strange=_strange,
-    unsaid=_unsaid,
+    unknown_kind=_unknown_type,
+    unconvertible=_unfinished_results,
     unanswered=UNANSWERED,
     guard=GUARD,
     keeps_children=True,

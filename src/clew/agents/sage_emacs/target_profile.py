@@ -26,7 +26,7 @@ def _finds(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES and not locate.is_saved(path)
 
 
-def _housed(place: str, host: Host) -> Path:
+def _main_path(place: str, host: Host) -> Path:
     """Emacs looks into the folder of the XDG standard only where it finds no older one, nor the oldest of its files.
 
     So it would look no more into its own folder, were the other one made for it.
@@ -40,7 +40,7 @@ def _housed(place: str, host: Host) -> Path:
     return locate.based(other if is_moved and is_read else base, host) / place.removeprefix(f"{base}/")
 
 
-def _metadata(before: bytes, content: bytes) -> bytes:
+def _merged_metadata(before: bytes, content: bytes) -> bytes:
     """What stayed behind when a conversation was archived describes the next one; keys beyond those stay."""
     try:
         known, new = loads(before), loads(content)
@@ -58,7 +58,7 @@ TARGET_PROFILE = TargetProfile(
     ("session_id", "sessionId"),
     lambda _session: ["emacs", "--eval", "(sage)"],
     _goes_on,
-    housed=_housed,
-    renewed={locate.METADATA: _metadata},
+    main_path=_main_path,
+    merged_files={locate.METADATA: _merged_metadata},
     finds=_finds,
 )
