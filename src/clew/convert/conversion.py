@@ -32,7 +32,7 @@ from clew.convert.file_transaction import FileTransaction
 from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Damage, Loss
 from clew.convert.origin import BESIDE, Origin
-from clew.convert.target_files import Prepared, Registration, SessionFiles, file_reader
+from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
@@ -259,15 +259,14 @@ class Conversion(Prepared):
         return self._converted([main_file(self._target, self._header(home), home)])
 
     def _write(self, transaction: FileTransaction, home: Path) -> Converted:
-        # What cannot be registered is refused before anything is written.
-        registration = Registration(self._profile, self._header(home), home)
+        # What cannot be registered is refused before the session is encoded.
+        lists = register_session(transaction, self._profile, self._header(home), home)
         family = self._family()
         ids = {old: child._new_id for child in family[1:] if len(old := child._original["id"]) >= _LONG_ID_CHARACTERS}
         below = [path for child in family[1:] for path in child._stage(transaction, home, ids)]
         files = self._stage(transaction, home, ids)
-        registration.add_to(transaction)
         transaction.commit()
-        return self._converted([*files, *registration.files, *below])
+        return self._converted([*files, *lists, *below])
 
     def _converted(self, files: Iterable[Path]) -> Converted:
         resume = self._profile.command(self.session)

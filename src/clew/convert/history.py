@@ -30,8 +30,7 @@ class BranchSelection:
     def __init__(self, facts: Facts, branch: str | None, *, ends: bool = False) -> None:
         """`ends`: the branch ends with the message that it is named by, whatever else follows that."""
         links = facts.tree.links
-        follow_nameless(links)
-        self.bridges = bridge(links)
+        self.bridges = _link_loose_messages(links)
         """For a message whose parent is missing the uuid it follows instead, by its index."""
         named = NONE if branch is None else named_node(links, branch)
         leaf = named if ends else _leaf(facts) if branch is None else _end(links, named)
@@ -103,46 +102,33 @@ def _order(links: Links, path: Sequence[int]) -> list[int] | None:
     return order
 
 
-def follow_nameless(links: Links) -> None:
-    """Let messages follow each other in the order of the file where they have no names to name a parent by.
+def _link_loose_messages(links: Links) -> dict[int, str]:
+    """Let messages whose parent is unknown follow the one before them, so that a path does not end there.
 
-    A message that names no parent is a beginning, unless it or the one before it has no uuid, or no message of the
-    session has its parent there at all.
+    These are messages whose parent is missing, for which the uuid of the new parent is returned by their index; and
+    messages that name no parent, where they or the one before have no uuid, or no message of the session has a parent.
+    Any other message without a parent begins a conversation.
     """
     are_unlinked = not links.is_derived and all(parent == NONE for parent in links.parents) and not links.cycles
+    lost = set(links.missing)
     before = {0: NONE, SIDECHAIN: NONE}
-    lost = set(links.missing)
-    for node, flags in enumerate(links.flags):
-        if not flags & MESSAGE:
-            continue
-        last = before[flags & SIDECHAIN]
-        is_beginning = links.parents[node] == NONE and last != NONE and node not in lost
-        is_nameless = are_unlinked or links.uuid(node) is None or links.uuid(last) is None
-        if is_beginning and is_nameless and not _follows(links, last, node):
-            links.parents[node] = last
-        before[flags & SIDECHAIN] = node
-
-
-def bridge(links: Links) -> dict[int, str]:
-    """Let what lost its parent follow the message before it, so that a path does not end there."""
-    before = NONE
-    lost = set(links.missing)
     bridges: dict[int, str] = {}
     for node, flags in enumerate(links.flags):
-        is_loose = node in lost and not flags & SIDECHAIN and links.parents[node] == NONE and before != NONE
-        if is_loose and not _follows(links, before, node):
-            links.parents[node] = before
-            uuid = links.uuid(before)
-            if uuid is not None:
-                bridges[links.messages[node]] = uuid
-        if flags & MESSAGE and not flags & SIDECHAIN:
-            before = node
+        last = before[flags & SIDECHAIN]
+        if links.parents[node] == NONE and last != NONE:
+            if node in lost:
+                is_loose = not flags & SIDECHAIN
+            else:
+                is_nameless = are_unlinked or links.uuid(node) is None or links.uuid(last) is None
+                is_loose = bool(flags & MESSAGE) and is_nameless
+            # Lines may stand before those that they follow.
+            if is_loose and not (links.has_forward_links and node in links.ancestors(last)):
+                links.parents[node] = last
+                if node in lost and (uuid := links.uuid(last)) is not None:
+                    bridges[links.messages[node]] = uuid
+        if flags & MESSAGE:
+            before[flags & SIDECHAIN] = node
     return bridges
-
-
-def _follows(links: Links, node: int, other: int) -> bool:
-    """True where one node comes after another, though it stands before it."""
-    return links.has_forward_links and other in links.ancestors(node)
 
 
 def _leaf(facts: Facts) -> int:

@@ -19,7 +19,7 @@ from clew.convert.file_transaction import FileTransaction
 from clew.convert.history import BranchSelection
 from clew.convert.losses import Converted, Loss
 from clew.convert.origin import Member, Origin, Original, is_marked, place
-from clew.convert.target_files import Prepared, Registration, SessionFiles, file_reader
+from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
 from clew.errors import UsageError, WouldLose
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source
@@ -75,9 +75,7 @@ class Restoration(Prepared):
                 files.write_copy(self._target.id, copy.name, path)
             paths += files.finish()
         if self._profile is not None:
-            registration = Registration(self._profile, self._header(home), home)
-            registration.add_to(transaction)
-            paths += registration.files
+            paths += register_session(transaction, self._profile, self._header(home), home)
         transaction.commit()
         return self._converted(paths)
 

@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from functools import cache
 from io import BytesIO
-from itertools import count
 from pathlib import Path
 
 from clew.agents.base import SourceFile
@@ -18,7 +17,7 @@ from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
 from clew.store.layout import refuse_copy
 
-_MAX_ATTEMPTS = 20
+_MAX_RETRIES = 20
 
 
 class Prepared(ABC):
@@ -39,15 +38,16 @@ class Prepared(ABC):
         if self.losses and not allow_loss:
             raise WouldLose(f"{counted(self.losses)} would be lost; --allow-loss converts all the same")
         refuse_copy(home)
-        for attempt in count(1):
+        attempts = 0
+        while True:
             try:
                 with roll_back_on_signal(), FileTransaction(home) as transaction:
                     return self._write(transaction, home)
             except Busy:
                 # Another program has changed a list that must name the session.
-                if attempt == _MAX_ATTEMPTS:
+                attempts += 1
+                if attempts > _MAX_RETRIES:
                     raise
-        raise AssertionError
 
     @abstractmethod
     def _write(self, transaction: FileTransaction, home: Path) -> Converted: ...
@@ -114,23 +114,16 @@ def file_reader(home: Path) -> Read:
     return read
 
 
-class Registration:
-    """The lists below a home that must name a session; refuses at once what is no file."""
-
-    def __init__(self, profile: TargetProfile, header: Header, home: Path) -> None:
-        read = cache(file_reader(home))
-        self._replaced = {
-            home / safe_below(name): (read(name), content) for name, content in profile.register(header, read)
-        }
-        self._lines = {home / safe_below(name): line for name, line in profile.index_lines(header)}
-        self.files = [*self._replaced, *self._lines]
-        for path in self.files:
-            if os.path.lexists(path) and not path.is_file():
-                raise WouldLose(f"{path} is in the way")
-
-    def add_to(self, transaction: FileTransaction) -> None:
-        """Let the lists be written together with the other files."""
-        for path, (before, content) in self._replaced.items():
-            transaction.replace(path, before, content)
-        for path, line in self._lines.items():
-            transaction.append(path, line)
+def register_session(transaction: FileTransaction, profile: TargetProfile, header: Header, home: Path) -> list[Path]:
+    """Add the lists that must name a session to a transaction; returns their paths."""
+    read = cache(file_reader(home))
+    replaced = {home / safe_below(name): (read(name), content) for name, content in profile.register(header, read)}
+    lines = {home / safe_below(name): line for name, line in profile.index_lines(header)}
+    for path in (*replaced, *lines):
+        if os.path.lexists(path) and not path.is_file():
+            raise WouldLose(f"{path} is in the way")
+    for path, (before, content) in replaced.items():
+        transaction.replace(path, before, content)
+    for path, line in lines.items():
+        transaction.append(path, line)
+    return [*replaced, *lines]
