@@ -21,7 +21,7 @@ from typing import NamedTuple, NoReturn
 
 from clew.agents.backups import is_plain_file
 from clew.errors import Busy, WouldLose
-from clew.io.atomic import sync_folder
+from clew.io.atomic import may_run, sync_folder
 from clew.io.paths import refuse_link_to_session
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700
@@ -256,7 +256,7 @@ class FileTransaction:
             with suppress(OSError):
                 for path in list(folder.iterdir()):
                     found = _TEMPORARY.fullmatch(path.name)
-                    if found is not None and not _may_run(int(found[1])):
+                    if found is not None and not may_run(int(found[1])):
                         path.unlink()
             if self._home is None or self._home not in folder.parent.parents:
                 return
@@ -311,19 +311,6 @@ class _AppendedLine:
                     stream.truncate()
         if self._is_new and self._path.stat().st_size == 0:
             self._path.unlink()
-
-
-def _may_run(process: int) -> bool:
-    """Whether a process of that id may run; on Windows one cannot ask without harm."""
-    if os.name == "nt":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
 
 
 def _sync_folders(files: Iterable[StagedFile]) -> None:
