@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from clew.agents.base import Unit
 from clew.convert import origin
 from clew.convert.conversation import call_id, unread
-from clew.convert.conversion import Find, NothingSaid
+from clew.convert.conversion import Find, NothingToConvert
 from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Loss
 from clew.convert.prepare import prepare
@@ -52,7 +52,7 @@ def faults(session: StoredSession, target: str, home: Path, find: Find | None = 
     """Convert a session below a fresh home and look at what came of it; what is wrong with it, in words."""
     try:
         written = prepare(session.agent, session.source, target, find=find).write(home, allow_loss=True)
-    except NothingSaid:
+    except NothingToConvert:
         return ["there are words in it"] if any(_is_said(held(each)) for each in spoken(session)) else []
     listed = [each for each in in_homes([Host.at(home)]) if str(each.source.path) == written.files[0]]
     if len(listed) != 1:

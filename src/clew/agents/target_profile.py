@@ -95,16 +95,16 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """The keys under which records name their own session."""
     resume: Callable[[Mapping[str, JSON]], list[str]]
     """The command that resumes a session, to be run in the session's folder; call `command` instead."""
-    goes_on: Callable[[Path, Sequence[str]], bool] = lambda _path, _parts: True
+    resumes_file: Callable[[Path, Sequence[str]], bool] = lambda _path, _parts: True
     """Whether today's version of the agent resumes a file, and its further parts, as they are.
 
     If not, the session is written anew in today's form.
     """
-    injected: tuple[str, ...] = ()
+    injected_prefixes: tuple[str, ...] = ()
     """How texts begin in which the agent tells its model of the surroundings; the next agent tells of its own."""
     is_command: Callable[[str], bool] = lambda _text: False
     """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
-    spoken: tuple[str, ...] = ()
+    user_note_prefixes: tuple[str, ...] = ()
     """How notes of the agent begin that are words of the person all the same."""
     aside: Callable[[Unit], Aside | None] = lambda _record: None
     """What a record of the agent says that is part of the conversation."""
@@ -114,15 +114,15 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """The prefix for the names of the tools that a message calls, where the record keeps it apart from them."""
     unconvertible: Callable[[Unit], Iterable[str]] = lambda _message: ()
     """What a message holds beside its texts that no other agent has, in words."""
-    unanswered: str = ""
+    no_result_text: str = ""
     """The text in the place of a result that never came."""
-    tells_failure: Callable[[JSON], bool] = lambda _output: False
+    shows_failure: Callable[[JSON], bool] = lambda _output: False
     """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
-    guard: str = ""
+    text_guard: str = ""
     """An invisible text before words that the agent would otherwise take for a command."""
     child_id: Callable[[str], str] = lambda identity: identity
     """The id of a sub-agent's session, made from one that no other session has."""
-    keeps_children: bool = False
+    nests_subagents: bool = False
     """Sub-agents lie within their parent's folder, so their ids may occur elsewhere too."""
     read_with_history: Callable[[Path, int], Iterator[bytes] | None] = lambda _path, _size: None
     """The first bytes of a main file, so many of them, with the history that it only refers to.

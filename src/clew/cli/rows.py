@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-import msgspec
-
 from clew.analysis.links import holds
-from clew.analysis.session import derived
+from clew.catalog.listing import header_of, row_of
 from clew.errors import SourceUnreadable
 from clew.io.parallel import spread
 from clew.library import StoredSession
@@ -19,36 +17,9 @@ WORTH_SPREADING = 32 << 20
 
 
 def row(session: StoredSession) -> dict[str, JSON]:
-    """One session as a row."""
-    header, facts = session.session_object, session.facts
-    more = derived(header, facts)
-    return {
-        "id": header["id"],
-        "agent": session.agent.id,
-        "title": header.get("title"),
-        "workspace": header["workspace"],
-        "project": more.project,
-        "git_branch": facts.git_branch,
-        "slug": header.get("slug"),
-        "models": list(facts.models),
-        "started_at": header["started_at"],
-        "ended_at": header["ended_at"],
-        "duration_seconds": more.duration,
-        "messages": facts.messages,
-        "turn_count": more.turn_count,
-        "prompt_count": more.prompt_count,
-        "tool_calls": facts.tool_calls,
-        "has_errors": facts.has_errors,
-        "tokens": msgspec.to_builtins(more.usage),
-        "total_tokens": more.total_tokens,
-        "cache_hit_rate": more.cache_hit_rate,
-        "is_agent_session": header["is_agent_session"],
-        "parent_session_id": header["parent_session_id"],
-        "agent_id": header["agent_id"],
-        "bytes": session.source.size,
-        "path": str(session.path),
-        "source": header["source"],
-    }
+    """One session as a row, as the catalog has it."""
+    header = header_of(session.agent, session.source, session.facts, session.session_object)
+    return row_of(session.agent.id, header, session.facts.ledger.total(), session.source.size, str(session.path))
 
 
 def rows(sessions: Iterable[StoredSession]) -> tuple[list[dict[str, JSON]], list[str]]:

@@ -217,7 +217,7 @@ class Conversation:
         self._messages = 0
         self._losses = Losses()
         self._lose = self._losses.add
-        self.said = 0
+        self.message_count = 0
         """How many messages hold more than thoughts."""
 
     @property
@@ -259,7 +259,7 @@ class Conversation:
         if not aside.text:
             self._lose(aside.after or None, aside.what, aside.why)
         elif not aside.is_thought:
-            self.said += 1
+            self.message_count += 1
             yield self._unit({"role": aside.role}, [{"type": "text", "text": aside.text}])
         elif blocks := self._thinking(aside.text, aside.after or None):
             yield self._unit({"role": aside.role}, blocks)
@@ -304,7 +304,7 @@ class Conversation:
         if content:
             converted = self._unit(value, content)
             is_said = any(block["type"] != "thinking" for block in content)
-            self.said += is_said and converted.value["role"] != "system"
+            self.message_count += is_said and converted.value["role"] != "system"
             self._asides.last = converted.value
             yield converted
         if results:
@@ -314,8 +314,8 @@ class Conversation:
         """True for a note of the agent itself, and for what it told its model: the target has notes of its own."""
         text = next((block["text"] for block in value["content"] if block["type"] == "text"), "")
         if value["role"] == "system":
-            return not self._own.capacity.instructions and not text.startswith(self._own.spoken)
-        return _is_meta(value) and bool(text.lstrip().startswith(self._own.injected))
+            return not self._own.capacity.instructions and not text.startswith(self._own.user_note_prefixes)
+        return _is_meta(value) and bool(text.lstrip().startswith(self._own.injected_prefixes))
 
     def _lose_note(self, unit: Unit) -> None:
         """Leave out a note; what may be more than a note is a loss."""
@@ -349,7 +349,7 @@ class Conversation:
         index = unit.value["index"]
         match block["type"]:
             case "text":
-                is_empty = block["text"] in ("", self._own.guard)
+                is_empty = block["text"] in ("", self._own.text_guard)
                 return [] if is_empty else [{"type": "text", "text": block["text"]}]
             case "thinking":
                 return self._thinking(block["thinking"], index)
@@ -400,7 +400,7 @@ class Conversation:
         identity = safe_id(block["tool_id"])
         if block["tool_id"] is None or identity not in self._calls:
             return self._result_without_call(output, is_error, index, "the call is not there")
-        if self._own.unanswered and is_error and output == self._own.unanswered:
+        if self._own.no_result_text and is_error and output == self._own.no_result_text:
             return []  # it only says that there is none
         if identity in self._answered:
             return self._result_without_call(output, is_error, index, "it was answered before")
@@ -408,7 +408,7 @@ class Conversation:
         result = self._tool_result(identity, self._output(output, index, self._capacity.images_in_results))
         if is_error:
             result["is_error"] = True
-            self._failures += not self._target.tells_failure(result["output"])
+            self._failures += not self._target.shows_failure(result["output"])
         return [result]
 
     def _tool_result(self, call: str, output: JSON) -> dict[str, JSON]:

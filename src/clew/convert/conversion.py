@@ -47,7 +47,7 @@ Find = Callable[[str], SourceFile | None]
 """Gives the session of a sub-agent by its id."""
 
 
-class NothingSaid(UsageError):
+class NothingToConvert(UsageError):
     """A session without words, calls or results."""
 
 
@@ -71,7 +71,7 @@ class Conversion(Prepared):
         if profile is None:
             raise UsageError(f"{target.title} does not go on with sessions that were written for it")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
-        self._is_same = agent.id == target.id and profile.goes_on(source.path, source.parts)
+        self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
         self._is_whole_copy = self._is_same and branch is None
         self._parent, self._find_child, self._with_original = parent, find, with_original
         if parent is None and find is not None:
@@ -124,7 +124,7 @@ class Conversion(Prepared):
         above: dict[str, JSON] = {}
         if self._parent is not None:
             above = {"parent_session_id": self._parent._new_id}
-            if self._profile.keeps_children:
+            if self._profile.nests_subagents:
                 # Such agents keep all sub-agents in the folder of the session that a person started.
                 above = {"parent_session_id": next(iter(self._new_ids.values()))}
                 above |= {name: self._parent.session[name] for name in ("workspace", "workspace_encoded")}
@@ -174,7 +174,7 @@ class Conversion(Prepared):
             conversation = self._conversation()
             for _ in conversation.convert(self._path.in_order(units)):
                 pass
-            said, found = conversation.said, conversation.losses
+            said, found = conversation.message_count, conversation.losses
         is_cut = archive_damage(self._history.source) is not None
         yield from map(self._history.with_own_index, chain(damage.losses(is_cut), found))
         facts = self._history.facts
@@ -182,7 +182,7 @@ class Conversion(Prepared):
         if not self._is_same and has_title and not self._profile.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not said:
-            raise NothingSaid("nothing was said in this session, so there is nothing to convert")
+            raise NothingToConvert("nothing was said in this session, so there is nothing to convert")
         if (own := self._agent.target_profile()) is not None:
             for what in own.referred_history(self._original):
                 yield Loss(None, what, REFERRED)
@@ -229,7 +229,7 @@ class Conversion(Prepared):
             yield Loss(None, f"the sub-agent {name}", f"{why}; what it answered goes over with the call")
             return
         self._converted_ids.add(old_id)
-        keeps_id = self._is_same and self._profile.keeps_children
+        keeps_id = self._is_same and self._profile.nests_subagents
         try:
             child = Conversion(
                 self._agent,
@@ -240,7 +240,7 @@ class Conversion(Prepared):
                 find=self._find_child,
                 with_original=self._with_original,
             )
-        except (NothingSaid, SourceUnreadable) as error:
+        except (NothingToConvert, SourceUnreadable) as error:
             yield Loss(None, f"the sub-agent {name}", str(error))
             return
         self._children.append(child)

@@ -32,7 +32,7 @@ class BranchSelection:
         links = facts.tree.links
         self.bridges = _link_loose_messages(links)
         """For a message whose parent is missing the uuid it follows instead, by its index."""
-        named = NONE if branch is None else named_node(links, branch)
+        named = NONE if branch is None else _node_of_branch(links, branch)
         leaf = named if ends else _leaf(facts) if branch is None else _end(links, named)
         path = find_path(links, leaf)
         self._chosen = bytearray(facts.messages + 1)
@@ -132,7 +132,7 @@ def _link_loose_messages(links: Links) -> dict[int, str]:
 
 
 def _leaf(facts: Facts) -> int:
-    """Where the conversation stands; what follows there without a name still belongs to it."""
+    """The last message of the conversation: the recorded leaf, and messages without a uuid that follow it."""
     links, leaf = facts.tree.links, facts.tree.leaf
     if leaf == NONE and facts.leaf_uuid == "":
         return NONE
@@ -140,18 +140,18 @@ def _leaf(facts: Facts) -> int:
         said = [node for node, flags in enumerate(links.flags) if flags & SAID and not flags & skip]
         if said:
             last = said[-1]
-            return last if leaf == NONE or _is_nameless_end(links, last, leaf) else leaf
+            return last if leaf == NONE or _leads_to_leaf(links, last, leaf) else leaf
     return leaf
 
 
-def _is_nameless_end(links: Links, node: int, leaf: int) -> bool:
-    """True where nothing but messages without a name lead from the leaf to a node."""
+def _leads_to_leaf(links: Links, node: int, leaf: int) -> bool:
+    """True where only messages without a uuid lead from a node up to the leaf."""
     while node > leaf and links.uuid(node) is None:
         node = links.parents[node]
     return node == leaf
 
 
-def named_node(links: Links, branch: str) -> int:
+def _node_of_branch(links: Links, branch: str) -> int:
     """The node a branch is named by: the index of a message on it, or the beginning of its uuid."""
     found = [node for node, index in enumerate(links.messages) if index and str(index) == branch]
     if not found:
@@ -159,12 +159,12 @@ def named_node(links: Links, branch: str) -> int:
         # Some uuids are those of other messages with more behind them.
         found = [node for node in named if links.uuid(node) == branch] or named
     if len(found) != 1:
-        raise misnamed(branch, "several messages" if found else "no message")
+        raise _branch_error(branch, "several messages" if found else "no message")
     return found[0]
 
 
-def misnamed(branch: str, which: str) -> UsageError:
-    """What is said of a name that names no branch."""
+def _branch_error(branch: str, which: str) -> UsageError:
+    """The error for a name that names no branch."""
     return UsageError(f"--branch {branch}: {which} of that name; give the index or the uuid of one on the branch")
 
 
@@ -230,12 +230,12 @@ class SessionWithHistory:
         for _ in self.units():
             pass
         links = self._agent.facts(self._own_source).tree.links
-        node = named_node(links, branch)
+        node = _node_of_branch(links, branch)
         if index := self._first_message(links, _below(links, node)):
             return BranchSelection(self.facts, str(index))
         index = self._first_message(links, links.ancestors(node)) or self._last_of_history()
         if index is None:
-            raise misnamed(branch, "no message")
+            raise _branch_error(branch, "no message")
         return BranchSelection(self.facts, str(index), ends=True)
 
     def with_own_index(self, loss: Loss) -> Loss:

@@ -9,7 +9,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
 from clew.agents.derived_ids import derived_id
 from clew.convert import origin
-from clew.convert.conversion import REFERRED, Conversion, Find, NothingSaid
+from clew.convert.conversion import REFERRED, Conversion, Find, NothingToConvert
 from clew.convert.losses import Converted, Loss
 from clew.convert.restore_original import Restoration, is_unchanged
 from clew.convert.target_files import Prepared as Prepared
@@ -57,7 +57,7 @@ def prepare(
     )
 
 
-def is_there(agent: Agent, converted: Converted) -> bool:
+def is_converted(agent: Agent, converted: Converted) -> bool:
     """Whether a session was converted before: some agents have one place for whatever is current."""
     path = Path(converted.files[0])
     return path.is_file() and agent.session_id(agent.locate(path)) == converted.session_id
@@ -112,7 +112,7 @@ def _lost_with_original(original: origin.Original, members: list[origin.Member],
         made = Conversion(
             registry.get(first.origin.agent), first.source, agent, new_id=first.origin.converted, find=sources.get
         )
-    except (NothingSaid, SourceUnreadable):
+    except (NothingToConvert, SourceUnreadable):
         return []
     # What it only refers to cannot be looked for here; the first conversion listed it where it was missing.
     counts = Counter(loss.what for loss in made.losses if loss.why != REFERRED)

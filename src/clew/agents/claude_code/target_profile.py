@@ -94,6 +94,6 @@ TARGET_PROFILE = TargetProfile(
     finds=lambda path, identity: path.name == f"{identity}.jsonl",
     aside=_aside,
     unconvertible=_citations,
-    keeps_children=True,
+    nests_subagents=True,
     child_id=lambda identity: f"agent-a{identity.replace('-', '')[:16]}",
 )

@@ -46,7 +46,7 @@ def _index_lines(header: Header) -> Iterator[tuple[str, bytes]]:
         yield f".codex/{locate.THREAD_INDEX}", dumps(line) + b"\n"
 
 
-def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
+def _resumes_file(path: Path, _parts: Sequence[str]) -> bool:
     """True for a rollout that begins with its head and stands for its thread.
 
     Codex has forgotten the older forms, and finds what replaces another rollout only beside that one.
@@ -198,9 +198,9 @@ TARGET_PROFILE = TargetProfile(
     TOOLS,
     ID_KEYS,
     lambda session: ["codex", "resume", str(session["id"])],
-    _goes_on,
-    spoken=SPOKEN,
-    tells_failure=lambda output: exit_status(tool_output(output)).is_error is True,
+    _resumes_file,
+    user_note_prefixes=SPOKEN,
+    shows_failure=lambda output: exit_status(tool_output(output)).is_error is True,
     unknown_kind=_unknown_role,
     aside=_aside,
     namespace=_namespace,

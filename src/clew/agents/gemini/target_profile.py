@@ -77,7 +77,7 @@ def _filed_under(workspace: str, read: Read) -> str:
     return registered(read(f".gemini/{REGISTRY}"), workspace)[0] if _is_path(workspace) else ""
 
 
-def _goes_on(path: Path, parts: Sequence[str]) -> bool:
+def _resumes_file(path: Path, parts: Sequence[str]) -> bool:
     """True for a chat in one file: of several the client reads one alone."""
     return is_chat(path) and not parts
 
@@ -119,14 +119,14 @@ TARGET_PROFILE = TargetProfile(
     TOOLS,
     ("sessionId",),
     lambda session: ["gemini", "--resume", str(session["id"])],
-    _goes_on,
+    _resumes_file,
     CONTEXT_TAGS,
     is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
     unknown_kind=_unknown_type,
     unconvertible=_unfinished_results,
-    unanswered=UNANSWERED,
-    guard=GUARD,
-    keeps_children=True,
+    no_result_text=UNANSWERED,
+    text_guard=GUARD,
+    nests_subagents=True,
     filed_under=_filed_under,
     register=_register,
     finds=lambda path, _identity: path.parent.name == CHATS and path.suffix in (".json", ".jsonl"),

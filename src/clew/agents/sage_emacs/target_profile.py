@@ -13,7 +13,7 @@ from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import SUFFIXES
 
 
-def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
+def _resumes_file(path: Path, _parts: Sequence[str]) -> bool:
     """True for a conversation whose records say which: an archive is not gone on with, and what has no id is older.
 
     Nor is a saved session: the program is started with the conversation of a folder.
@@ -57,7 +57,7 @@ TARGET_PROFILE = TargetProfile(
     (),
     ("session_id", "sessionId"),
     lambda _session: ["emacs", "--eval", "(sage)"],
-    _goes_on,
+    _resumes_file,
     main_path=_main_path,
     merged_files={locate.METADATA: _merged_metadata},
     finds=_finds,
