@@ -18,7 +18,6 @@ from clew.convert import origin
 from clew.convert.conversation import safe_id
 from clew.convert.history import SessionWithHistory
 from clew.convert.prepare import prepare
-from clew.demo import write_demo
 from clew.errors import InvalidDocument, UsageError, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -28,13 +27,6 @@ from tests.convert.said import calls_first, only, said
 AGENTS = registry.names()
 WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def found(home: Path, agent: str) -> list[SourceFile]:

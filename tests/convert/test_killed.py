@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from clew.convert.file_transaction import FileTransaction
-from clew.demo import write_demo
 from clew.errors import WouldLose
 from clew.host import Host
 from clew.library import Library
 from tests.cli.running import WITH_AGENTS
-from tests.convert.test_placing import way
+from tests.convert.test_file_transaction import way
 
 KILLED = """
 import os, signal, sys
@@ -45,13 +44,6 @@ for at in range(1, 100):
     if os.wait()[1] == 0:
         break
 """
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def contents(home: Path) -> dict[str, bytes]:
@@ -95,7 +87,7 @@ def test_neither_on_the_way_back(demo: Path, tmp_path: Path, place: str) -> None
         assert contents(home) == whole
 
 
-class TestPlacing:
+class TestTransaction:
     def put(self, folder: Path, **named: bytes) -> None:
         with FileTransaction() as transaction:
             for name, content in named.items():

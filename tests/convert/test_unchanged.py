@@ -12,7 +12,6 @@ from clew.agents.base import Agent, SourceFile
 from clew.convert.losses import Converted
 from clew.convert.prepare import Prepared, prepare
 from clew.convert.restore_original import Restoration
-from clew.demo import write_demo
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.sources.local import Found
@@ -21,13 +20,6 @@ from tests.convert.said import only, said
 
 WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def way(home: Path, session: str, target: str) -> Prepared:

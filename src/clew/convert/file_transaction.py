@@ -268,11 +268,12 @@ class _AppendedLine:
 
     def __init__(self, path: Path, line: bytes) -> None:
         self._path, self._line = path, line
-        self._is_new = not path.exists()
+        self._is_new = False
         self._added = b""
 
     def append(self) -> None:
         """Append the line, unless it is the last one already: an attempt that was killed may have added it."""
+        self._is_new = not self._path.exists()
         with _naming(self._path):
             descriptor = os.open(self._path, _APPEND | os.O_CREAT, _FILE_MODE)
             try:

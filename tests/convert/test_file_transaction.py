@@ -19,7 +19,6 @@ import pytest
 from clew.agents import registry
 from clew.convert.file_transaction import FileTransaction
 from clew.convert.prepare import Prepared, prepare
-from clew.demo import write_demo
 from clew.errors import Busy, WouldLose
 from clew.host import Host
 from clew.library import Library
@@ -32,13 +31,6 @@ OTHER = "71960fc3-4cec-4060-adfc-a6068f5d859b"
 PROJECT = ".claude/projects/-home-ada-src-tidepool"
 CALLS = ["open", "write", "fsync", "replace", "close", "mkdir"]
 FULL = "No space left on device"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def way(demo: Path, target: str, session: str = WITH_AGENTS) -> Prepared:
