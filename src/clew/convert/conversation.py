@@ -292,8 +292,8 @@ class Conversation:
             before = blocks[number - 1] if number else None
             if block["type"] == "image" and before and before["type"] == "tool_use" and before["tool_id"] is None:
                 # A picture that a call drew, which its agent keeps with the call.
-                held, what = self._capacity.images_in_results, "a picture in a tool's result"
-                if output := self._attachment(block, index, held, what):
+                is_supported, what = self._capacity.images_in_results, "a picture in a tool's result"
+                if output := self._attachment(block, index, is_supported, what):
                     results.append(self._tool_result(call_id(value, number - 1), output))
             else:
                 content += self._block(block, unit, number)
@@ -303,8 +303,8 @@ class Conversation:
             self._lose(index, what, f"{self._title} has no place for it")
         if content:
             converted = self._unit(value, content)
-            is_said = any(block["type"] != "thinking" for block in content)
-            self.message_count += is_said and converted.value["role"] != "system"
+            has_content = any(block["type"] != "thinking" for block in content)
+            self.message_count += has_content and converted.value["role"] != "system"
             self._asides.last = converted.value
             yield converted
         if results:
@@ -438,8 +438,8 @@ class Conversation:
             elif kind == "document" and block.get("encoding") == "text":
                 kept.append({"type": "text", "text": as_text(block.get("document") or "")})
             elif kind == "document":
-                held = pictures and self._capacity.documents
-                kept += self._attachment(block, index, held, "a document in a tool's result")
+                is_supported = pictures and self._capacity.documents
+                kept += self._attachment(block, index, is_supported, "a document in a tool's result")
             else:
                 # A block in a form of the agent's own can still be read as text.
                 kept.append({"type": "text", "text": dumps(block.get("value", block) if kind else block).decode()})
@@ -451,15 +451,15 @@ class Conversation:
         if value["role"] == "assistant" and not self._capacity.images_in_replies:
             self._lose(index, f"{what} in a reply", f"{self._title} has none where the model speaks")
             return []
-        held = self._capacity.images if block["type"] == "image" else self._capacity.documents
-        kept = self._attachment(block, index, held, what)
+        is_supported = self._capacity.images if block["type"] == "image" else self._capacity.documents
+        kept = self._attachment(block, index, is_supported, what)
         if kept and block.get("title"):
             self._lose(index, "the title of a document", f"{self._title} has no place for it")
         return kept
 
-    def _attachment(self, block: dict[str, JSON], index: int, held: bool, what: str) -> list[dict[str, JSON]]:
+    def _attachment(self, block: dict[str, JSON], index: int, is_supported: bool, what: str) -> list[dict[str, JSON]]:
         kept = fit_attachment(block, self._capacity, self._title)
-        if isinstance(kept, dict) and held:
+        if isinstance(kept, dict) and is_supported:
             return [kept]
         self._lose(index, what, kept if isinstance(kept, str) else f"{self._title} cannot hold it")
         return []

@@ -169,19 +169,19 @@ class Conversion(Prepared):
         units = damage.seen(self._history.units())
         found: list[Loss] = []
         if self._is_same:
-            said = sum(unit.is_message for unit in self._own_units(units))
+            message_count = sum(unit.is_message for unit in self._own_units(units))
         else:
             conversation = self._conversation()
             for _ in conversation.convert(self._path.in_order(units)):
                 pass
-            said, found = conversation.message_count, conversation.losses
+            message_count, found = conversation.message_count, conversation.losses
         is_cut = archive_damage(self._history.source) is not None
         yield from map(self._history.with_own_index, chain(damage.losses(is_cut), found))
         facts = self._history.facts
         has_title = facts.titles or is_custom_title(self._original.get("title"), facts.first_prompt)
         if not self._is_same and has_title and not self._profile.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
-        if not said:
+        if not message_count:
             raise NothingToConvert("nothing was said in this session, so there is nothing to convert")
         if (own := self._agent.target_profile()) is not None:
             for what in own.referred_history(self._original):

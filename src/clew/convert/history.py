@@ -137,9 +137,9 @@ def _leaf(facts: Facts) -> int:
     if leaf == NONE and facts.leaf_uuid == "":
         return NONE
     for skip in (SIDECHAIN, 0):
-        said = [node for node, flags in enumerate(links.flags) if flags & SAID and not flags & skip]
-        if said:
-            last = said[-1]
+        with_words = [node for node, flags in enumerate(links.flags) if flags & SAID and not flags & skip]
+        if with_words:
+            last = with_words[-1]
             return last if leaf == NONE or _leads_to_leaf(links, last, leaf) else leaf
     return leaf
 
