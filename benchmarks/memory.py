@@ -109,7 +109,7 @@ def _page(path: Path) -> int:
 
 def _convert(path: Path) -> int:
     from clew import Library
-    from clew.convert.choosing import prepare
+    from clew.convert.prepare import prepare
 
     session = Library().get(str(path))
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as home:

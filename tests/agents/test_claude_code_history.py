@@ -12,7 +12,7 @@ from clew.agents.base import Header, Unit
 from clew.agents.claude_code import ClaudeCode
 from clew.agents.registry import get
 from clew.analysis.usage import Usage
-from clew.convert.writing import Conversion
+from clew.convert.conversion import Conversion
 from clew.export.verify import verify
 from tests.unit.samples import SESSION, Record, Transcript, claude_line, read_lines
 
@@ -184,7 +184,7 @@ def test_a_delivered_prompt_goes_over_to_other_agents(tmp_path: Path, target: st
     )
     conversion = Conversion(AGENT, found.source, get(target), new_id="0" * 8)
     assert [loss.what for loss in conversion.losses] == []
-    said = [block.get("text") for unit in conversion._units() for block in unit.value["content"]]
+    said = [block.get("text") for unit in conversion.units() for block in unit.value["content"]]
     assert said.count("Does it fail locally?") == 1
 
 
@@ -277,7 +277,7 @@ def test_the_same_prompt_asked_again_is_no_copy(tmp_path: Path) -> None:
 def test_only_one_of_the_copies_goes_over(tmp_path: Path) -> None:
     found = read_lines(tmp_path, *COPIED)
     conversion = Conversion(AGENT, found.source, AGENT, new_id="0" * 8)
-    pieces = AGENT.encode(Header("1.2", "", AGENT.id, found.session, {}), conversion._units())
+    pieces = AGENT.encode(Header("1.2", "", AGENT.id, found.session, {}), conversion.units())
     written = [json.loads(piece) for _, piece in pieces]
     assert [(line.get("uuid"), line.get("parentUuid")) for line in written if line["type"] != "summary"] == [
         ("u1", None),
@@ -285,7 +285,7 @@ def test_only_one_of_the_copies_goes_over(tmp_path: Path) -> None:
         ("u2", "a1"),
         ("a2", "u2"),
     ]
-    assert [unit.value["uuid"] for unit in conversion._units() if unit.is_message] == ["u1", "a1", "u2", "a2"]
+    assert [unit.value["uuid"] for unit in conversion.units() if unit.is_message] == ["u1", "a1", "u2", "a2"]
 
 
 # What newer clients write

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clew.agents import registry
 from clew.agents.base import Header
 from clew.agents.gemini.target_profile import TARGET_PROFILE
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.model.json import JSON
 from clew.model.unit import Unit
 from tests.agents.gemini_worlds import (

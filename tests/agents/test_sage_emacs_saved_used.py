@@ -12,7 +12,7 @@ import pytest
 
 from clew.agents import registry
 from clew.agents.base import Header
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.file_history.history import FileHistory
 from clew.host import Host
 from clew.library import Library
@@ -162,7 +162,7 @@ def test_a_damaged_one_is_converted_as_far_as_it_goes(home: Path, tmp_path: Path
 def test_for_its_own_agent_it_becomes_a_conversation(home: Path, tmp_path: Path, path: Path) -> None:
     source = AGENT.locate(path)
     receiver = AGENT.target_profile()
-    assert receiver is not None and receiver.goes_on(path, ()) is False
+    assert receiver is not None and receiver.resumes_file(path, ()) is False
     prepared = prepare(AGENT, source, AGENT.id)
     assert [loss.what for loss in prepared.losses] == ["the title"]
     written = prepared.write(tmp_path, allow_loss=True)

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from clew.agents.base import Unit
 from clew.convert import origin
-from clew.convert.choosing import prepare
 from clew.convert.conversation import call_id, unread
-from clew.convert.history import Whole
-from clew.convert.losses import Loss
-from clew.convert.writing import Converted, Find, NothingSaid
+from clew.convert.conversion import Find, NothingToConvert
+from clew.convert.history import SessionWithHistory
+from clew.convert.losses import Converted, Loss
+from clew.convert.prepare import prepare
 from clew.export.verify import verify
 from clew.host import Host
 from clew.io.codec import dumps
@@ -52,14 +52,14 @@ def faults(session: StoredSession, target: str, home: Path, find: Find | None = 
     """Convert a session below a fresh home and look at what came of it; what is wrong with it, in words."""
     try:
         written = prepare(session.agent, session.source, target, find=find).write(home, allow_loss=True)
-    except NothingSaid:
+    except NothingToConvert:
         return ["there are words in it"] if any(_is_said(held(each)) for each in spoken(session)) else []
     listed = [each for each in in_homes([Host.at(home)]) if str(each.source.path) == written.files[0]]
     if len(listed) != 1:
         return [f"listed {len(listed)} times"]
     copy = StoredSession(*listed[0])
     losses = [loss for loss in written.losses if ", in the sub-agent " not in loss.what]
-    gathered = Whole(session.agent, session.source)
+    gathered = SessionWithHistory(session.agent, session.source)
     whole = StoredSession(session.agent, gathered.source)
     found = [
         *_of_the_copy(copy, target, written),

@@ -38,10 +38,12 @@ def is_note(message: dict[str, Any], agent: Agent) -> bool:
     receiver = agent.target_profile()
     text = next((block["text"] for block in message["content"] if block["type"] == "text"), "")
     if message["role"] == "system":
-        return not (receiver and receiver.spoken and text.startswith(receiver.spoken))
+        return not (receiver and receiver.user_note_prefixes and text.startswith(receiver.user_note_prefixes))
     if receiver is None or not (message.get("metadata") or {}).get("is_meta"):
         return False
-    return receiver.is_command(text) or (bool(receiver.injected) and text.lstrip().startswith(receiver.injected))
+    return receiver.is_command(text) or (
+        bool(receiver.injected_prefixes) and text.lstrip().startswith(receiver.injected_prefixes)
+    )
 
 
 def _words(role: str, block: dict[str, Any]) -> Iterator[Said]:

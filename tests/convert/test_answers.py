@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from clew.convert.choosing import prepare
 from clew.convert.losses import Loss
+from clew.convert.prepare import prepare
 from tests.convert.said import Said, only, said
 from tests.convert.transcripts import spoke, transcript
 

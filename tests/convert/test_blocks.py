@@ -9,9 +9,9 @@ import pytest
 
 from clew.agents import registry
 from clew.agents.tools import Translator
-from clew.convert.choosing import prepare
 from clew.convert.conversation import is_custom_title
 from clew.convert.losses import Loss
+from clew.convert.prepare import prepare
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from clew.agents import registry
-from clew.convert.choosing import prepare
 from clew.convert.losses import Loss
-from clew.demo import write_demo
+from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.sources.local import at_path
@@ -23,13 +22,6 @@ AGENTS = registry.names()
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 _SMALL = 40 << 10
 _EVERY = 6
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def found(sessions: Iterator[StoredSession], shelf: Library, target: str, scratch: Path) -> dict[str, list[str]]:

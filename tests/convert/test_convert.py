@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from clew.agents import registry
 from clew.agents.base import SourceFile
 from clew.convert import origin
-from clew.convert.choosing import prepare
 from clew.convert.conversation import safe_id
-from clew.convert.history import Whole
-from clew.demo import write_demo
+from clew.convert.history import SessionWithHistory
+from clew.convert.prepare import prepare
 from clew.errors import InvalidDocument, UsageError, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -28,13 +27,6 @@ from tests.convert.said import calls_first, only, said
 AGENTS = registry.names()
 WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def found(home: Path, agent: str) -> list[SourceFile]:
@@ -59,7 +51,7 @@ def test_any_agent_to_any_agent(demo: Path, tmp_path: Path, origin_of: str, targ
         assert copy.agent.id == target
         assert copy.agent.session_id(copy.source) == written.session_id or target == "sage-emacs"
         lost_pictures = any("picture" in loss.what for loss in written.losses)
-        whole = Whole(agent, source)
+        whole = SessionWithHistory(agent, source)
         before = [word for word in said(agent, whole.source) if not (lost_pictures and word[0] == "picture")]
         assert calls_first(said(copy.agent, copy.source)) == calls_first(before)
         assert written.session_id in " ".join(written.resume) or target == "sage-emacs"
@@ -214,7 +206,7 @@ def test_the_id_of_a_call_is_accepted_everywhere(text: str) -> None:
 
 
 class TestOrigin:
-    def kept(self, demo: Path, home: Path) -> origin.Kept:
+    def kept(self, demo: Path, home: Path) -> origin.Original:
         source = found(demo, "sage-agent")[0]
         written = prepare(registry.get("sage-agent"), source, "claude-code").write(home, allow_loss=True)
         kept = origin.find(only(Path(written.files[0])).source)

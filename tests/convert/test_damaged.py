@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.convert.choosing import prepare
-from clew.convert.writing import Converted
+from clew.convert.losses import Converted
+from clew.convert.prepare import prepare
 from clew.errors import WouldLose
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript

@@ -10,17 +10,16 @@ from pathlib import Path
 import pytest
 
 from clew.convert.file_transaction import FileTransaction
-from clew.demo import write_demo
 from clew.errors import WouldLose
 from clew.host import Host
 from clew.library import Library
 from tests.cli.running import WITH_AGENTS
-from tests.convert.test_placing import way
+from tests.convert.test_file_transaction import way
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.library import Library
 
@@ -45,13 +44,6 @@ for at in range(1, 100):
     if os.wait()[1] == 0:
         break
 """
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def contents(home: Path) -> dict[str, bytes]:
@@ -95,12 +87,12 @@ def test_neither_on_the_way_back(demo: Path, tmp_path: Path, place: str) -> None
         assert contents(home) == whole
 
 
-class TestPlacing:
+class TestTransaction:
     def put(self, folder: Path, **named: bytes) -> None:
-        with FileTransaction() as placing:
+        with FileTransaction() as transaction:
             for name, content in named.items():
-                placing.new(folder / name, last=name == "main").write(content)
-            placing.finish()
+                transaction.create(folder / name, last=name == "main").write(content)
+            transaction.commit()
 
     def test_the_same_may_be_there(self, tmp_path: Path) -> None:
         (tmp_path / "side").write_bytes(b"same")
@@ -143,11 +135,11 @@ class TestPlacing:
     def test_a_line_that_was_added_is_not_added_again(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         for _ in range(2):
-            with FileTransaction() as placing:
-                placing.add(log, b"ours\n")
-                placing.finish()
+            with FileTransaction() as transaction:
+                transaction.append(log, b"ours\n")
+                transaction.commit()
         assert log.read_bytes() == b"ours\n"
-        with FileTransaction() as placing:
-            placing.add(log, b"rs\n")
-            placing.finish()
+        with FileTransaction() as transaction:
+            transaction.append(log, b"rs\n")
+            transaction.commit()
         assert log.read_bytes() == b"ours\nrs\n"

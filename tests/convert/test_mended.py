@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from clew.convert.choosing import prepare
-from clew.convert.writing import Converted
+from clew.convert.losses import Converted
+from clew.convert.prepare import prepare
 from clew.export.verify import verify
 from clew.host import Host
 from clew.library import Library, StoredSession

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.convert import history as held
-from clew.convert.choosing import prepare
 from clew.convert.history import BranchSelection
+from clew.convert.prepare import prepare
 from tests.agents import gemini_worlds as bell
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript
@@ -79,13 +78,9 @@ def test_a_beginning_without_a_name_does_not_follow_what_follows_it(tmp_path: Pa
     assert words(path, "codex", tmp_path / "there")[:1] == ["one"]
 
 
-@pytest.mark.parametrize("at_hand", [held.AT_HAND, 1])
 @pytest.mark.parametrize("seed", range(25))
-def test_any_order_of_the_lines_gives_the_order_of_the_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, at_hand: int
-) -> None:
+def test_any_order_of_the_lines_gives_the_order_of_the_words(tmp_path: Path, seed: int) -> None:
     """One path, shuffled; the last line stays, because it tells where the conversation stands."""
-    monkeypatch.setattr(held, "AT_HAND", at_hand)
     chance = random.Random(seed)
     roles = ("user", "assistant")
     lines = [

@@ -13,9 +13,8 @@ import zstandard
 
 from clew.agents import registry
 from clew.convert import origin
-from clew.convert.choosing import prepare
 from clew.convert.origin import is_marked
-from clew.demo import write_demo
+from clew.convert.prepare import prepare
 from clew.errors import WouldLose
 from clew.host import Host
 from clew.sources.local import Found, in_homes
@@ -26,13 +25,6 @@ LOSS = "the original that travels along"
 PLACES = ["codex", "gemini", "claude-code"]
 """In two of them it lies inside the session's file, in the third beside it."""
 Damage = Callable[[list[bytes]], list[bytes]]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def there(demo: Path, target: str, home: Path) -> Found:

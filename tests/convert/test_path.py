@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.errors import UsageError, WouldLose
 from clew.store import Session, Store
 from tests.convert.said import only, said

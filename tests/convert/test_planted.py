@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.errors import InvalidDocument, WouldLose
 from tests.agents import gemini_worlds as bell
 from tests.agents import rollouts as codex

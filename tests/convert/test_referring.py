@@ -13,9 +13,9 @@ import pytest
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.codex import Codex
-from clew.convert.choosing import prepare
+from clew.convert.conversion import REFERRED
 from clew.convert.losses import Loss
-from clew.convert.writing import REFERRED
+from clew.convert.prepare import prepare
 from clew.errors import UsageError
 from tests.agents.rollouts import OTHER, THIRD, THREAD, answered, asked, event, item, line, meta, spelled, words, write
 from tests.cli.running import clew

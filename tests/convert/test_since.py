@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from clew.convert.choosing import Prepared, prepare
-from clew.convert.restore_original import Return
+from clew.convert.prepare import Prepared, prepare
+from clew.convert.restore_original import Restoration
 from clew.errors import WouldLose
 from clew.host import Host
 from clew.library import Library
@@ -73,14 +73,14 @@ def back(path: Path, target: str) -> Prepared:
 def test_notes_of_the_agent_leave_the_original_the_truth(tmp_path: Path, place: str) -> None:
     path = forked(tmp_path)
     prepared = back(there(path, place, tmp_path / "there", *NOTES[place]), "claude-code")
-    assert isinstance(prepared, Return)
+    assert isinstance(prepared, Restoration)
     assert Path(prepared.write(tmp_path / "back").files[0]).read_bytes() == path.read_bytes()
 
 
 def test_so_where_the_original_lies_beside(tmp_path: Path) -> None:
     path = bell.log(tmp_path, bell.header(kind="main"), bell.user("u1"), bell.gemini("g1"))
     prepared = back(there(path, "claude-code", tmp_path / "there", *NOTES["claude-code"]), "gemini")
-    assert isinstance(prepared, Return)
+    assert isinstance(prepared, Restoration)
     assert Path(prepared.write(tmp_path / "back").files[0]).read_bytes() == path.read_bytes()
 
 
@@ -90,7 +90,7 @@ def test_so_where_the_agent_keeps_notes_in_a_file_of_their_own(tmp_path: Path) -
     written.with_name("snapshots.jsonl").write_text('{"messageId":"x","snapshot":{}}\n')
     assert only(written).source.parts == ("snapshots.jsonl",)
     prepared = back(written, "claude-code")
-    assert isinstance(prepared, Return)
+    assert isinstance(prepared, Restoration)
     assert Path(prepared.write(tmp_path / "back").files[0]).read_bytes() == path.read_bytes()
 
 
@@ -117,10 +117,10 @@ def test_an_id_that_no_program_can_be_given_is_no_damage(tmp_path: Path, identit
 )
 def test_a_line_that_changes_what_was_said_is_no_note(tmp_path: Path, line: dict[str, Any]) -> None:
     path = there(forked(tmp_path), "gemini", tmp_path / "there", bell.user("more", "more"), line)
-    assert not isinstance(back(path, "claude-code"), Return)
+    assert not isinstance(back(path, "claude-code"), Restoration)
     other = tmp_path / "other"
     other.mkdir()
-    assert not isinstance(back(there(forked(other), "gemini", other / "there", line), "claude-code"), Return)
+    assert not isinstance(back(there(forked(other), "gemini", other / "there", line), "claude-code"), Restoration)
 
 
 def test_taking_back_what_was_said_is_no_note(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_taking_back_what_was_said_is_no_note(tmp_path: Path) -> None:
     last = [record["id"] for record in map(json.loads, path.read_text().splitlines()) if "id" in record][-1]
     with path.open("a") as stream:
         stream.write(json.dumps(bell.rewind(last)) + "\n")
-    assert not isinstance(back(path, "claude-code"), Return)
+    assert not isinstance(back(path, "claude-code"), Restoration)
 
 
 @pytest.mark.parametrize("place", ["gemini", "codex"])
@@ -137,7 +137,7 @@ def test_a_line_in_the_middle_is_no_note(tmp_path: Path, place: str) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     note = json.dumps(NOTES[place][0]).encode() + b"\n"
     path.write_bytes(b"".join([*lines[:2], note, *lines[2:]]))
-    assert not isinstance(back(path, "claude-code"), Return)
+    assert not isinstance(back(path, "claude-code"), Restoration)
 
 
 class TestBeyond:

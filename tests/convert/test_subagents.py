@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.convert.choosing import prepare
-from clew.convert.writing import Converted
-from clew.demo import write_demo
+from clew.convert.losses import Converted
+from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.library import Library, StoredSession
 from tests.agents import rollouts as codex
@@ -18,13 +17,6 @@ from tests.convert.transcripts import spoke, transcript
 
 PARENT = "38ed"
 TARGETS = ["codex", "gemini", "claude-code"]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def convert(home: Path, reference: str, target: str, into: Path) -> Converted:

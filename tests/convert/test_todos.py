@@ -9,7 +9,7 @@ import pytest
 
 from clew.agents import registry
 from clew.agents.tools import TODOS, Translator
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.store import Session, Store, TodoItem
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from clew.agents.base import Agent, SourceFile
-from clew.convert.choosing import Prepared, prepare
-from clew.convert.restore_original import Return
-from clew.convert.writing import Converted
-from clew.demo import write_demo
+from clew.convert.losses import Converted
+from clew.convert.prepare import Prepared, prepare
+from clew.convert.restore_original import Restoration
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.sources.local import Found
@@ -21,13 +20,6 @@ from tests.convert.said import only, said
 
 WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def way(home: Path, session: str, target: str) -> Prepared:
@@ -50,7 +42,7 @@ class TestWayBack:
         spelled = json.dumps(text)[1:-1].encode()
         child.path.write_bytes(child.path.read_bytes().replace(spelled, b"something new"))
         back = way(tmp_path / "there", converted.session_id, "claude-code")
-        assert not isinstance(back, Return)
+        assert not isinstance(back, Restoration)
         written = back.write(tmp_path / "back", allow_loss=True)
         assert any(b"something new" in Path(file).read_bytes() for file in written.files)
         assert written.session_id != WITH_AGENTS
@@ -76,12 +68,12 @@ class TestWayBack:
         for session in (PLAIN, WITH_AGENTS):
             converted = way(demo, session, place).write(tmp_path / session, allow_loss=True)
             back = prepare(*pair(only(Path(converted.files[0]))), "claude-code")
-            assert isinstance(back, Return)
+            assert isinstance(back, Restoration)
 
     def test_what_was_moved_away_alone_still_comes_back(self, demo: Path, tmp_path: Path) -> None:
         converted = way(demo, WITH_AGENTS, "codex").write(tmp_path / "there")
         alone = shutil.copy(converted.files[0], tmp_path)
-        assert isinstance(prepare(*pair(only(Path(alone))), "claude-code"), Return)
+        assert isinstance(prepare(*pair(only(Path(alone))), "claude-code"), Restoration)
 
 
 def pair(found: Found) -> tuple[Agent, SourceFile]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from clew.convert.choosing import prepare
 from clew.convert.losses import Loss
+from clew.convert.prepare import prepare
 from tests.agents import gemini_worlds as bell
 from tests.agents.rollouts import answered, asked, item, meta, words, write
 from tests.convert.said import Said, only, said

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clew.convert.choosing import prepare
+from clew.convert.conversion import NothingToConvert
 from clew.convert.losses import Loss, Losses
-from clew.convert.writing import NothingSaid
+from clew.convert.prepare import prepare
 from tests.agents.gemini_worlds import call, gemini, header, log, user
 from tests.agents.rollouts import THREAD, event, item, line, meta
 from tests.agents.rollouts import words as said
@@ -311,7 +311,7 @@ class TestTakenBack:
         path = rollout(tmp_path, meta(), said("user", "Ring."), said("assistant", "Ding."), rolled)
         found = only(path)
         assert found.agent.facts(found.source).tree.graph().active_path == []
-        with pytest.raises(NothingSaid):
+        with pytest.raises(NothingToConvert):
             prepare(found.agent, found.source, "claude-code")
 
     def test_everything_and_then_one_message(self, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from clew.agents import registry
-from clew.convert.choosing import prepare
+from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.redact import Marker, redact
 from clew.redact.native import mask_file, masks

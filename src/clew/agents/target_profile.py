@@ -1,9 +1,9 @@
-"""What is to be known of an agent before another agent's session is written for it."""
+"""What must be known of an agent to write another agent's session for it, or to convert its own for others."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,137 +83,77 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 Read = Callable[[str], bytes | None]
-"""Gives what a file below the home folder holds, None where there is none."""
-
-
-def _nothing(_header: Header, _read: Read) -> Iterator[tuple[str, bytes]]:
-    return iter(())
-
-
-def _no_lines(_header: Header) -> Iterator[tuple[str, bytes]]:
-    return iter(())
-
-
-def _always(_path: Path, _parts: Sequence[str]) -> bool:
-    return True
-
-
-def _is_unpacked(path: Path, _identity: str) -> bool:
-    return path.suffix not in SUFFIXES
-
-
-def _never(_text: JSON) -> bool:
-    return False
-
-
-def _itself(_path: Path, _size: int) -> None:
-    return None
-
-
-def _nothing_beyond(_session: Mapping[str, JSON]) -> Sequence[str]:
-    return ()
-
-
-def _nothing_absent(_session: Mapping[str, JSON], _home: Path) -> Sequence[str]:
-    return ()
-
-
-def _nothing_aside(_record: Unit) -> Aside | None:
-    return None
-
-
-def _no_name(_unit: Unit) -> str | None:
-    return None
-
-
-def _nothing_unsaid(_message: Unit) -> Iterator[str]:
-    return iter(())
-
-
-def _unnamed(_workspace: str, _read: Read) -> str:
-    return ""
-
-
-def _as_it_is(identity: str) -> str:
-    return identity
-
-
-def _as_named(place: str, host: Host) -> Path:
-    return host.home / place
+"""Gives the content of a file below the home folder, None where there is none."""
 
 
 class TargetProfile(msgspec.Struct, frozen=True):
-    """An agent as the one that goes on."""
+    """What other agents' sessions need to know of an agent: as the one that resumes them, or as the one they are of."""
 
     capacity: Capacity
     tools: tuple[Tool, ...]
     id_keys: tuple[str, ...]
     """The keys under which records name their own session."""
     resume: Callable[[Mapping[str, JSON]], list[str]]
-    """The command that goes on with a session, to be run in the session's folder; `command` is the one to ask."""
-    goes_on: Callable[[Path, Sequence[str]], bool] = _always
-    """Whether the agent of today goes on with a file, and with its further parts, as they are.
+    """The command that resumes a session, to be run in the session's folder; call `command` instead."""
+    resumes_file: Callable[[Path, Sequence[str]], bool] = lambda _path, _parts: True
+    """Whether today's version of the agent resumes a file, and its further parts, as they are.
 
     If not, the session is written anew in today's form.
     """
-    injected: tuple[str, ...] = ()
-    """How texts begin in which the agent tells its model of the surroundings; the next one tells of its own."""
-    is_command: Callable[[str], bool] = _never
+    injected_prefixes: tuple[str, ...] = ()
+    """How texts begin in which the agent tells its model of the surroundings; the next agent tells of its own."""
+    is_command: Callable[[str], bool] = lambda _text: False
     """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
-    spoken: tuple[str, ...] = ()
+    user_note_prefixes: tuple[str, ...] = ()
     """How notes of the agent begin that are words of the person all the same."""
-    aside: Callable[[Unit], Aside | None] = _nothing_aside
+    aside: Callable[[Unit], Aside | None] = lambda _record: None
     """What a record of the agent says that is part of the conversation."""
-    strange: Callable[[Unit], str | None] = _no_name
-    """The kind of a note that nobody knows; it may be no note at all."""
-    namespace: Callable[[Unit], str | None] = _no_name
-    """What the names of the tools begin with that a message calls, if it is told apart from them."""
-    unsaid: Callable[[Unit], Iterator[str]] = _nothing_unsaid
+    unknown_kind: Callable[[Unit], str | None] = lambda _note: None
+    """The kind of a note that clew does not know; it may be no note at all."""
+    namespace: Callable[[Unit], str | None] = lambda _message: None
+    """The prefix for the names of the tools that a message calls, where the record keeps it apart from them."""
+    unconvertible: Callable[[Unit], Iterable[str]] = lambda _message: ()
     """What a message holds beside its texts that no other agent has, in words."""
-    unanswered: str = ""
-    """What stands in the place of a result that never came."""
-    tells_failure: Callable[[JSON], bool] = _never
+    no_result_text: str = ""
+    """The text in the place of a result that never came."""
+    shows_failure: Callable[[JSON], bool] = lambda _output: False
     """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
-    guard: str = ""
-    """A text that says nothing: it stands before words that the agent would not take for a person's."""
-    child_id: Callable[[str], str] = _as_it_is
+    text_guard: str = ""
+    """An invisible text before words that the agent would otherwise take for a command."""
+    child_id: Callable[[str], str] = lambda identity: identity
     """The id of a sub-agent's session, made from one that no other session has."""
-    keeps_children: bool = False
+    nests_subagents: bool = False
     """Sub-agents lie within their parent's folder, so their ids may occur elsewhere too."""
-    gathered: Callable[[Path, int], Iterator[bytes] | None] = _itself
+    read_with_history: Callable[[Path, int], Iterator[bytes] | None] = lambda _path, _size: None
     """The first bytes of a main file, so many of them, with the history that it only refers to.
 
     None where it refers to none, or to what is not here.
     """
-    beyond: Callable[[Mapping[str, JSON]], Sequence[str]] = _nothing_beyond
+    referred_history: Callable[[Mapping[str, JSON]], Sequence[str]] = lambda _session: ()
     """What a session of the agent refers to and does not hold, in words."""
-    absent: Callable[[Mapping[str, JSON], Path], Sequence[str]] = _nothing_absent
+    missing_history: Callable[[Mapping[str, JSON], Path], Sequence[str]] = lambda _session, _home: ()
     """What a session of the agent refers to and is not below a home folder, in words."""
-    filed_under: Callable[[str, Read], str] = _unnamed
+    filed_under: Callable[[str, Read], str] = lambda _workspace, _read: ""
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
-    housed: Callable[[str, Host], Path] = _as_named
+    main_path: Callable[[str, Host], Path] = lambda place, host: host.home / place
     """Where a main file goes on a host, given where it goes in any home: some agents have one of several folders."""
-    register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing
-    """Files below the home that must name the session so that the agent sees it, as they should be."""
-    listed: Callable[[Header], Iterator[tuple[str, bytes]]] = _no_lines
-    """Lines that name the session, to be added to logs below the home."""
-    renewed: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
-    """Files beside the main one that may be there before it: what they held and should hold gives what they will."""
-    finds: Callable[[Path, str], bool] = _is_unpacked
+    register: Callable[[Header, Read], Iterable[tuple[str, bytes]]] = lambda _header, _read: ()
+    """Files below the home that must name the session so that the agent sees it, with their new content."""
+    index_lines: Callable[[Header], Iterable[tuple[str, bytes]]] = lambda _header: ()
+    """Lines that name the session, to be appended to logs below the home."""
+    merged_files: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
+    """Files beside the main one that may exist before it: old and needed content give the new content."""
+    finds: Callable[[Path, str], bool] = lambda path, _identity: path.suffix not in SUFFIXES
     """Whether the agent finds a session by its id in a file that lies among its own."""
 
     def main(self, place: str, home: Path) -> Path:
         """Where a main file goes in a home, given where it goes in any; the environment speaks of the user's own."""
         is_own = os.path.realpath(home) == os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - never fails
-        return self.housed(place, Host(home, os.environ) if is_own else Host.at(home))
+        return self.main_path(place, Host(home, os.environ) if is_own else Host.at(home))
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
-        """The command that goes on with a session; refuses an id that could be taken for something else."""
-        if not _is_harmless(str(session["id"])):
+        """The command that resumes a session; refuses an id that could become an option or steer a terminal."""
+        identity = str(session["id"])
+        if not identity[:1].replace("_", "a").isalnum() or not identity.isprintable():
             raise UsageError(f"{session['id']!r} is no id to give to a program")
         return self.resume(session)
-
-
-def _is_harmless(identity: str) -> bool:
-    """True for what cannot become an option or steer a terminal: an id comes from a file."""
-    return identity[:1].replace("_", "a").isalnum() and identity.isprintable()

@@ -12,9 +12,10 @@ from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sourcing import Folder
-from clew.convert.choosing import Prepared, is_there, prepare, prepare_original
+from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
-from clew.convert.writing import Conversion, Converted, counted
+from clew.convert.losses import Converted, counted
+from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -90,7 +91,7 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         return prepared.write(home, allow_loss=allow_loss)
     except WouldLose as error:
         before = prepared.describe(home)
-        if not isinstance(prepared, Conversion) or not is_there(registry.get(target), before):
+        if not isinstance(prepared, Conversion) or not is_converted(registry.get(target), before):
             raise
         hint = f"it was converted before; go on with: {shell_line(before.resume)}"
         raise WouldLose(f"{error}: {hint}") from None

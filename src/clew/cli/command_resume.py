@@ -16,8 +16,8 @@ from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.cli.sourcing import wanted_sources
-from clew.convert.choosing import Prepared, is_there, prepare
-from clew.convert.writing import Converted, counted
+from clew.convert.losses import Converted, counted
+from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.library import StoredSession
@@ -73,7 +73,7 @@ def command(
         prepared = prepare(session.agent, session.source, agent.id, branch, children, home=host.home)
         described = _described(prepared, host.home, allow_loss)
         argv = described.resume
-        if not is_there(agent, described) and only_print:
+        if not is_converted(agent, described) and only_print:
             # What stands in the way of the conversion is said now.
             prepared.rehearse(host.home)
             named = session.id if reference.startswith("@") or message_of(reference) is not None else reference
@@ -81,7 +81,7 @@ def command(
             words += ["--branch", branch] if branch is not None else []
             words += ["--allow-loss"] if described.losses else []
             conversion = ["clew", *_sources(context, homes), "convert", *words]
-        elif not is_there(agent, described):
+        elif not is_converted(agent, described):
             written = prepared.write(host.home, allow_loss=allow_loss)
             say(f"converted: {written.files[0]}")
             argv = written.resume
@@ -106,7 +106,7 @@ def command(
 def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
     """An agent goes on with the session that started a sub-agent; another agent gets a session of its own."""
     receiver = agent.target_profile()
-    is_kept = receiver is not None and receiver.keeps_children
+    is_kept = receiver is not None and receiver.nests_subagents
     if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
         parent = session.header.parent_session_id
         hint = f"; `clew resume {shell_word(parent)}` goes on with the session that started it" if parent else ""
@@ -135,7 +135,7 @@ def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
 def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
     """True when the agent itself finds the session, and goes on with what it finds."""
     path = session.path.absolute()
-    is_taken = receiver.finds(path, session.id) and receiver.goes_on(path, session.source.parts)
+    is_taken = receiver.finds(path, session.id) and receiver.resumes_file(path, session.source.parts)
     return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from clew.analysis.links import holds
-from clew.analysis.session import derived
 from clew.catalog.listing import header_of, row_of
 from clew.errors import SourceUnreadable
 from clew.io.workers import run_in_workers
@@ -18,11 +17,9 @@ WORTH_SPREADING = 32 << 20
 
 
 def row(session: StoredSession) -> dict[str, JSON]:
-    """One session as a row."""
-    facts = session.facts
-    header = header_of(session.agent, session.source, facts, session.session_object)
-    usage = derived(session.session_object, facts).usage
-    return row_of(session.agent.id, header, usage, session.source.size, str(session.path))
+    """One session as a row, as the catalog has it."""
+    header = header_of(session.agent, session.source, session.facts, session.session_object)
+    return row_of(session.agent.id, header, session.facts.ledger.total(), session.source.size, str(session.path))
 
 
 def rows(sessions: Iterable[StoredSession]) -> tuple[list[dict[str, JSON]], list[str]]:

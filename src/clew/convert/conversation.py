@@ -1,10 +1,11 @@
-"""A path of a session in terms that every encoder understands, and the list of what the target cannot hold."""
+"""The messages of a path translated for another agent, and the list of what that agent cannot hold."""
 
 from __future__ import annotations
 
 import hashlib
 import mimetypes
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
@@ -15,124 +16,112 @@ from clew.agents.target_profile import Aside, Capacity, TargetProfile
 from clew.agents.tools import TODOS, Translator
 from clew.analysis.todos import Replay
 from clew.convert.history import BranchSelection
-from clew.convert.losses import Loss as Loss
-from clew.convert.losses import Losses
+from clew.convert.losses import Loss, Losses
 from clew.io.codec import dumps
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
-_MOST = 256
-"""So many prompts wait for a message that holds them."""
+_MAX_QUEUED_PROMPTS = 256
+_MAX_OPEN_CALLS = 4096
+"""How many calls are remembered until their results come."""
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_METADATA = ("cwd", "git_branch", "model", "is_meta")
+_ATTACHED = {"image": "a picture", "document": "an attached document"}
+_MEDIA_TYPES = {"image/jpg": "image/jpeg"}
+"""Names of types that some providers refuse."""
+_REPLACED = {
+    "lone-surrogate": ("half of a character", "no text can hold it, so a replacement character stands there"),
+    "invalid-utf8": ("bytes that are no text", "replacement characters stand there"),
+}
+"""What of a line was replaced when it was decoded, by the code of the finding."""
+_WRAPPERS = ("payload", "message")
+"""Keys under which the records of some agents hold the message itself."""
+_NO_PROFILE = TargetProfile(Capacity(failures=True), (), (), lambda _session: [])
+"""For agents whose sessions are only read."""
 
 
 class Asides:
-    """Holds what records say until it is known whether a message says it too."""
+    """Texts of records that are no messages, until it is known whether a message holds the same text."""
 
     def __init__(self) -> None:
         self._near: list[Aside] = []
-        self._prompts: list[Aside] = []
-        self._before: dict[str, JSON] = {"content": []}
+        """Those behind the last message."""
+        self._prompts: deque[Aside] = deque(maxlen=_MAX_QUEUED_PROMPTS)
+        """Those that any later message may hold."""
+        self.last: dict[str, JSON] = {"content": []}
+        """The last message that was converted."""
 
-    def add(self, aside: Aside, holds: bool) -> None:
-        """What a record says; `holds`: it stands behind a message that goes over."""
+    def add(self, aside: Aside, is_on_path: bool) -> None:
+        """Add the text of a record; `is_on_path`: the message before it is converted."""
         if aside.waits:
-            self._prompts = [*self._prompts[1 - _MOST :], aside]
-        elif (holds or aside.begins) and not _says(_words_of(self._before), aside.marks):
+            self._prompts.append(aside)
+        elif (is_on_path or aside.begins) and not _has_all(_words_of(self.last), aside.marks):
             self._near.append(aside)
 
-    def meet(self, message: dict[str, JSON], holds: bool) -> list[Aside]:
-        """Take notice of the next message; gives what stood before it and nowhere else."""
+    def before(self, message: dict[str, JSON], is_on_path: bool) -> list[Aside]:
+        """Those that stand before a message, and that neither it nor the one before it holds."""
         if self._prompts:
-            text = _text_of(message)
-            self._prompts = [aside for aside in self._prompts if not _is_sent(aside.text, text)]
+            text = text_of(message["content"])
+            self._prompts = deque(
+                (aside for aside in self._prompts if not _is_sent(aside.text, text)), _MAX_QUEUED_PROMPTS
+            )
         words = _words_of(message) if self._near else ""
-        found = [aside for aside in self._near if (holds or not aside.begins) and not _says(words, aside.marks)]
+        found = [aside for aside in self._near if (is_on_path or not aside.begins) and not _has_all(words, aside.marks)]
         self._near = []
         return found
 
-    def went(self, message: dict[str, JSON]) -> None:
-        """A message goes over."""
-        self._before = message
-
     def rest(self) -> list[Aside]:
-        """What stood behind the last message, and the prompts that no message holds."""
+        """Those behind the last message, and the prompts that no message holds."""
         return [*self._near, *(aside._replace(text="") for aside in self._prompts)]
 
 
-def _says(text: str, marks: Iterable[str]) -> bool:
+def _has_all(text: str, marks: Iterable[str]) -> bool:
     """True for a text that has all of the marks, if there are any."""
     wanted = [mark.strip() for mark in marks if mark.strip()]
     return bool(wanted) and all(mark in text for mark in wanted)
 
 
 def _is_sent(prompt: str, text: str) -> bool:
-    """True for a text that holds a prompt; a command is spelled in another way by the time it is sent."""
+    """True for a text that holds a prompt; of a command only the name stays as it was typed."""
     words = prompt.split()
     return not words or prompt.strip() in text or (words[0].startswith("/") and words[0] in text)
 
 
-def _text_of(message: dict[str, JSON]) -> str:
-    return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
-
-
 def _words_of(message: dict[str, JSON]) -> str:
-    """What a message says, and what its model thought."""
+    """The texts and thoughts of a message."""
     thoughts = [block["thinking"] for block in message["content"] if block["type"] == "thinking"]
-    return "\n".join([_text_of(message), *thoughts])
+    return "\n".join([text_of(message["content"]), *thoughts])
 
 
-_WEB = ("http", "https")
-_SPELLINGS = {"image/jpg": "image/jpeg"}
-"""Types that are called otherwise by those who are strict."""
-
-
-def fitted(block: dict[str, JSON], capacity: Capacity, title: str) -> dict[str, JSON] | str:
-    """The block as the target takes it, or why it does not."""
-    slot = block["type"]
-    content = block.get(slot)
-    if not content:
+def fit_attachment(block: dict[str, JSON], capacity: Capacity, title: str) -> dict[str, JSON] | str:
+    """A picture or document as the target takes it, or why it does not."""
+    kind = block["type"]
+    if not block.get(kind):
         return "the session names it without its bytes"
     kept = {name: item for name, item in block.items() if name not in ("extensions", "title")}
-    media = _SPELLINGS.get(str(block.get("media_type")), block.get("media_type"))
-    if block.get("encoding") == "url":
-        return _linked(kept, media, capacity, title)
-    if block.get("encoding") != "text" and not _is_taken(media, slot, capacity):
-        return f"{title} does not take the type {media or 'unknown'}"
-    return kept if media is None else {**kept, "media_type": media}
-
-
-def _linked(block: dict[str, JSON], media: JSON, capacity: Capacity, title: str) -> dict[str, JSON] | str:
-    """What stands elsewhere, by its address."""
-    parts = _split(block[block["type"]])
-    if parts is None or parts[0] not in _WEB:
+    media = _MEDIA_TYPES.get(str(block.get("media_type")), block.get("media_type"))
+    types = capacity.image_types if kind == "image" else capacity.document_types
+    if block.get("encoding") != "url":
+        if block.get("encoding") != "text" and not str(media or "").startswith(types):
+            return f"{title} does not take the type {media or 'unknown'}"
+        return kept if media is None else {**kept, "media_type": media}
+    try:
+        address = urlsplit(block[kind])
+    except ValueError:
+        address = urlsplit("")
+    if address.scheme not in ("http", "https"):
         return "its address is one that only its own agent can read"
-    media = media or mimetypes.guess_type(parts[1])[0]
+    media = media or mimetypes.guess_type(address.path)[0]
     if capacity.typed_links and not media:
         return f"{title} must be told its type, and its address does not tell it"
-    if media and not _is_taken(media, block["type"], capacity):
+    if media and not str(media).startswith(types):
         return f"{title} does not take the type {media}"
-    return {**block, "media_type": media} if capacity.typed_links else block
-
-
-def _split(address: str) -> tuple[str, str] | None:
-    try:
-        found = urlsplit(address)
-    except ValueError:
-        return None
-    return found.scheme, found.path
-
-
-def _is_taken(media: JSON, slot: str, capacity: Capacity) -> bool:
-    types = capacity.image_types if slot == "image" else capacity.document_types
-    return str(media or "").startswith(types)
-
-
-_DONE = "completed"
+    return {**kept, "media_type": media} if capacity.typed_links else kept
 
 
 class Todos:
-    """Follows the list as it stands, and what the target has been told of it."""
+    """Follows the todo list of the session, and the list as the target has it."""
 
     def __init__(self, capacity: Capacity, translator: Translator, title: str) -> None:
         self._capacity, self._translator, self._title = capacity, translator, title
@@ -140,17 +129,17 @@ class Todos:
         self._is_set_by_calls = not capacity.todos or translator.writes(TODOS)
         self._replay = Replay()
         self._calls: set[str] = set()
-        """Those that set the list there as well, once their results say that they did."""
-        self._told: list[Todo] = []
+        """Those that set the list of the target as well, once their results say that they did."""
+        self._target_todos: list[Todo] = []
         self.changed = 0
         """Index of the message that changed the list last."""
 
-    def see(self, message: dict[str, JSON]) -> None:
-        """Take notice of a message of the path, whether it goes over or not."""
+    def add(self, message: dict[str, JSON]) -> None:
+        """Follow a message of the path, whether it is converted or not."""
         before = self._replay.todos
         for _ in self._replay.see(message):
             pass
-        if _key(self._replay.todos) != _key(before):
+        if _content_and_status(self._replay.todos) != _content_and_status(before):
             self.changed = message["index"]
         for block in message["content"]:
             if block["type"] == "tool_use" and self._translator.kind(block["tool_name"]) == TODOS:
@@ -158,68 +147,51 @@ class Todos:
             elif block["type"] == "tool_result" and block["tool_id"] in self._calls:
                 self._calls.discard(block["tool_id"])
                 if self._is_set_by_calls and not block.get("is_error"):
-                    self._told = self._replay.todos
+                    self._target_todos = self._replay.todos
 
-    @property
-    def _is_told(self) -> bool:
-        if _key(self._replay.todos) == _key(self._told):
+    def _is_current(self) -> bool:
+        if _content_and_status(self._replay.todos) == _content_and_status(self._target_todos):
             return True
         # An agent puts a list away once all of it is done.
-        return not self._replay.todos and all(todo.status == _DONE for todo in self._told)
+        return not self._replay.todos and all(todo.status == "completed" for todo in self._target_todos)
 
-    def carried(self, role: str) -> dict[str, JSON]:
-        """What a message that goes over has to say of the list."""
-        if self._is_told or role not in self._capacity.todos:
+    def metadata(self, role: str) -> dict[str, JSON]:
+        """What a converted message of this role has to carry of the list."""
+        if role not in self._capacity.todos or self._is_current():
             return {}
-        self._told = self._replay.todos
-        return {"todos": msgspec.to_builtins(self._told)}
+        self._target_todos = self._replay.todos
+        return {"todos": msgspec.to_builtins(self._target_todos)}
 
     def lost(self) -> tuple[str, str] | None:
-        """What the target is never told of, and why; asked once all was seen."""
-        if self._is_told:
+        """What the target does not have in the end, and why."""
+        if self._is_current():
             return None
         why = "no message follows that could carry it" if self._capacity.todos else f"{self._title} has no place for it"
         return ("the todo list" if self._replay.todos else "that the todo list was emptied"), why
 
 
-def _key(todos: list[Todo]) -> list[tuple[JSON, JSON]]:
+def _content_and_status(todos: list[Todo]) -> list[tuple[JSON, JSON]]:
     return [(todo.content, todo.status) for todo in todos]
 
 
-_WITHIN = ("payload", "message")
-"""What the records of some agents wrap."""
-
-
 def unread(native: Mapping[str, JSON], name: str) -> JSON:
-    """What a native record holds under a name; None where it holds nothing."""
-    places = [native, *(native[key] for key in _WITHIN if isinstance(native.get(key), dict))]
-    return next((place[name] for place in places if place.get(name)), None)
-
-
-MAX_CALLS = 4096
-"""How many calls wait for their results."""
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_METADATA = ("cwd", "git_branch", "model", "is_meta")
-_ATTACHED = {"image": "a picture", "document": "an attached document"}
-_REPLACED = {
-    "lone-surrogate": ("half of a character", "no text can hold it, so a replacement character stands there"),
-    "invalid-utf8": ("bytes that are no text", "replacement characters stand there"),
-}
-"""What of a line is read as something else, by the code of the finding."""
+    """The value of a key of a native record or of the message in it; None where there is none."""
+    objects = [native, *(native[key] for key in _WRAPPERS if isinstance(native.get(key), dict))]
+    return next((each[name] for each in objects if each.get(name)), None)
 
 
 class RecentCalls(dict[str, str]):
-    """The names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
+    """Names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
 
     def __setitem__(self, call: str, name: str) -> None:
         self.pop(call, None)
         super().__setitem__(call, name)
-        if len(self) > MAX_CALLS:
+        if len(self) > _MAX_OPEN_CALLS:
             del self[next(iter(self))]
 
 
 class Conversation:
-    """The messages of a path, one at a time. The losses are complete once it was iterated."""
+    """The messages of a path for the target, one at a time. The losses are complete once all were converted."""
 
     def __init__(
         self,
@@ -231,26 +203,21 @@ class Conversation:
         new_id: str,
         title: str,
     ) -> None:
-        self._path, self._translator, self._title = path, translator, title
-        self._capacity = capacity = target.capacity
-        self._tells_failure = target.tells_failure
-        self._own = own
-        self._injected = own.injected if own else ()
-        self._unspoken = ("", own.guard) if own is not None else ("",)
-        self._instructs = own is not None and own.capacity.instructions
-        # Where an agent reads from its results whether a call failed, they tell it wherever they go.
-        self._keeps_failures = capacity.failures or (own is not None and not own.capacity.failures)
+        self._path, self._target, self._translator, self._title = path, target, translator, title
+        self._capacity, self._own = target.capacity, own or _NO_PROFILE
         self._new_id = new_id
         self._calls = RecentCalls()
         self._answered = RecentCalls()
         self._asides = Asides()
-        self._todos = Todos(capacity, translator, title)
+        self._todos = Todos(target.capacity, translator, title)
         self._failures = 0
+        """Results of failed calls from which the target does not see that the call failed."""
         self._command: Unit | None = None
-        self._last: str | None = None
+        self._last_uuid: str | None = None
+        self._messages = 0
         self._losses = Losses()
-        self.messages = 0
-        self.said = 0
+        self._lose = self._losses.add
+        self.message_count = 0
         """How many messages hold more than thoughts."""
 
     @property
@@ -258,223 +225,200 @@ class Conversation:
         """What the target cannot hold."""
         return self._losses.listed()
 
-    def of(self, units: Iterable[Unit]) -> Iterator[Unit]:
-        """The messages that go over, numbered anew."""
+    def convert(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """The messages for the target, numbered anew."""
         for unit in units:
             value = unit.value
             if not unit.is_message:
-                self._see_record(unit)
+                if (aside := self._own.aside(unit)) is not None:
+                    after = value["after"]
+                    self._asides.add(aside._replace(after=after), not after or self._path.holds(after))
                 continue
-            holds = self._path.holds(value["index"])
-            for aside in self._asides.meet(value, holds):
-                yield from self._told(aside)
-            if not holds:
-                continue
-            self._see_damage(unit)
-            self._todos.see(value)
-            yield from self._weighed(unit)
+            is_on_path = self._path.holds(value["index"])
+            for aside in self._asides.before(value, is_on_path):
+                yield from self._aside(aside)
+            if is_on_path:
+                for code in unit.findings:
+                    if code in _REPLACED:
+                        self._lose(value["index"], *_REPLACED[code])
+                self._todos.add(value)
+                yield from self._message_or_command(unit)
         for aside in self._asides.rest():
-            yield from self._told(aside)
-        if self._failures and not self._keeps_failures:
+            yield from self._aside(aside)
+        # Where an agent's own results do not say that a call failed, their text does, wherever it goes.
+        if self._failures and not self._capacity.failures and self._own.capacity.failures:
             what = "a call" if self._failures == 1 else f"{self._failures} calls"
             self._lose(None, f"that {what} failed", f"{self._title} keeps results without a mark for it")
         if lost := self._todos.lost():
             self._lose(self._todos.changed, *lost)
 
-    # What stands beside the messages
-
-    def _see_record(self, record: Unit) -> None:
-        aside = self._own.aside(record) if self._own is not None else None
-        if aside is not None:
-            after = record.value["after"]
-            self._asides.add(aside._replace(after=after), not after or self._path.holds(after))
-
-    def _see_damage(self, unit: Unit) -> None:
-        """A line may be read with something else in the place of what is no text."""
-        for code in unit.findings:
-            if code in _REPLACED:
-                self._lose(unit.value["index"], *_REPLACED[code])
-
-    def _told(self, aside: Aside) -> Iterator[Unit]:
-        """Words that no message says; where they cannot go over, they are named."""
+    def _aside(self, aside: Aside) -> Iterator[Unit]:
+        """A message for the text of a record that no message holds."""
         if aside.call is not None and safe_id(aside.call) in self._calls:
             return
         if not aside.text:
             self._lose(aside.after or None, aside.what, aside.why)
-            return
-        if aside.is_thought:
-            blocks = self._thinking({"thinking": aside.text}, aside.after or None)
-        else:
-            self.said += 1
-            blocks = [{"type": "text", "text": aside.text}]
-        if blocks:
-            yield _new_unit(self._numbered({"role": aside.role}, blocks))
-
-    def _is_note(self, value: dict[str, JSON]) -> bool:
-        """True for what the agent itself noted or told its model: the target has notes of its own."""
-        text = next((block["text"] for block in value["content"] if block["type"] == "text"), "")
-        if value["role"] == "system":
-            return not self._instructs and not (self._own and self._own.spoken and text.startswith(self._own.spoken))
-        if not self._injected or not (value.get("metadata") or {}).get("is_meta"):
-            return False
-        return bool(text.lstrip().startswith(self._injected))
-
-    def _leave(self, unit: Unit) -> None:
-        """A note stays behind; what may be more than a note is named."""
-        note = unit.value
-        strange = self._own.strange(unit) if self._own is not None and note["role"] == "system" else None
-        if strange is not None:
-            self._lose(note["index"], f"a message of the kind {strange!r}", "nobody knows who speaks in it")
-        for block in note["content"]:
-            if block["type"] in ("image", "document"):
-                self._lose(note["index"], f"{_ATTACHED[block['type']]} in a note of the agent", "notes stay behind")
+        elif not aside.is_thought:
+            self.message_count += 1
+            yield self._unit({"role": aside.role}, [{"type": "text", "text": aside.text}])
+        elif blocks := self._thinking(aside.text, aside.after or None):
+            yield self._unit({"role": aside.role}, blocks)
 
     # Messages
 
-    def _weighed(self, unit: Unit) -> Iterator[Unit]:
+    def _message_or_command(self, unit: Unit) -> Iterator[Unit]:
         """A command to the agent is no prompt, unless the model answered it."""
         command, self._command = self._command, None
         if command is not None and unit.value["role"] == "assistant":
-            yield from self._messages(command)
-        if self._is_command(unit.value):
+            yield from self._message(command)
+        blocks = unit.value["content"]
+        is_text = all(block["type"] == "text" for block in blocks)
+        if unit.value["role"] == "user" and _is_meta(unit.value) and is_text and self._own.is_command(text_of(blocks)):
             self._command = unit
         else:
-            yield from self._messages(unit)
+            yield from self._message(unit)
 
-    def _is_command(self, value: dict[str, JSON]) -> bool:
-        if self._own is None or value["role"] != "user" or not (value.get("metadata") or {}).get("is_meta"):
-            return False
-        return all(block["type"] == "text" for block in value["content"]) and self._own.is_command(
-            text_of(value["content"])
-        )
-
-    def _messages(self, unit: Unit) -> Iterator[Unit]:
-        value = unit.value
+    def _message(self, unit: Unit) -> Iterator[Unit]:
+        value, blocks, index = unit.value, unit.value["content"], unit.value["index"]
         if self._is_note(value):
-            self._leave(unit)
+            self._lose_note(unit)
             return
-        if value["role"] == "system" and self._instructs and not self._capacity.instructions:
-            self._lose(value["index"], "what the model was told by the system", f"{self._title} has words of its own")
+        if value["role"] == "system" and self._own.capacity.instructions and not self._capacity.instructions:
+            self._lose(index, "what the model was told by the system", f"{self._title} has words of its own")
             return
-        content, drawn = self._content(unit)
-        if content:
-            message = self._numbered(value, content)
-            self.said += message["role"] != "system" and any(block["type"] != "thinking" for block in content)
-            self._asides.went(message)
-            yield _new_unit(message)
-        if drawn:
-            yield _new_unit(self._numbered({**value, "role": "user", "metadata": {}}, drawn))
-
-    def _content(self, unit: Unit) -> tuple[list[dict[str, JSON]], list[dict[str, JSON]]]:
-        """The blocks that go over, and the results of calls that are told with the calls themselves."""
-        value = unit.value
         content: list[dict[str, JSON]] = []
-        drawn: list[dict[str, JSON]] = []
-        for number, block in enumerate(value["content"]):
-            before = value["content"][number - 1] if number else None
+        results: list[dict[str, JSON]] = []
+        for number, block in enumerate(blocks):
+            before = blocks[number - 1] if number else None
             if block["type"] == "image" and before and before["type"] == "tool_use" and before["tool_id"] is None:
-                drawn += self._drawn(block, value, call_id(value, number - 1))
+                # A picture that a call drew, which its agent keeps with the call.
+                is_supported, what = self._capacity.images_in_results, "a picture in a tool's result"
+                if output := self._attachment(block, index, is_supported, what):
+                    results.append(self._tool_result(call_id(value, number - 1), output))
             else:
                 content += self._block(block, unit, number)
-        if not value["content"] and (words := unread(unit.native, "content")) is not None:
-            content = [{"type": "text", "text": as_text(words)}]
-        self._see_unsaid(unit)
-        return content, drawn
+        if not blocks and (text := unread(unit.native, "content")) is not None:
+            content = [{"type": "text", "text": as_text(text)}]
+        for what in self._own.unconvertible(unit):
+            self._lose(index, what, f"{self._title} has no place for it")
+        if content:
+            converted = self._unit(value, content)
+            has_content = any(block["type"] != "thinking" for block in content)
+            self.message_count += has_content and converted.value["role"] != "system"
+            self._asides.last = converted.value
+            yield converted
+        if results:
+            yield self._unit({**value, "role": "user", "metadata": {}}, results)
 
-    def _numbered(self, value: dict[str, JSON], content: list[dict[str, JSON]]) -> dict[str, JSON]:
-        self.messages += 1
-        uuid = derived_id(self._new_id, self.messages)
-        role = "user" if value["role"] == "system" and not self._instructs else value["role"]
-        message = {"index": self.messages, "uuid": uuid, "parent_uuid": self._last, "role": role}
-        self._last = uuid
+    def _is_note(self, value: dict[str, JSON]) -> bool:
+        """True for a note of the agent itself, and for what it told its model: the target has notes of its own."""
+        text = next((block["text"] for block in value["content"] if block["type"] == "text"), "")
+        if value["role"] == "system":
+            return not self._own.capacity.instructions and not text.startswith(self._own.user_note_prefixes)
+        return _is_meta(value) and bool(text.lstrip().startswith(self._own.injected_prefixes))
+
+    def _lose_note(self, unit: Unit) -> None:
+        """Leave out a note; what may be more than a note is a loss."""
+        index = unit.value["index"]
+        kind = self._own.unknown_kind(unit) if unit.value["role"] == "system" else None
+        if kind is not None:
+            self._lose(index, f"a message of the kind {kind!r}", "nobody knows who speaks in it")
+        for block in unit.value["content"]:
+            if block["type"] in _ATTACHED:
+                self._lose(index, f"{_ATTACHED[block['type']]} in a note of the agent", "notes stay behind")
+
+    def _unit(self, value: dict[str, JSON], content: list[dict[str, JSON]]) -> Unit:
+        """A new message, behind the last one; no record of the target holds it yet."""
+        self._messages += 1
+        uuid = derived_id(self._new_id, self._messages)
+        role = "user" if value["role"] == "system" and not self._own.capacity.instructions else value["role"]
+        message = {"index": self._messages, "uuid": uuid, "parent_uuid": self._last_uuid, "role": role}
+        self._last_uuid = uuid
         if value.get("timestamp") is not None:
             message["timestamp"] = value["timestamp"]
+        message["content"] = content
         metadata = value.get("metadata") or {}
-        kept = {name: metadata[name] for name in _METADATA if metadata.get(name)}
-        kept |= self._todos.carried(role)
-        return {**message, "content": content, **({"metadata": kept} if kept else {})}
+        kept = {name: metadata[name] for name in _METADATA if metadata.get(name)} | self._todos.metadata(role)
+        if kept:
+            message["metadata"] = kept
+        return Unit(True, message, 0, 0, 0, ())
+
+    # Blocks
 
     def _block(self, block: dict[str, JSON], unit: Unit, number: int) -> list[dict[str, JSON]]:
-        value, index = unit.value, unit.value["index"]
+        index = unit.value["index"]
         match block["type"]:
             case "text":
-                return [{"type": "text", "text": block["text"]}] if block["text"] not in self._unspoken else []
+                is_empty = block["text"] in ("", self._own.text_guard)
+                return [] if is_empty else [{"type": "text", "text": block["text"]}]
             case "thinking":
-                return self._thinking(block, index)
+                return self._thinking(block["thinking"], index)
             case "tool_use":
                 return [self._call(block, unit, number)]
             case "tool_result":
                 return self._result(block, unit)
             case "image" | "document":
-                return self._attached(block, value)
-        kind = block.get("value")
-        name = kind.get("type") or next(iter(kind), None) if isinstance(kind, dict) else None
-        self._lose(index, f"a block of the kind {name!r}", _why_kept_back(name))
+                return self._attached(block, unit.value)
+        native = block.get("value")
+        kind = native.get("type") or next(iter(native), None) if isinstance(native, dict) else None
+        why = "no other agent is known to have the like"
+        if kind == "redacted_thinking":
+            why = "only the model that thought it can read it"
+        elif kind == "server_tool_use" or (isinstance(kind, str) and kind.endswith("_tool_result")):
+            why = "a tool of the model's provider, which no other agent has"
+        self._lose(index, f"a block of the kind {kind!r}", why)
         return []
 
-    def _see_unsaid(self, unit: Unit) -> None:
-        """Name what stands beside a text and has no place elsewhere."""
-        for what in self._own.unsaid(unit) if self._own is not None else ():
-            self._lose(unit.value["index"], what, f"{self._title} has no place for it")
-
-    def _thinking(self, block: dict[str, JSON], index: int | None) -> list[dict[str, JSON]]:
-        thought = block["thinking"]
-        if not thought:
-            return []
-        if self._capacity.thinking:
+    def _thinking(self, thought: str, index: int | None) -> list[dict[str, JSON]]:
+        if thought and self._capacity.thinking:
             return [{"type": "thinking", "thinking": thought}]
-        self._lose(index, "thinking", f"{self._title} cannot hold what another model thought")
+        if thought:
+            self._lose(index, "thinking", f"{self._title} cannot hold what another model thought")
         return []
 
     def _call(self, block: dict[str, JSON], unit: Unit, number: int) -> dict[str, JSON]:
-        name = block["tool_name"]
-        identity = call_id(unit.value, number)
-        space = self._own.namespace(unit) if self._own is not None else None
+        name, identity = block["tool_name"], call_id(unit.value, number)
+        if namespace := self._own.namespace(unit):
+            full_name = name or "unknown"
+            if not full_name.startswith(namespace):
+                full_name = f"{namespace.rstrip('_')}__{full_name}"
+        else:
+            full_name = self._translator.name(name) or "unknown"
         self._answered.pop(identity, None)
-        self._calls[identity] = (_spaced(space, name) if space else self._translator.name(name)) or "unknown"
+        self._calls[identity] = full_name
         arguments = self._translator.arguments(name, block["input"])
         if not isinstance(arguments, dict):
             # The models take arguments by their names alone.
             arguments = {} if arguments is None else {"input": arguments}
-        return {"type": "tool_use", "tool_id": identity, "tool_name": self._calls[identity], "input": arguments}
-
-    def _drawn(self, block: dict[str, JSON], value: dict[str, JSON], call: str) -> list[dict[str, JSON]]:
-        """The picture that a call gave, which its agent keeps with the call."""
-        what = "a picture in a tool's result"
-        kept = self._attachment(block, value["index"], self._capacity.images_in_results, what)
-        return (
-            [{"type": "tool_result", "tool_id": call, "tool_name": self._calls[call], "output": kept}] if kept else []
-        )
+        return {"type": "tool_use", "tool_id": identity, "tool_name": full_name, "input": arguments}
 
     def _result(self, block: dict[str, JSON], unit: Unit) -> list[dict[str, JSON]]:
-        index = unit.value["index"]
-        if not block.get("output"):
-            odd = unread(unit.native, "output")
-            block = {**block, "output": odd if odd is None or isinstance(odd, list) else as_text(odd)}
-        if block["tool_id"] is None or (identity := safe_id(block["tool_id"])) not in self._calls:
-            return self._stray(block, index, "the call is not there")
-        if self._is_unanswered(block):
-            return []
+        index, output, is_error = unit.value["index"], block.get("output"), bool(block.get("is_error"))
+        if not output:
+            output = unread(unit.native, "output")
+            output = output if output is None or isinstance(output, list) else as_text(output)
+        identity = safe_id(block["tool_id"])
+        if block["tool_id"] is None or identity not in self._calls:
+            return self._result_without_call(output, is_error, index, "the call is not there")
+        if self._own.no_result_text and is_error and output == self._own.no_result_text:
+            return []  # it only says that there is none
         if identity in self._answered:
-            return self._stray(block, index, "it was answered before")
+            return self._result_without_call(output, is_error, index, "it was answered before")
         self._answered[identity] = ""
-        output = self._output(block.get("output"), index, self._capacity.images_in_results)
-        result = {"type": "tool_result", "tool_id": identity, "tool_name": self._calls[identity], "output": output}
-        if block.get("is_error"):
+        result = self._tool_result(identity, self._output(output, index, self._capacity.images_in_results))
+        if is_error:
             result["is_error"] = True
-            self._failures += not self._tells_failure(output)
+            self._failures += not self._target.shows_failure(result["output"])
         return [result]
 
-    def _is_unanswered(self, result: dict[str, JSON]) -> bool:
-        """True for a result that only says that there is none."""
-        words = self._own.unanswered if self._own is not None else ""
-        return bool(words) and bool(result.get("is_error")) and result.get("output") == words
+    def _tool_result(self, call: str, output: JSON) -> dict[str, JSON]:
+        return {"type": "tool_result", "tool_id": call, "tool_name": self._calls[call], "output": output}
 
-    def _stray(self, block: dict[str, JSON], index: int, why: str) -> list[dict[str, JSON]]:
-        """A result that answers no call is refused by the models; what it says is still part of the conversation."""
-        if block.get("is_error"):
+    def _result_without_call(self, output: JSON, is_error: bool, index: int, why: str) -> list[dict[str, JSON]]:
+        """A result that answers no call is refused by the models; its text is still part of the conversation."""
+        if is_error:
             self._lose(index, "that a call failed", why)
-        output = self._output(block.get("output"), index, self._capacity.images)
+        output = self._output(output, index, self._capacity.images)
         blocks = output if isinstance(output, list) else [{"type": "text", "text": as_text(output)}]
         kept = [block for block in blocks if block["type"] != "text" or block["text"]]
         if not kept:
@@ -494,57 +438,49 @@ class Conversation:
             elif kind == "document" and block.get("encoding") == "text":
                 kept.append({"type": "text", "text": as_text(block.get("document") or "")})
             elif kind == "document":
-                held = pictures and self._capacity.documents
-                kept += self._attachment(block, index, held, "a document in a tool's result")
+                is_supported = pictures and self._capacity.documents
+                kept += self._attachment(block, index, is_supported, "a document in a tool's result")
             else:
-                # What a tool gave back in a form of its agent's own can still be read as text.
+                # A block in a form of the agent's own can still be read as text.
                 kept.append({"type": "text", "text": dumps(block.get("value", block) if kind else block).decode()})
         return kept if any(block["type"] != "text" for block in kept) else text_of(kept)
 
     def _attached(self, block: dict[str, JSON], value: dict[str, JSON]) -> list[dict[str, JSON]]:
-        """What a message holds beside words."""
-        what, kind = _ATTACHED[block["type"]], block["type"]
+        """A picture or document of a message."""
+        what, index = _ATTACHED[block["type"]], value["index"]
         if value["role"] == "assistant" and not self._capacity.images_in_replies:
-            self._lose(value["index"], f"{what} in a reply", f"{self._title} has none where the model speaks")
+            self._lose(index, f"{what} in a reply", f"{self._title} has none where the model speaks")
             return []
-        held = self._capacity.images if kind == "image" else self._capacity.documents
-        kept = self._attachment(block, value["index"], held, what)
+        is_supported = self._capacity.images if block["type"] == "image" else self._capacity.documents
+        kept = self._attachment(block, index, is_supported, what)
         if kept and block.get("title"):
-            self._lose(value["index"], "the title of a document", f"{self._title} has no place for it")
+            self._lose(index, "the title of a document", f"{self._title} has no place for it")
         return kept
 
-    def _attachment(self, block: dict[str, JSON], index: int, held: bool, what: str) -> list[dict[str, JSON]]:
-        kept = fitted(block, self._capacity, self._title)
-        if isinstance(kept, dict) and held:
+    def _attachment(self, block: dict[str, JSON], index: int, is_supported: bool, what: str) -> list[dict[str, JSON]]:
+        kept = fit_attachment(block, self._capacity, self._title)
+        if isinstance(kept, dict) and is_supported:
             return [kept]
         self._lose(index, what, kept if isinstance(kept, str) else f"{self._title} cannot hold it")
         return []
 
-    def _lose(self, index: int | None, what: str, why: str) -> None:
-        self._losses.add(index, what, why)
+
+def _is_meta(message: dict[str, JSON]) -> bool:
+    return bool((message.get("metadata") or {}).get("is_meta"))
 
 
 def as_text(value: JSON) -> str:
-    """A value as text: what is none is spelled as JSON."""
+    """A value as text; what is no text becomes JSON."""
     return value if isinstance(value, str) else dumps(value).decode()
 
 
 def text_of(blocks: Iterable[JSON]) -> str:
-    """The texts of a tool's result."""
+    """The texts among blocks."""
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
-def _why_kept_back(kind: JSON) -> str:
-    """Why a block that clew keeps as it is stays behind."""
-    if kind == "redacted_thinking":
-        return "only the model that thought it can read it"
-    if kind == "server_tool_use" or (isinstance(kind, str) and kind.endswith("_tool_result")):
-        return "a tool of the model's provider, which no other agent has"
-    return "no other agent is known to have the like"
-
-
 def is_custom_title(title: str | None, prompt: str | None) -> bool:
-    """True for a title that is more than the beginning of what was asked first."""
+    """True for a title that is more than the beginning of the first prompt."""
     if not title:
         return False
     return title.rstrip("… ") not in " ".join((prompt or "").split())
@@ -559,20 +495,9 @@ def safe_id(identity: str | None) -> str:
 
 
 def call_id(message: dict[str, JSON], number: int) -> str:
-    """The id of a call that is a block of a message; one without an id has that of its message."""
+    """The id of a call that is a block of a message; one without an id gets it from its message."""
     own = message["content"][number]["tool_id"]
     if own is not None:
         return safe_id(own)
     name = str(message.get("uuid") or f"message {message['index']}")
     return safe_id(name if not number else f"{name}:{number}")
-
-
-def _spaced(space: str, name: str | None) -> str:
-    """The name of a tool with what its kin are called."""
-    name = name or "unknown"
-    return name if name.startswith(space) else f"{space.rstrip('_')}__{name}"
-
-
-def _new_unit(message: dict[str, JSON]) -> Unit:
-    """A message that no record of the target agent holds yet."""
-    return Unit(True, message, 0, 0, 0, ())

@@ -1,7 +1,7 @@
 """The copies of files and the long outputs that an agent keeps for one session beside its records.
 
-Each is called by a number, that of the place among those its agent names, and by its path below that place: so it
-finds its way into any home, and never leaves the places that the agent names there.
+A copy is named by the number of its place among those that the agent lists, and by its path below that place. So the
+name is valid in any home, and never leads out of the places that the agent lists there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from clew.agents.backups import is_behind_link, is_plain_file
 from clew.agents.base import SourceFile
 from clew.io.paths import safe_below
 
-LIMIT = 16 << 20
+MAX_BYTES = 16 << 20
 """More than this does not travel inside another agent's session."""
-_UNIQUE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""An id that nothing else is called by."""
+_PIECE_BYTES = 512 << 10
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = re.compile(r"(\d{1,3})(?:/(.+))?", re.DOTALL)
 
 
@@ -30,35 +30,31 @@ def places_of(source: SourceFile) -> list[Path]:
 
 def copies_of(source: SourceFile) -> Iterator[tuple[str, Path]]:
     """The copies that belong to the session alone, with their names."""
-    identity = registry.get(source.agent).session_id(source)
     for number, place in enumerate(places_of(source)):
-        if not _belongs(place, source, identity) or is_behind_link(place, source.path):
+        if not _belongs(place, source) or is_behind_link(place, source.path):
             continue
         if is_plain_file(place):
             yield f"{number}", place
-        for path in _below(place):
-            yield f"{number}/{path.relative_to(place).as_posix()}", path
+        for folder, folders, names in os.walk(place):
+            folders.sort()
+            for path in (Path(folder, name) for name in sorted(names)):
+                if is_plain_file(path):
+                    yield f"{number}/{path.relative_to(place).as_posix()}", path
 
 
 def is_own(source: SourceFile, name: str) -> bool:
     """Whether a copy of that name would lie where its agent keeps what belongs to the session alone."""
     places, found = places_of(source), _NAME.fullmatch(name)
-    identity = registry.get(source.agent).session_id(source)
-    return found is not None and int(found[1]) < len(places) and _belongs(places[int(found[1])], source, identity)
+    return found is not None and int(found[1]) < len(places) and _belongs(places[int(found[1])], source)
 
 
-def _belongs(place: Path, source: SourceFile, identity: str) -> bool:
+def _belongs(place: Path, source: SourceFile) -> bool:
     """False for what a whole project shares, also where a session calls itself by the name of a shared folder."""
+    identity = registry.get(source.agent).session_id(source)
     folder = source.path.parent
     if folder.name == identity and place.is_relative_to(folder):
         return True
-    return _UNIQUE.fullmatch(identity) is not None and (identity in place.parts or place.name.startswith(identity))
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for below, folders, names in os.walk(folder):
-        folders.sort()
-        yield from (path for name in sorted(names) if is_plain_file(path := Path(below, name)))
+    return _UUID.fullmatch(identity) is not None and (identity in place.parts or place.name.startswith(identity))
 
 
 def place_of(places: Sequence[Path], name: str) -> Path | None:
@@ -68,3 +64,12 @@ def place_of(places: Sequence[Path], name: str) -> Path | None:
         return None
     place = places[int(found[1])]
     return place / safe_below(found[2]) if found[2] else place
+
+
+def read_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
+    """A file in pieces, or its first `size` bytes: it may have grown since."""
+    left = path.stat().st_size if size is None else size
+    with path.open("rb") as stream:
+        while left and (piece := stream.read(min(left, _PIECE_BYTES))):
+            left -= len(piece)
+            yield piece

@@ -1,4 +1,8 @@
-"""Files that take their places together: written whole under other names first, and taken away again if one fails."""
+"""Several files written below a home, all of them or none.
+
+Every file is written whole under a temporary name before the first one is renamed. Where something fails, the files
+that were renamed are removed again, and those that were replaced get their content back.
+"""
 
 from __future__ import annotations
 
@@ -9,110 +13,134 @@ import re
 import signal
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
+from clew.agents.backups import is_plain_file
 from clew.errors import Busy, WouldLose
-from clew.io.atomic import sync_folder
+from clew.io.atomic import may_run, sync_folder
 from clew.io.paths import refuse_link_to_session
 
-_OWN, _FOLDER = 0o600, 0o700
+_FILE_MODE, _FOLDER_MODE = 0o600, 0o700
 """Sessions are private: nobody else need read them."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-_AT_END = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
-_BUFFER = 1 << 20
-_STAGED = re.compile(r"\..+\.(\d+)-[0-9a-f]{12}\.tmp")
-"""How our files are called on their way: whose they are is told by the number of the process."""
-_OLDER = 2
-"""So many seconds: some agents look at no less."""
+_APPEND = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_BUFFER_BYTES = 1 << 20
+_TEMPORARY = re.compile(r"\..+\.(\d+)-[0-9a-f]{12}\.tmp")
+"""The names of temporary files, with the id of the process that writes them."""
+_OLDER_SECONDS = 2
+"""Some agents compare times to no less than this."""
 
 
 class StagedFile:
-    """A file under another name, beside the place it is meant for."""
+    """A new file under a temporary name beside its path; in a dry run only its hash is kept.
 
-    def __init__(self, path: Path, mode: int = _OWN) -> None:
+    It is closed between writes: a session may have more files than a process may have open.
+    """
+
+    def __init__(self, path: Path, mode: int, *, dry_run: bool) -> None:
         self.path = path
-        self.name = path.with_name(f".{path.name[:100]}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
-        self._waiting = bytearray()
-        self._mode = mode
-        self._is_begun = False
-        self._is_done = False
+        self.temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
+        self.digest = hashlib.sha256()
+        self._mode, self._dry_run = mode, dry_run
+        self._buffer = bytearray()
+        self._is_begun = self._is_finished = False
 
-    def write(self, piece: bytes) -> int:
+    def write(self, piece: bytes) -> None:
         """Add to the end."""
-        self._waiting += piece
-        if len(self._waiting) >= _BUFFER:
-            self._drain()
-        return len(piece)
+        self.digest.update(piece)
+        if not self._dry_run:
+            self._buffer += piece
+            if len(self._buffer) >= _BUFFER_BYTES:
+                self._flush()
 
-    def _drain(self, durable: bool = False) -> None:
-        """Write what waits. The file is closed again: there may be more than a process may have open."""
-        with named(self.path):
-            descriptor = os.open(self.name, _AT_END if self._is_begun else _NEW, _OWN)
+    def _flush(self, *, durable: bool = False) -> None:
+        with _naming(self.path):
+            descriptor = os.open(self.temporary, _APPEND if self._is_begun else _NEW, _FILE_MODE)
             self._is_begun = True
             try:
-                write_all(descriptor, self._waiting)
+                view = memoryview(self._buffer)
+                while view:
+                    view = view[os.write(descriptor, view) :]
                 if durable:
                     os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        self._waiting = bytearray()
+        self._buffer = bytearray()
 
     def finish(self) -> None:
-        """Make the file durable; nothing is added afterwards."""
-        if self._is_done:
+        """Make the content durable; nothing is added afterwards."""
+        if self._dry_run or self._is_finished:
             return
-        self._drain(durable=True)
-        if self._mode != _OWN:
-            with named(self.path):
-                self.name.chmod(self._mode)
-        self._is_done = True
+        self._flush(durable=True)
+        if self._mode != _FILE_MODE:
+            with _naming(self.path):
+                self.temporary.chmod(self._mode)
+        self._is_finished = True
 
-    def is_there(self) -> bool:
-        """Whether its place holds the same already: what a try that was killed has left is in nobody's way."""
-        if not self.path.is_file() or self.path.is_symlink():
+    def is_in_place(self) -> bool:
+        """Whether the path holds the same content already, as after an attempt that was killed."""
+        if not is_plain_file(self.path):
             return False
-        with self.path.open("rb") as one, self.name.open("rb") as other:
-            while (piece := one.read(_BUFFER)) == other.read(_BUFFER):
-                if not piece:
-                    return True
-        return False
+        with self.path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest() == self.digest.digest()
 
-    def make_older(self, than: float) -> None:
-        """Agents take the file that was written last for the session to go on with."""
-        with suppress(OSError):
-            os.utime(self.name, (than - _OLDER, than - _OLDER))
+    def rename(self) -> None:
+        """Give the file its path."""
+        with _naming(self.path):
+            os.replace(self.temporary, self.path)  # noqa: PTH105 - tests let each call of the system fail
 
     def take_back(self) -> None:
-        """Take it away from its place, if it got there."""
-        if not self.name.exists():
+        """Remove the file from its path, if it got there."""
+        if not self.temporary.exists():
             self.path.unlink()
 
-    def drop(self) -> None:
-        """Take it away, in whatever state it is."""
+    def discard(self) -> None:
+        """Remove the temporary file."""
         with suppress(OSError):
-            self.name.unlink(missing_ok=True)
+            self.temporary.unlink(missing_ok=True)
+
+
+class _Replacement(NamedTuple):
+    """New content for a file, and a copy of what it holds; None where there is no file yet."""
+
+    staged: StagedFile
+    backup: StagedFile | None
+    before: bytes | None
+    content: bytes
+
+    def current(self) -> bytes | None:
+        """What the file holds now."""
+        return self.staged.path.read_bytes() if os.path.lexists(self.staged.path) else None
+
+    def take_back(self) -> None:
+        """Restore what was there, unless another program has changed the file since."""
+        if self.current() != self.content:
+            return
+        if self.backup is None:
+            self.staged.take_back()
+        else:
+            self.backup.temporary.replace(self.backup.path)
 
 
 class FileTransaction:
-    """New and renewed files on their way; leaving it without `finish` leaves everything as it was.
+    """New, replaced and extended files; leaving it without `commit` leaves everything as it was.
 
-    What tries that were killed have left on their way is taken away: from the folders that files come to, and from
-    those above them up to the `home`.
+    Temporary files of processes that were killed are removed: from the folders that files come to, and from those
+    above them up to the `home`. A dry run writes nothing, and refuses what a commit would refuse.
     """
 
-    def __init__(self, home: Path | None = None) -> None:
-        self._home = home
+    def __init__(self, home: Path | None = None, *, dry_run: bool = False) -> None:
+        self._home, self._dry_run = home, dry_run
         self._new: list[StagedFile] = []
         self._last: list[StagedFile] = []
-        self._renewed: list[_Renewed] = []
-        self._lines: list[tuple[Path, bytes]] = []
+        self._replaced: list[_Replacement] = []
+        self._lines: list[_AppendedLine] = []
         self._undo: list[Callable[[], object]] = []
-        self._swept: set[Path] = set()
+        self._cleared: set[Path] = set()
 
     def __enter__(self) -> FileTransaction:
         return self
@@ -122,311 +150,203 @@ class FileTransaction:
             with suppress(OSError):
                 self._undo.pop()()
 
-    def _refuse_link(self, path: Path) -> None:
-        if self._home is not None:
-            refuse_link_to_session(path, self._home)
+    def create(self, path: Path, *, last: bool = False) -> StagedFile:
+        """A file that must not exist yet, unless with the same content.
 
-    def new(self, path: Path, last: bool = False) -> StagedFile:
-        """A file that must not be there yet, unless with the same content.
-
-        The last one takes its place when all others have theirs: by it the session is found. It must not be there at
-        all.
+        The last one, by which the session is found, is renamed after all others. It must not exist at all.
         """
         self._refuse_link(path)
         if last and os.path.lexists(path):
             raise WouldLose(f"{path} exists already")
-        staged = self._staged(path, _OWN)
+        staged = self._stage(path, _FILE_MODE)
         (self._last if last else self._new).append(staged)
         return staged
 
-    def renew(self, path: Path, before: bytes | None, content: bytes) -> None:
-        """Another content for a file that held `before`; None: it was not there. A link to it stays one."""
+    def replace(self, path: Path, before: bytes | None, content: bytes) -> None:
+        """New content for a file that holds `before`; None: it does not exist. A link to it stays one."""
         self._refuse_link(path)
         path = path.resolve()
-        mode = _OWN if before is None else stat.S_IMODE(path.stat().st_mode)
-        copy = self._staged(path, mode) if before is not None else None
-        if copy is not None and before is not None:
-            copy.write(before)
-        staged = self._staged(path, mode)
+        mode, backup = _FILE_MODE, None
+        if before is not None:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            backup = self._stage(path, mode)
+            backup.write(before)
+        staged = self._stage(path, mode)
         staged.write(content)
-        self._renewed.append(_Renewed(staged, copy, before, content))
+        self._replaced.append(_Replacement(staged, backup, before, content))
 
-    def add(self, path: Path, line: bytes) -> None:
-        """A line at the end of a log that others add to as well."""
+    def append(self, path: Path, line: bytes) -> None:
+        """A line at the end of a log that other programs append to as well."""
         self._refuse_link(path)
-        self._make(path.parent)
-        self._lines.append((path, line))
+        self._make_folder(path.parent)
+        self._lines.append(_AppendedLine(path, line))
 
-    def _staged(self, path: Path, mode: int) -> StagedFile:
-        self._make(path.parent)
-        self._sweep(path.parent)
-        staged = StagedFile(path, mode)
-        self._undo.append(staged.drop)
-        return staged
-
-    def _sweep(self, folder: Path) -> None:
-        while folder not in self._swept:
-            self._swept.add(folder)
-            _sweep(folder)
-            if self._home is None or self._home not in folder.parent.parents:
-                return
-            folder = folder.parent
-
-    def _make(self, folder: Path) -> None:
-        missing = []
-        while not folder.is_dir():
-            missing.append(folder)
-            folder = folder.parent
-        for each in reversed(missing):
-            with suppress(FileExistsError), named(each):
-                os.mkdir(each, _FOLDER)  # noqa: PTH102 - a failure at any of the system's calls is tested
-                self._undo.append(each.rmdir)
-
-    def finish(self) -> None:
-        """Give every file its place: the new ones, then what names them, and at last what all of it is found by."""
-        renewed = [each for one in self._renewed for each in (one.copy, one.staged) if each is not None]
-        for staged in (*self._new, *self._last, *renewed):
+    def commit(self) -> None:
+        """Put every file in its place: the new ones, then the lists that name them, and last the main file."""
+        if self._dry_run:
+            self._missing()
+            return
+        backups = [one.backup for one in self._replaced if one.backup is not None]
+        replaced = [one.staged for one in self._replaced]
+        for staged in (*self._new, *self._last, *backups, *replaced):
             staged.finish()
-        with ExitStack() as held:
-            for folder in sorted({one.staged.path.parent for one in self._renewed}):
-                held.enter_context(_alone_in(folder))
-            self._put_all()
-        for path, line in self._lines:
-            self._undo.append(_Line(path, line).add())
-        self._put_last()
-        self._undo = [one.copy.drop for one in self._renewed if one.copy is not None]
-
-    def _put_all(self) -> None:
-        for one in self._renewed:
-            if one.now() != one.before:
-                raise Busy(f"{one.staged.path} was changed by another program; try again")
-        for staged in self._missing():
-            if self._last:
-                staged.make_older(self._last[0].name.stat().st_mtime)
-            self._put(staged, staged.take_back)
-        # What is there already comes last: of all steps this is the hardest to undo.
-        for one in sorted(self._renewed, key=lambda one: one.before is not None):
-            self._put(one.staged, one.take_back)
-        _sync(staged.path.parent for staged in chain(self._new, (one.staged for one in self._renewed)))
+        with ExitStack() as locks:
+            for folder in sorted({staged.path.parent for staged in replaced}):
+                locks.enter_context(_locked_folder(folder))
+            for one in self._replaced:
+                if one.current() != one.before:
+                    raise Busy(f"{one.staged.path} was changed by another program; try again")
+            for staged in self._missing():
+                if self._last:
+                    # Agents go on with the session that was written last.
+                    older = self._last[0].temporary.stat().st_mtime - _OLDER_SECONDS
+                    with suppress(OSError):
+                        os.utime(staged.temporary, (older, older))
+                self._undo.append(staged.take_back)
+                staged.rename()
+            # Files that exist come last: they are the hardest to undo.
+            for one in sorted(self._replaced, key=lambda one: one.before is not None):
+                self._undo.append(one.take_back)
+                one.staged.rename()
+            _sync_folders((*self._new, *replaced))
+        for line in self._lines:
+            self._undo.append(line.take_back)
+            line.append()
+        for staged in self._last:
+            if os.path.lexists(staged.path):
+                raise WouldLose(f"{staged.path} exists already")
+            self._undo.append(staged.take_back)
+            staged.rename()
+        _sync_folders(self._last)
+        self._undo = [staged.discard for staged in (*self._new, *backups)]
 
     def _missing(self) -> list[StagedFile]:
-        """The new files that are not there yet."""
+        """The new files that are not in place yet; refuses other files in their places."""
         missing = []
         for staged in self._new:
             if not os.path.lexists(staged.path):
                 missing.append(staged)
-            elif not staged.is_there():
+            elif not staged.is_in_place():
                 raise WouldLose(f"{staged.path} exists already")
-            else:
-                staged.drop()
         return missing
 
-    def _put_last(self) -> None:
-        for staged in self._last:
-            if os.path.lexists(staged.path):
-                raise WouldLose(f"{staged.path} exists already")
-            self._put(staged, staged.take_back)
-        _sync(staged.path.parent for staged in self._last)
+    def _refuse_link(self, path: Path) -> None:
+        if self._home is not None:
+            refuse_link_to_session(path, self._home)
 
-    def _put(self, staged: StagedFile, undo: Callable[[], object]) -> None:
-        self._undo.append(undo)
-        with named(staged.path):
-            os.replace(staged.name, staged.path)  # noqa: PTH105 - as above
+    def _stage(self, path: Path, mode: int) -> StagedFile:
+        staged = StagedFile(path, mode, dry_run=self._dry_run)
+        if not self._dry_run:
+            self._make_folder(path.parent)
+            self._clear_abandoned(path.parent)
+            self._undo.append(staged.discard)
+        return staged
 
-
-class DryRun(FileTransaction):
-    """Says what is in the way of files, and writes nothing."""
-
-    def _staged(self, path: Path, mode: int) -> StagedFile:
-        return _Unwritten(path, mode)
-
-    def _make(self, folder: Path) -> None:
-        pass
-
-    def finish(self) -> None:
-        """Refuse what would be refused."""
-        self._missing()
-
-
-class _Unwritten(StagedFile):
-    """A file of which only the hash is known."""
-
-    def __init__(self, path: Path, mode: int) -> None:
-        super().__init__(path, mode)
-        self._digest = hashlib.sha256()
-
-    def write(self, piece: bytes) -> int:
-        self._digest.update(piece)
-        return len(piece)
-
-    def is_there(self) -> bool:
-        if not self.path.is_file() or self.path.is_symlink():
-            return False
-        with self.path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest() == self._digest.digest()
-
-    def finish(self) -> None:
-        pass
-
-    def drop(self) -> None:
-        pass
-
-
-def _sync(folders: Iterator[Path]) -> None:
-    for folder in dict.fromkeys(folders):
-        with named(folder):
-            sync_folder(folder)
-
-
-def _sweep(folder: Path) -> None:
-    """Take away what tries that were killed have left half written."""
-    with suppress(OSError):
-        for path in list(folder.iterdir()):
-            found = _STAGED.fullmatch(path.name)
-            if found is not None and _is_dead(int(found[1])):
-                path.unlink()
-
-
-def _is_dead(process: int) -> bool:
-    """Whether no process of that number runs; where one cannot ask without harm, all of them do."""
-    if os.name == "nt":
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False
-
-
-class _Renewed(NamedTuple):
-    """What is to come, a copy of what is there, and the bytes of both."""
-
-    staged: StagedFile
-    copy: StagedFile | None
-    before: bytes | None
-    content: bytes
-
-    def now(self) -> bytes | None:
-        """What the file holds; None where there is none."""
-        return self.staged.path.read_bytes() if os.path.lexists(self.staged.path) else None
-
-    def take_back(self) -> None:
-        """Let it be as it was, unless somebody else has changed it since."""
-        if self.now() != self.content:
+    def _make_folder(self, folder: Path) -> None:
+        if self._dry_run or folder.is_dir():
             return
-        if self.copy is None:
-            self.staged.take_back()
-        else:
-            self.copy.name.replace(self.copy.path)
+        self._make_folder(folder.parent)
+        with suppress(FileExistsError), _naming(folder):
+            os.mkdir(folder, _FOLDER_MODE)  # noqa: PTH102 - tests let each call of the system fail
+            self._undo.append(folder.rmdir)
+
+    def _clear_abandoned(self, folder: Path) -> None:
+        while folder not in self._cleared:
+            self._cleared.add(folder)
+            with suppress(OSError):
+                for path in list(folder.iterdir()):
+                    found = _TEMPORARY.fullmatch(path.name)
+                    if found is not None and not may_run(int(found[1])):
+                        path.unlink()
+            if self._home is None or self._home not in folder.parent.parents:
+                return
+            folder = folder.parent
 
 
-class _Line:
-    """A line of ours at the end of a log, added in one go, so that what others add at the same time stays."""
+class _AppendedLine:
+    """A line appended to a log in one write, so that lines which other programs append at that time stay whole."""
 
     def __init__(self, path: Path, line: bytes) -> None:
         self._path, self._line = path, line
-        self._is_new = not path.exists()
+        self._is_new = False
+        self._added = b""
 
-    def add(self) -> Callable[[], object]:
-        """Add it; gives what takes it away again."""
-        with named(self._path):
-            descriptor = os.open(self._path, _AT_END | os.O_CREAT, _OWN)
+    def append(self) -> None:
+        """Append the line, unless it is the last one already: an attempt that was killed may have added it."""
+        self._is_new = not self._path.exists()
+        with _naming(self._path):
+            descriptor = os.open(self._path, _APPEND | os.O_CREAT, _FILE_MODE)
             try:
-                with _locked(descriptor):
-                    self._add(descriptor)
-            except BaseException:
-                with suppress(OSError):
-                    os.close(descriptor)
-                self._clear()
-                raise
-            try:
+                _lock(descriptor)
+                size = os.fstat(descriptor).st_size
+                os.lseek(descriptor, max(size - len(self._line) - 1, 0), os.SEEK_SET)
+                end = b"\n" + os.read(descriptor, len(self._line) + 1)
+                if not end.endswith(b"\n" + self._line):
+                    self._write(descriptor, size, self._line if end.endswith(b"\n") else b"\n" + self._line)
+            finally:
                 os.close(descriptor)
-            except BaseException:
-                self.take_away()
-                raise
-        return self.take_away
 
-    def _add(self, descriptor: int) -> None:
-        size, written = os.fstat(descriptor).st_size, 0
-        os.lseek(descriptor, max(size - len(self._line) - 1, 0), os.SEEK_SET)
-        end = b"\n" + os.read(descriptor, len(self._line) + 1)
-        if end.endswith(b"\n" + self._line):
-            self._line = b""  # a try that was killed has added it
-            return
-        if not end.endswith(b"\n"):
-            self._line = b"\n" + self._line
+    def _write(self, descriptor: int, size: int, text: bytes) -> None:
+        written = 0
         try:
-            written = os.write(descriptor, self._line)
-            if written < len(self._line):
+            written = os.write(descriptor, text)
+            if written < len(text):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except BaseException:
-            # What somebody else has added meanwhile stays.
+            # What another program has appended meanwhile stays.
             if os.fstat(descriptor).st_size == size + written:
                 os.ftruncate(descriptor, size)
             raise
+        self._added = text
 
-    def take_away(self) -> None:
-        """Take this line away and no other."""
-        if not self._line:
-            return
-        with self._path.open("r+b") as stream, _locked(stream.fileno()):
-            content = stream.read()
-            before, found, after = content.rpartition(self._line)
-            if found:
-                stream.seek(0)
-                stream.write(before + after)
-                stream.truncate()
-        self._clear()
-
-    def _clear(self) -> None:
+    def take_back(self) -> None:
+        """Remove this line and no other."""
+        if self._added:
+            with self._path.open("r+b") as stream:
+                _lock(stream.fileno())
+                before, found, after = stream.read().rpartition(self._added)
+                if found:
+                    stream.seek(0)
+                    stream.write(before + after)
+                    stream.truncate()
         if self._is_new and self._path.stat().st_size == 0:
             self._path.unlink()
 
 
+def _sync_folders(files: Iterable[StagedFile]) -> None:
+    for folder in dict.fromkeys(staged.path.parent for staged in files):
+        with _naming(folder):
+            sync_folder(folder)
+
+
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Alone among those who ask for the same folder, where the system can."""
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Keep other transactions from replacing files in a folder, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):
         yield
         return
-    with named(folder):
+    with _naming(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with _locked(descriptor):
-            yield
+        _lock(descriptor)
+        yield
     finally:
-        with named(folder):
+        with _naming(folder):
             os.close(descriptor)
 
 
-@contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
-    """Alone among those who lock, where the system can."""
-    try:
+def _lock(descriptor: int) -> None:
+    """Lock a file until it is closed, where the system can."""
+    with suppress(ImportError):
         import fcntl
-    except ImportError:
-        yield
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
-
-def write_all(descriptor: int, piece: bytes | bytearray) -> None:
-    """Write every byte: the system may take fewer at a time."""
-    view = memoryview(piece)
-    while view:
-        view = view[os.write(descriptor, view) :]
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Whatever fails inside says which file it was."""
+def _naming(path: Path) -> Iterator[None]:
+    """Let every error of the system name this path."""
     try:
         yield
     except OSError as error:
@@ -435,23 +355,22 @@ def named(path: Path) -> Iterator[None]:
 
 @contextmanager
 def roll_back_on_signal() -> Iterator[None]:
-    """Let a request to end come as an exception, so that nothing half done stays behind."""
+    """Turn SIGTERM and SIGHUP into an exception, so that open transactions are rolled back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     names = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.getsignal(name) for name in names}
-    ours = [name for name in names if before[name] is signal.SIG_DFL]
+    ours = [name for name in names if signal.getsignal(name) is signal.SIG_DFL]
     for name in ours:
-        signal.signal(name, _leave)
+        signal.signal(name, _exit)
     try:
         yield
     finally:
         for name in ours:
-            signal.signal(name, before[name])
+            signal.signal(name, signal.SIG_DFL)
 
 
-def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    # Once is enough: what is being taken away then is taken away undisturbed.
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
+    # A second signal must not interrupt the rollback.
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)

@@ -1,13 +1,19 @@
-"""What a conversion loses: what the target cannot hold, and what of the source could not be read."""
+"""The outcome of a conversion: the files, and the list of what is lost.
+
+Lost is what the target cannot hold, and what of the source could not be read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from clew.agents.base import Unit
 from clew.model.codes import CODES
+
+_WITHOUT_WORDS = {"blank-line", "nul-run", "byte-order-mark"}
+"""Findings about lines that cannot hold a message."""
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -20,6 +26,20 @@ class Loss(msgspec.Struct, frozen=True):
     why: str
 
 
+class Converted(msgspec.Struct, frozen=True):
+    """What a conversion wrote, or would write."""
+
+    session_id: str
+    files: list[str]
+    resume: list[str]
+    losses: list[Loss]
+
+
+def counted(losses: Sequence[Loss]) -> str:
+    """How many things would be lost, in words."""
+    return "1 thing" if len(losses) == 1 else f"{len(losses)} things"
+
+
 class Losses:
     """Collects losses; equal ones are counted."""
 
@@ -28,7 +48,7 @@ class Losses:
         """For what is lost, and why, the first message and how often."""
 
     def add(self, message: int | None, what: str, why: str) -> None:
-        """One more."""
+        """Add one."""
         first, times = self._found.get((what, why), (message, 0))
         self._found[what, why] = first, times + 1
 
@@ -40,30 +60,23 @@ class Losses:
         ]
 
 
-_EMPTY = {"blank-line", "nul-run", "byte-order-mark"}
-"""What holds no words: nobody misses it."""
-
-
 class Damage:
-    """Notes the damage while a session is read. The losses are complete once all was seen."""
+    """Collects the lines of a session that cannot be read, while its units pass through `seen`."""
 
     def __init__(self, lines_before: int = 0) -> None:
-        """`lines_before`: of a history that stands behind the first line, and is not in the session's own file."""
+        """`lines_before`: so many lines of an earlier history stand behind the first line, from another file."""
         self._losses: list[Loss] = []
         self._before = lines_before
 
     def seen(self, units: Iterable[Unit]) -> Iterator[Unit]:
         """The units as they are."""
         for unit in units:
-            if not unit.is_message and unit.value["kind"] == "fragment":
-                self._note(unit)
+            is_fragment = not unit.is_message and unit.value["kind"] == "fragment"
+            codes = [code for code in unit.findings if code not in _WITHOUT_WORDS]
+            if is_fragment and (codes or not unit.findings):
+                why = _meaning(codes[0] if codes else "fragment")
+                self._losses.append(Loss(None, f"{self._place(unit)}, which may hold a message", why))
             yield unit
-
-    def _note(self, unit: Unit) -> None:
-        code = next((code for code in unit.findings if code not in _EMPTY), "fragment")
-        if unit.findings and _EMPTY.issuperset(unit.findings):
-            return
-        self._losses.append(Loss(None, f"{self._place(unit)}, which may hold a message", _meaning(code)))
 
     def _place(self, unit: Unit) -> str:
         if self._before and 1 < unit.line <= self._before + 1:
@@ -72,7 +85,7 @@ class Damage:
         return f"line {line}" + (f" of its file {unit.part + 1}" if unit.part else "")
 
     def losses(self, is_cut: bool) -> list[Loss]:
-        """What was noted, and that the file could not be unpacked to its end."""
+        """The damage of all units; `is_cut`: the file could not be decompressed to its end."""
         rest = [Loss(None, "the rest of the file", _meaning("damaged-archive"))] if is_cut else []
         return self._losses + rest
 

@@ -1,120 +1,160 @@
-"""The way back: a converted session brought back to the files it once was."""
+"""A converted session brought back to the files it was made from."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from clew.agents.base import Agent, Header
+import msgspec
+
+from clew.agents import registry
+from clew.agents.base import Agent, Header, SourceFile
 from clew.agents.target_profile import TargetProfile
-from clew.convert import origin
+from clew.analysis.titles import short_title
 from clew.convert.conversation import is_custom_title
-from clew.convert.file_transaction import DryRun, FileTransaction, roll_back_on_signal
-from clew.convert.losses import Loss
-from clew.convert.origin import Member
-from clew.convert.target_files import Files, Registration, patiently, reader
-from clew.convert.writing import Converted, refuse_losses
+from clew.convert.copies import read_pieces
+from clew.convert.file_transaction import FileTransaction
+from clew.convert.history import BranchSelection
+from clew.convert.losses import Converted, Loss
+from clew.convert.origin import Member, Origin, Original, is_marked, place
+from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
 from clew.errors import UsageError, WouldLose
-from clew.io.compress import open_source
+from clew.io.codec import dumps
+from clew.io.compress import SUFFIXES, open_source
 from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
-from clew.store.layout import refuse_copy
 
 
-class Return:
-    """The original of a converted session, byte for byte; its agent is told of it as of any other session."""
+class Restoration(Prepared):
+    """The original of a converted session, byte for byte, registered with its agent like any other session."""
 
     def __init__(
-        self,
-        kept: origin.Kept,
-        target: Agent,
-        members: Sequence[Member],
-        workspace: str,
-        home: Path | None = None,
+        self, original: Original, members: Sequence[Member], target: Agent, workspace: str, home: Path | None = None
     ) -> None:
-        self._kept, self._target, self._workspace = kept, target, workspace
-        self._receiver: TargetProfile | None = target.target_profile()
-        self._session, self._folder = members[0].session, str(members[0].session.get("workspace_encoded") or "")
-        self._first_prompt = members[0].first_prompt
+        self._original, self._members = original, members  # the folder of the members is removed with the original
+        self._target, self._workspace = target, workspace
+        self._profile: TargetProfile | None = target.target_profile()
+        self._session = members[0].session
+        self._folder = str(self._session.get("workspace_encoded") or "")
         self._resume: list[str] = []
         self.losses: list[Loss] = []
+        if self._profile is None:
+            return
         try:
-            self._resume = self._receiver.command(self._session) if self._receiver else []
+            self._resume = self._profile.command(self._session)
         except UsageError as error:
             self.losses.append(Loss(None, "the command that goes on with it", str(error)))
-        if self._receiver is not None and home is not None:
-            absent = self._receiver.absent(self._session, home)
-            self.losses += [Loss(None, what, "the original only refers to it, and it is not there") for what in absent]
+        for what in self._profile.missing_history(self._session, home) if home is not None else ():
+            self.losses.append(Loss(None, what, "the original only refers to it, and it is not there"))
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do to the files of the sessions themselves."""
-        family = self._kept.origin.family()
-        mains = [self._main(each, home) for each in family]
-        pairs = ((main, file.name) for main, each in zip(mains, family, strict=True) for file in each.files)
-        return self._converted([main.parent / safe_below(name) if name else main for main, name in pairs])
+        mains = [self._main(member.origin, home) for member in self._members]
+        files = [
+            main.parent / safe_below(file.name) if file.name else main
+            for main, member in zip(mains, self._members, strict=True)
+            for file in member.origin.files
+        ]
+        return self._converted(files)
 
-    def rehearse(self, home: Path) -> Converted:
-        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
-        return self._place(DryRun(home), home)
-
-    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
-        """Write the files of the original; each is checked against its hash."""
-        refuse_losses(self.losses, allow_loss)
-        return patiently(lambda: self._write(home))
-
-    def _write(self, home: Path) -> Converted:
-        refuse_copy(home)
-        with roll_back_on_signal(), FileTransaction(home) as placing:
-            return self._place(placing, home)
+    def _write(self, transaction: FileTransaction, home: Path) -> Converted:
+        # Where the original lies in its old folder, it does not come back to another one.
+        old = home / safe_below(self._original.origin.target)
+        if old.exists():
+            raise WouldLose(f"{old} exists already")
+        paths: list[Path] = []
+        for member in self._members:
+            main = self._main(member.origin, home)
+            files = SessionFiles(transaction, main, self._profile, is_last=member is self._members[0])
+            for file in member.origin.files:
+                for piece in chain([b""], read_pieces(place(member.source, file.name))):
+                    files.write(file.name, piece)
+            for copy, path in zip(member.origin.copies, member.copies, strict=True):
+                files.write_copy(self._target.id, copy.name, path)
+            paths += files.finish()
+        if self._profile is not None:
+            paths += register_session(transaction, self._profile, self._header(home), home)
+        transaction.commit()
+        return self._converted(paths)
 
     def _converted(self, files: Sequence[Path]) -> Converted:
         return Converted(self._session["id"], [str(path) for path in files], self._resume, self.losses)
 
-    def _place(self, placing: FileTransaction, home: Path) -> Converted:
-        self._check_free(home)
-        family = self._kept.origin.family()
-        mains = [self._main(each, home) for each in family]
-        files = [Files(placing, main, self._receiver, is_last=main == mains[0]) for main in mains]
-        pairs = list(zip(files, family, strict=True))
-        outs: list[origin.Out] = [out.open(file.name) for out, each in pairs for file in each.files]
-        for out, each in pairs:
-            outs += [out.copy(self._target.id, copy.name) or origin.NOWHERE for copy in each.copies]
-        with open_source(self._kept.path) as stream:
-            origin.unpack(stream, self._kept.origin, outs)
-        placed = list(chain.from_iterable(out.finish() for out in files))
-        registration = self._registration(home)
-        if registration is not None:
-            registration.place(placing)
-        placing.finish()
-        return self._converted([*placed, *(registration.files if registration else ())])
+    def _filed_under(self, home: Path) -> str:
+        return self._profile.filed_under(self._workspace, file_reader(home)) if self._profile else ""
 
-    def _check_free(self, home: Path) -> None:
-        """In a home in which it lies where it was, it does not come back to another folder."""
-        main = home / safe_below(self._kept.origin.target)
-        if main.exists():
-            raise WouldLose(f"{main} exists already")
-
-    def _main(self, each: origin.Origin, home: Path) -> Path:
+    def _main(self, origin: Origin, home: Path) -> Path:
         """Where a session goes: as it was, in the folder that this home has for its project."""
-        filed = self._receiver.filed_under(self._workspace, reader(home)) if self._receiver else ""
-        parts = safe_below(each.target).split("/")
-        if filed and self._folder in parts:
-            parts[parts.index(self._folder)] = filed
-        place = safe_below("/".join(parts))
-        return self._receiver.main(place, home) if self._receiver else home / place
+        parts = safe_below(origin.target).split("/")
+        filed_under = self._filed_under(home)
+        if filed_under and self._folder in parts:
+            parts[parts.index(self._folder)] = filed_under
+        path = safe_below("/".join(parts))
+        return self._profile.main(path, home) if self._profile else home / path
 
-    def _registration(self, home: Path) -> Registration | None:
-        if self._receiver is None:
-            return None
-        folder = self._receiver.filed_under(self._workspace, reader(home)) or self._folder
-        told = {"id": self._session["id"], "workspace": self._workspace, "workspace_encoded": folder}
-        told |= {"title": self._title(), "ended_at": self._session.get("ended_at")}
-        return Registration(self._receiver, Header(SCHEMA_VERSION, "", self._target.id, told, {}), home)
+    def _header(self, home: Path) -> Header:
+        """What the lists that name the session must say: its title only where its own files do not have it."""
+        title = self._original.origin.title
+        named = {"id": self._session["id"], "workspace": self._workspace}
+        named["workspace_encoded"] = self._filed_under(home) or self._folder
+        named["title"] = None
+        if isinstance(title, str) and title != self._session.get("title"):
+            named["title"] = title if is_custom_title(title, self._members[0].first_prompt) else None
+        named["ended_at"] = self._session.get("ended_at")
+        return Header(SCHEMA_VERSION, "", self._target.id, named, {})
 
-    def _title(self) -> str | None:
-        """A name that somebody gave the session, and that its own files do not tell."""
-        title = self._kept.origin.title
-        if not isinstance(title, str) or title == self._session.get("title"):
-            return None
-        return title if is_custom_title(title, self._first_prompt) else None
+
+def is_unchanged(source: SourceFile, origin: Origin) -> bool:
+    """Whether nothing was said or renamed in a converted session and its sub-agents since it was written."""
+    if not _has_same_messages(source, origin.converted):
+        return False
+    agent = registry.get(source.agent)
+    for child in origin.family()[1:]:
+        path = source.path.parent / child.beside
+        if child.converted and path.is_file():
+            below = agent.locate(path)
+            if below.path != path or not _has_same_messages(below, child.converted):
+                return False
+    if isinstance(origin.title, msgspec.UnsetType):
+        return True
+    facts = agent.facts(source)
+    session = agent.session(source, facts)
+    derived = (None, session["id"], short_title(facts.first_prompt))
+    return short_title(session.get("title")) in (short_title(origin.title), *derived)
+
+
+def _has_same_messages(source: SourceFile, converted: str) -> bool:
+    """Whether a file is as it was written, or begins so and nothing after that changes the messages."""
+    size, written, digest = 0, None, hashlib.sha256()
+    with open_source(source.path) as stream:
+        for line in stream:
+            is_ours = is_marked(line)
+            if not is_ours:
+                digest.update(line)
+            is_behind = is_ours and written == size
+            if is_behind or (written is None and digest.copy().hexdigest() == converted):
+                written = size + len(line)
+            size += len(line)
+    if source.path.suffix in SUFFIXES:
+        return not source.parts and digest.hexdigest() == converted
+    if written is None or (written == size and not source.parts):
+        return written is not None
+    return _fingerprint(msgspec.structs.replace(source, parts=()), written) == _fingerprint(source, size)
+
+
+def _fingerprint(source: SourceFile, size: int) -> tuple[str, int]:
+    """The hash of the messages on the path, up to a place in the file, and how many messages there are in all."""
+    agent = registry.get(source.agent)
+    source = msgspec.structs.replace(source, size=size, frozen=True)
+    profile = agent.target_profile()
+    has_instructions = profile is not None and profile.capacity.instructions
+    path, digest, messages = BranchSelection(agent.facts(source), None), hashlib.sha256(), 0
+    for unit in path.in_order(agent.units(source)):
+        value = unit.value
+        if unit.is_message and (value["role"] != "system" or has_instructions):
+            messages += 1
+            if path.holds(value["index"]):
+                digest.update(dumps([value["role"], value["content"]]))
+    return digest.hexdigest(), messages

@@ -1,81 +1,111 @@
-"""The files that a conversion writes for the target: those of the session, and those that must name it."""
+"""The files that a conversion writes for the target: those of the session, and the lists that must name it."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from abc import ABC, abstractmethod
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TypeVar
 
 from clew.agents.base import SourceFile
 from clew.agents.target_profile import Header, Read, TargetProfile
-from clew.convert.copies import place_of, places_of
-from clew.convert.file_transaction import FileTransaction, StagedFile
+from clew.convert.copies import place_of, places_of, read_pieces
+from clew.convert.file_transaction import FileTransaction, StagedFile, roll_back_on_signal
+from clew.convert.losses import Converted, Loss, counted
 from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
+from clew.store.layout import refuse_copy
+
+_MAX_RETRIES = 20
 
 
-class Files:
-    """The main file, those beside it, and the copies; `is_last`: the main one takes its place after all others."""
+class Prepared(ABC):
+    """A conversion that is ready to be written."""
 
-    def __init__(self, placing: FileTransaction, main: Path, receiver: TargetProfile | None, *, is_last: bool) -> None:
-        self.main = main
-        self.digest = hashlib.sha256()
-        """Of what went into the main file so far."""
-        self._placing, self._renewed = placing, receiver.renewed if receiver else {}
-        self._is_last = is_last
-        self._open: dict[str, StagedFile | BytesIO] = {}
+    losses: list[Loss]
+
+    @abstractmethod
+    def describe(self, home: Path) -> Converted:
+        """The session as `write` would write it, with the files that are known without writing."""
+
+    def rehearse(self, home: Path) -> Converted:
+        """What `write` would do, file by file; writes nothing, and refuses what is in the way."""
+        return self._write(FileTransaction(home, dry_run=True), home)
+
+    def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
+        """Write the session below a home; where something would be lost, writes nothing unless that is allowed."""
+        if self.losses and not allow_loss:
+            raise WouldLose(f"{counted(self.losses)} would be lost; --allow-loss converts all the same")
+        refuse_copy(home)
+        attempts = 0
+        while True:
+            try:
+                with roll_back_on_signal(), FileTransaction(home) as transaction:
+                    return self._write(transaction, home)
+            except Busy:
+                # Another program has changed a list that must name the session.
+                attempts += 1
+                if attempts > _MAX_RETRIES:
+                    raise
+
+    @abstractmethod
+    def _write(self, transaction: FileTransaction, home: Path) -> Converted: ...
+
+
+class SessionFiles:
+    """The main file of a session, those beside it, and the copies that its agent keeps.
+
+    `is_last`: the main file is renamed after all other files of the transaction.
+    """
+
+    def __init__(
+        self, transaction: FileTransaction, main: Path, profile: TargetProfile | None, *, is_last: bool
+    ) -> None:
+        self._transaction, self._merges = transaction, profile.merged_files if profile else {}
+        self.main = transaction.create(main, last=is_last)
+        self._files: dict[str, StagedFile | BytesIO] = {"": self.main}
         self._copies: list[Path] = []
 
-    def open(self, name: str) -> StagedFile | BytesIO:
-        """A file, named as it lies beside the main one; "" is the main one."""
-        if name not in self._open:
-            path = self.path(name)
-            is_left = name in self._renewed and path.is_file()
-            self._open[name] = BytesIO() if is_left else self._placing.new(path, last=self._is_last and not name)
-        return self._open[name]
-
-    def copy(self, agent: str, name: str) -> StagedFile | None:
-        """A copy that the agent keeps for the session; None where there is one."""
-        path = place_of(places_of(SourceFile(agent, self.main)), name)
-        if path is None or os.path.lexists(path):
-            return None
-        self._copies.append(path)
-        return self._placing.new(path)
-
-    def path(self, name: str) -> Path:
-        """Where a file goes."""
-        return self.main.parent / safe_below(name) if name else self.main
-
-    def has(self, name: str) -> bool:
-        """True where something was written to a file."""
-        return name in self._open
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
 
     def write(self, name: str, piece: bytes) -> None:
-        """Add to a file."""
-        self.open(name).write(piece)
-        if not name:
-            self.digest.update(piece)
+        """Add to a file, named relative to the folder of the main one; "" is the main one."""
+        if name not in self._files:
+            path = self._path(name)
+            is_merged = name in self._merges and path.is_file()
+            self._files[name] = BytesIO() if is_merged else self._transaction.create(path)
+        self._files[name].write(piece)
+
+    def write_copy(self, agent: str, name: str, content: Path) -> None:
+        """Write a copy that the agent keeps for the session, unless there is one."""
+        path = place_of(places_of(SourceFile(agent, self.main.path)), name)
+        if path is None or os.path.lexists(path):
+            return
+        self._copies.append(path)
+        staged = self._transaction.create(path)
+        for piece in read_pieces(content):
+            staged.write(piece)
+        staged.finish()
+
+    def _path(self, name: str) -> Path:
+        return self.main.path.parent / safe_below(name) if name else self.main.path
 
     def finish(self) -> list[Path]:
-        """The files, once all is written; one that stayed behind when another session went says what this one needs."""
-        for name, out in self._open.items():
+        """The paths of all files, once everything is written.
+
+        A file that another session left is merged with what this one needs there.
+        """
+        for name, out in self._files.items():
             if isinstance(out, BytesIO):
-                before = self.path(name).read_bytes()
-                self._placing.renew(self.path(name), before, self._renewed[name](before, out.getvalue()))
-        return [*(self.path(name) for name in self._open), *self._copies]
+                before = self._path(name).read_bytes()
+                self._transaction.replace(self._path(name), before, self._merges[name](before, out.getvalue()))
+        return [*map(self._path, self._files), *self._copies]
 
 
-T = TypeVar("T")
-_TRIES = 20
-
-
-def reader(home: Path) -> Read:
-    """Gives what a file below a home holds."""
+def file_reader(home: Path) -> Read:
+    """Gives the content of a file below a home."""
 
     def read(name: str) -> bytes | None:
         path = home / safe_below(name)
@@ -84,34 +114,16 @@ def reader(home: Path) -> Read:
     return read
 
 
-def patiently(write: Callable[[], T]) -> T:
-    """Write, and write anew where somebody else has changed meanwhile what should name the session."""
-    for _ in range(_TRIES):
-        with suppress(Busy):
-            return write()
-    return write()
-
-
-class Registration:
-    """What is to be said of a session below a home; what cannot be said is refused at once."""
-
-    def __init__(self, receiver: TargetProfile, header: Header, home: Path) -> None:
-        read = cache(reader(home))
-        found = list(receiver.register(header, read))
-        self._lines = {home / safe_below(name): line for name, line in receiver.listed(header)}
-        self._files = {home / safe_below(name): (read(name), content) for name, content in found}
-        for path in self.files:
-            if os.path.lexists(path) and not path.is_file():
-                raise WouldLose(f"{path} is in the way")
-
-    @property
-    def files(self) -> list[Path]:
-        """The files that will name it."""
-        return [*self._files, *self._lines]
-
-    def place(self, placing: FileTransaction) -> None:
-        """Let it be said together with the other files."""
-        for path, (before, content) in self._files.items():
-            placing.renew(path, before, content)
-        for path, line in self._lines.items():
-            placing.add(path, line)
+def register_session(transaction: FileTransaction, profile: TargetProfile, header: Header, home: Path) -> list[Path]:
+    """Add the lists that must name a session to a transaction; returns their paths."""
+    read = cache(file_reader(home))
+    replaced = {home / safe_below(name): (read(name), content) for name, content in profile.register(header, read)}
+    lines = {home / safe_below(name): line for name, line in profile.index_lines(header)}
+    for path in (*replaced, *lines):
+        if os.path.lexists(path) and not path.is_file():
+            raise WouldLose(f"{path} is in the way")
+    for path, (before, content) in replaced.items():
+        transaction.replace(path, before, content)
+    for path, line in lines.items():
+        transaction.append(path, line)
+    return [*replaced, *lines]

@@ -93,3 +93,16 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def may_run(process: int) -> bool:
+    """Whether a process of that id may run, and need its temporary files; on Windows one cannot ask without harm."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

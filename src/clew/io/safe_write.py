@@ -1,8 +1,8 @@
 """Files written below one folder and nowhere else, all of them or none.
 
-Names come from records, which nobody vouches for. A name must be plain on every system. Each folder on its way is
-opened from the one above it, links are never followed, and a file is written beside its place and then renamed. What
-a process that died left beside a file is cleared away by the next one that writes there.
+Paths come from records, which are untrusted. A path must be plain on every system. Each folder on the way is opened
+from the one above it, links are never followed, and a file is written under a temporary name and then renamed.
+Temporary files of processes that died are removed by the next process that writes into the same folder.
 
 There may be more folders than a process may have open, so only some stay open. One that is opened again must be the
 folder it was.
@@ -26,22 +26,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+import msgspec
+
 from clew.errors import PathRefused, SourceUnreadable, UsageError
+from clew.io.atomic import may_run
 
 _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE | re.DOTALL
 )
-_MEANT = re.compile(r"~|\$|%[^%]+%")
-"""How a name begins that some program would take for a folder elsewhere."""
-_LONGEST = 255
+_EXPANDED = re.compile(r"~|\$|%[^%]+%")
+"""How a path begins that some programs expand to a folder elsewhere."""
+_MAX_NAME_BYTES = 255
 _TEMPORARY = re.compile(r"\.clew-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}\.(?:tmp|old|é)")
-"""Files that are there for a moment: the machine and the process that they belong to."""
+"""Names of temporary files, with the machine and the process that they belong to."""
 _HERE = f"{zlib.crc32(platform.node().encode()):08x}"
-_DAY = 86_400
-"""Seconds after which what a process of another machine left is given up."""
+_ABANDONED_SECONDS = 86_400
+"""The age at which a temporary file of another machine is removed."""
 WIDEST = 0o755
-_NEW = 0o644
-_FOLDER = 0o755
+_FILE_MODE = 0o644
+_FOLDER_MODE = 0o755
 MAX_OPEN_FOLDERS = 48
 """Per `Within`, beside its root. A restore uses three of them at once, and some systems allow 256 open files."""
 
@@ -80,28 +83,24 @@ def parts_of(path: str) -> Parts:
             raise PathRefused(f"{path!r} is no plain path below a folder")
         if part[-1] in ". " or _RESERVED.fullmatch(part):
             raise PathRefused(f"{path!r} means something else on Windows")
-    if _MEANT.match(parts[0]):
+    if _EXPANDED.match(parts[0]):
         raise PathRefused(f"{path!r} begins like a folder elsewhere")
     return parts
 
 
 def own_parts_of(path: str) -> Parts:
-    """The same for a name that was found here: what other systems make of it does not matter."""
+    """The same for a path that was found on this system: what other systems make of it does not matter."""
     parts = tuple(path.split("/"))
     for part in parts:
         if part in ("", ".", "..") or "\0" in part:
             raise PathRefused(f"{path!r} is no plain path below a folder")
-        if len(os.fsencode(_encodable(part, path))) > _LONGEST:
+        try:
+            size = len(os.fsencode(part))
+        except UnicodeEncodeError:
+            raise PathRefused(f"{path!r} cannot be a file name") from None
+        if size > _MAX_NAME_BYTES:
             raise PathRefused(f"{path!r} has a part that is too long")
     return parts
-
-
-def _encodable(part: str, path: str) -> str:
-    try:
-        os.fsencode(part)
-    except UnicodeEncodeError:
-        raise PathRefused(f"{path!r} cannot be a file name") from None
-    return part
 
 
 def refuse_twins(paths: Sequence[str]) -> None:
@@ -123,13 +122,15 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-class _Placed(NamedTuple):
+class _Step(msgspec.Struct):
+    """A change on its way: temporary names in the folder that it is made in."""
+
     folder: Parts
     name: str
-    new: str | None
-    """The file that takes the place, under its name for now."""
-    aside: str | None
-    """What was in the place, under another name."""
+    new: str | None = None
+    """The file that is renamed to `name`; None: the file is removed."""
+    backup: str | None = None
+    """A second name of the file that was there."""
 
 
 class Within:
@@ -140,7 +141,9 @@ class Within:
     `folder_mode`, as far as the umask lets them.
     """
 
-    def __init__(self, folder: Path, *, apart: bool = False, own: bool = False, folder_mode: int = _FOLDER) -> None:
+    def __init__(
+        self, folder: Path, *, apart: bool = False, own: bool = False, folder_mode: int = _FOLDER_MODE
+    ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise UsageError("files cannot be put back safely on this system")
         self._parts_of = own_parts_of if own else parts_of
@@ -167,29 +170,27 @@ class Within:
             self._root = -1
 
     def read(self, path: str) -> bytes | None:
-        """The file as it is; None where there is none. Refuses anything that is no regular file."""
-        found = self._look(path)
-        if found is None:
+        """The content of a file; None where there is none. Refuses anything that is no regular file."""
+        above, folder, name = self._locate(path)
+        if folder is None or self._check(above, folder, name, path) is None:
             return None
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with open(os.open(found[1], flags, dir_fd=found[0]), "rb") as handle:
+        with open(os.open(name, flags, dir_fd=folder), "rb") as handle:
             if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
                 raise PathRefused(f"{path!r} is no regular file")
             return handle.read()
 
     def link(self, path: str) -> bytes | None:
         """Where a link leads; None where there is none. It is not followed."""
-        *above, name = self._parts_of(path)
-        folder = self._open(tuple(above), path, make=False)
+        above, folder, name = self._locate(path)
         if folder is None:
             return None
-        self._refuse_twin(tuple(above), folder, name, path)
+        self._refuse_twin(above, folder, name, path)
         return _leads_to(folder, name)
 
     def is_folder(self, path: str) -> bool:
         """True where there is a folder, and no file."""
-        *above, name = self._parts_of(path)
-        folder = self._open(tuple(above), path, make=False)
+        _, folder, name = self._locate(path)
         try:
             return folder is not None and stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
         except FileNotFoundError:
@@ -197,8 +198,8 @@ class Within:
 
     def mode(self, path: str) -> int | None:
         """The mode of a file; None where there is none."""
-        found = self._look(path)
-        return stat.S_IMODE(os.stat(found[1], dir_fd=found[0], follow_symlinks=False).st_mode) if found else None
+        above, folder, name = self._locate(path)
+        return self._check(above, folder, name, path) if folder is not None else None
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Make all changes. If one fails, none is made: what was there is there again."""
@@ -207,60 +208,61 @@ class Within:
         except CaseCollisionError:
             if not self._tells_apart():
                 raise
-        placed: list[_Placed] = []
-        begun: list[_Placed] = []
+        steps: list[_Step] = []
+        begun: list[_Step] = []
         try:
             for change in changes:
-                placed.append(self._prepare(change))  # noqa: PERF401 - what is prepared must be known if one fails
-            for number, one in enumerate(placed):
-                folder = self._descriptor(one.folder)
-                begun.append(_set_aside(folder, one))
-                placed[number] = begun[-1]
-                _put(folder, begun[-1])
+                steps.append(self._prepare(change))  # noqa: PERF401 - what is prepared must be known if one fails
+            for step in steps:
+                folder = self._descriptor(step.folder)
+                _back_up(folder, step)
+                begun.append(step)
+                if step.new is not None:
+                    os.rename(step.new, step.name, src_dir_fd=folder, dst_dir_fd=folder)
+                elif step.backup is not None:
+                    os.unlink(step.name, dir_fd=folder)
             # A folder that was made lasts only with its name in the one above it.
-            for parts in {one.folder for one in begun} | {above for above, _ in self._made}:
+            for parts in {step.folder for step in steps} | {above for above, _ in self._made}:
                 os.fsync(self._descriptor(parts))
         except BaseException:
-            self._roll_back(placed, begun)
+            self._roll_back(steps, begun)
             raise
-        for one in begun:
-            if one.aside is not None:
+        for step in steps:
+            if step.backup is not None:
                 with suppress(OSError, PathRefused):
-                    os.unlink(one.aside, dir_fd=self._descriptor(one.folder))
-        for parts in {one.folder for one in begun}:
+                    os.unlink(step.backup, dir_fd=self._descriptor(step.folder))
+        for parts in {step.folder for step in steps}:
             with suppress(OSError, PathRefused):
-                _clear(self._descriptor(parts))
+                _remove_abandoned(self._descriptor(parts))
         self._made.clear()
 
     def clear(self, paths: Sequence[str]) -> None:
-        """Remove what processes that died left beside these files."""
-        for *above, _ in (self._parts_of(path) for path in paths):
+        """Remove the temporary files of processes that died from the folders of these files."""
+        for path in paths:
             with suppress(PathRefused):  # where there is no such folder, nothing was left in it
-                folder = self._open(tuple(above), "/".join(above), make=False)
+                _, folder, _ = self._locate(path)
                 if folder is not None:
-                    _clear(folder)
+                    _remove_abandoned(folder)
 
-    def _prepare(self, change: Change) -> _Placed:
-        """Write the new file beside its place."""
-        *above, name = self._parts_of(change.path)
-        folder = self._open(tuple(above), change.path, make=not change.is_removal)
+    def _locate(self, path: str, *, make: bool = False) -> tuple[Parts, int | None, str]:
+        """The folder of a path, its descriptor or None where it is missing, and the name of the file."""
+        *above, name = self._parts_of(path)
+        return tuple(above), self._open(tuple(above), path, make), name
+
+    def _prepare(self, change: Change) -> _Step:
+        """Write the new file under a temporary name."""
+        above, folder, name = self._locate(change.path, make=not change.is_removal)
         if folder is None:
             raise PathRefused(f"{change.path!r} is not there")
-        known = self._check(tuple(above), folder, name, change.path, change.over)
-        parts = tuple(above)
+        known = self._check(above, folder, name, change.path, change.over)
         if change.link is not None:
-            return _Placed(parts, name, _link(folder, change.link), None)
+            new = _temporary("tmp")
+            os.symlink(change.link, os.fsencode(new), dir_fd=folder)
+            return _Step(above, name, new)
         if change.body is None:
-            return _Placed(parts, name, None, None)
-        mode = change.mode if change.mode is not None else known if known is not None else _NEW
-        return _Placed(parts, name, _write(folder, change.body, mode & WIDEST, change.mtime_ns), None)
-
-    def _look(self, path: str) -> tuple[int, str] | None:
-        *above, name = self._parts_of(path)
-        folder = self._open(tuple(above), path, make=False)
-        if folder is None:
-            return None
-        return (folder, name) if self._check(tuple(above), folder, name, path) is not None else None
+            return _Step(above, name)
+        mode = change.mode if change.mode is not None else known if known is not None else _FILE_MODE
+        return _Step(above, name, _write(folder, change.body, mode & WIDEST, change.mtime_ns))
 
     def _check(self, above: Parts, folder: int, name: str, path: str, over: bytes | None = None) -> int | None:
         """The mode of what is in the place, which must be a regular file; None where there is nothing.
@@ -359,14 +361,20 @@ class Within:
             self._lets_twins = _tells_apart(self._root)
         return self._lets_twins
 
-    def _roll_back(self, placed: list[_Placed], begun: list[_Placed]) -> None:
-        for one in reversed(begun):
+    def _roll_back(self, steps: list[_Step], begun: list[_Step]) -> None:
+        for step in reversed(begun):
             with suppress(OSError, PathRefused):
-                _take_back(self._descriptor(one.folder), one)
-        for one in placed:
-            if one.new is not None:
+                folder = self._descriptor(step.folder)
+                if step.backup is not None:
+                    os.rename(step.backup, step.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    # Two names of one file: a rename of one onto the other leaves both.
+                    os.unlink(step.backup, dir_fd=folder)
+                elif step.new is not None and not _is_there(folder, step.new):
+                    os.unlink(step.name, dir_fd=folder)
+        for step in steps:
+            if step.new is not None:
                 with suppress(OSError, PathRefused):
-                    os.unlink(one.new, dir_fd=self._descriptor(one.folder))
+                    os.unlink(step.new, dir_fd=self._descriptor(step.folder))
         for above, name in reversed(self._made):
             with suppress(OSError, PathRefused):
                 os.rmdir(name, dir_fd=self._descriptor(above))
@@ -378,25 +386,20 @@ def _temporary(suffix: str) -> str:
     return f".clew-{_HERE}-{os.getpid()}-{secrets.token_hex(4)}.{suffix}"
 
 
-def _clear(folder: int) -> None:
-    """Whatever such a file held is kept elsewhere: who replaces a file has made a copy of it before."""
+def _remove_abandoned(folder: int) -> None:
+    """Remove the temporary files of dead processes. What they held is kept elsewhere: a file is copied before."""
     for name in os.listdir(folder):
+        found = _TEMPORARY.fullmatch(name)
+        if found is None:
+            continue
         with suppress(OSError):
-            if _is_abandoned(folder, name):
+            if found[1] == _HERE:
+                is_abandoned = not may_run(int(found[2]))
+            else:
+                age = time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_ctime
+                is_abandoned = age > _ABANDONED_SECONDS
+            if is_abandoned:
                 os.unlink(name, dir_fd=folder)
-
-
-def _is_abandoned(folder: int, name: str) -> bool:
-    found = _TEMPORARY.fullmatch(name)
-    if found is None:
-        return False
-    if found[1] != _HERE:
-        return time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_ctime > _DAY
-    try:
-        os.kill(int(found[2]), 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def _open_root(folder: Path) -> int:
@@ -429,13 +432,6 @@ def _write(folder: int, body: bytes, mode: int, mtime_ns: int | None) -> str:
     return name
 
 
-def _link(folder: int, target: bytes) -> str:
-    """A new link in the folder; returns its name."""
-    name = _temporary("tmp")
-    os.symlink(target, os.fsencode(name), dir_fd=folder)
-    return name
-
-
 def _leads_to(folder: int, name: str) -> bytes | None:
     try:
         return os.readlink(os.fsencode(name), dir_fd=folder)
@@ -457,30 +453,12 @@ def _tells_apart(folder: int) -> bool:
         os.unlink(name, dir_fd=folder)
 
 
-def _set_aside(folder: int, one: _Placed) -> _Placed:
-    """Keep what is in the place under another name too."""
-    aside = _temporary("old")
-    try:
-        os.link(one.name, aside, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return one
-    return one._replace(aside=aside)
-
-
-def _put(folder: int, one: _Placed) -> None:
-    if one.new is not None:
-        os.rename(one.new, one.name, src_dir_fd=folder, dst_dir_fd=folder)
-    elif one.aside is not None:
-        os.unlink(one.name, dir_fd=folder)
-
-
-def _take_back(folder: int, one: _Placed) -> None:
-    if one.aside is not None:
-        os.rename(one.aside, one.name, src_dir_fd=folder, dst_dir_fd=folder)
-        # Two names of one file: a rename of one onto the other leaves both.
-        os.unlink(one.aside, dir_fd=folder)
-    elif one.new is not None and not _is_there(folder, one.new):
-        os.unlink(one.name, dir_fd=folder)
+def _back_up(folder: int, step: _Step) -> None:
+    """Give the file that is there a second name."""
+    backup = _temporary("old")
+    with suppress(FileNotFoundError):
+        os.link(step.name, backup, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        step.backup = backup
 
 
 def _is_there(folder: int, name: str) -> bool:

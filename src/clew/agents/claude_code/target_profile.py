@@ -78,7 +78,7 @@ def _aside(unit: Unit) -> Aside | None:
     return Aside("a prompt that waited and was never sent", "no message holds it", text=text, waits=True)
 
 
-def _unsaid(unit: Unit) -> Iterator[str]:
+def _citations(unit: Unit) -> Iterator[str]:
     message = unit.native.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     for block in content if isinstance(content, list) else ():
@@ -93,7 +93,7 @@ TARGET_PROFILE = TargetProfile(
     lambda session: ["claude", "--resume", str(session["id"])],
     finds=lambda path, identity: path.name == f"{identity}.jsonl",
     aside=_aside,
-    unsaid=_unsaid,
-    keeps_children=True,
+    unconvertible=_citations,
+    nests_subagents=True,
     child_id=lambda identity: f"agent-a{identity.replace('-', '')[:16]}",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clew.agents.base import Unit
@@ -38,7 +38,7 @@ TOOLS = (
 )
 
 
-def _listed(header: Header) -> Iterator[tuple[str, bytes]]:
+def _index_lines(header: Header) -> Iterator[tuple[str, bytes]]:
     """The thread's name, which Codex keeps in a list of its own."""
     title = header.session.get("title")
     if title:
@@ -46,7 +46,7 @@ def _listed(header: Header) -> Iterator[tuple[str, bytes]]:
         yield f".codex/{locate.THREAD_INDEX}", dumps(line) + b"\n"
 
 
-def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
+def _resumes_file(path: Path, _parts: Sequence[str]) -> bool:
     """True for a rollout that begins with its head and stands for its thread.
 
     Codex has forgotten the older forms, and finds what replaces another rollout only beside that one.
@@ -58,19 +58,19 @@ def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
         return b'"session_meta"' in stream.read(_HEAD_BYTES)
 
 
-def _beyond(session: Mapping[str, JSON]) -> Sequence[str]:
+def _referred_history(session: Mapping[str, JSON]) -> Sequence[str]:
     """The history before a fork or a revert, where the rollout names the thread that holds it."""
     base = _base(session)
     thread = base.get("thread_id") if isinstance(base, dict) else None
     return [] if base is None else [f"the history before it, in the thread {thread}"]
 
 
-def _absent(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
+def _missing_history(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
     base = _base(session)
     thread = base.get("thread_id") if isinstance(base, dict) else None
     near = home / ".codex" / locate.SESSIONS / "any"
     is_there = isinstance(thread, str) and locate.find_rollout(near, thread) is not None
-    return () if is_there else _beyond(session)
+    return () if is_there else _referred_history(session)
 
 
 def _base(session: Mapping[str, JSON]) -> JSON:
@@ -81,33 +81,49 @@ def _base(session: Mapping[str, JSON]) -> JSON:
 def _aside(unit: Unit) -> Aside | None:
     """What a record says that is part of the conversation, unless a message says it too."""
     record, payload = unit.native, unit.native.get("payload")
-    is_unknown = unit.value.get("kind") == "other"
-    if not isinstance(payload, dict):
-        return _unknown_bare_item(record) if is_unknown and "payload" not in record else None
-    match record.get("type"):
-        case "event_msg":
-            read = _EVENTS.get(str(payload.get("type")))
-            return read(payload) if read is not None else None
-        case "inter_agent_communication":
-            return _said("a message of another agent", _text(payload, "content"), begins=True)
-        case "response_item" | "request_item" if is_unknown:
-            # Items of a later version may be part of the conversation; of other lines nothing can be known.
-            return _unknown_item(payload.get("type"))
+    kind, is_unknown = record.get("type"), unit.value.get("kind") == "other"
+    if isinstance(payload, dict):
+        match kind:
+            case "event_msg":
+                return _aside_of_event(payload)
+            case "inter_agent_communication":
+                return _text_aside("a message of another agent", _text(payload, "content"), begins=True)
+            case "response_item" | "request_item" if is_unknown:
+                # Items of a later version may be part of the conversation; of other lines nothing can be known.
+                return _unknown_item(payload.get("type"))
+    elif is_unknown and record and "payload" not in record:
+        # A record without an envelope that is none of the known items.
+        if not kind and "role" in record:
+            return Aside(f"a line of the role {record['role']!r}", "clew does not know such lines")
+        if kind and kind != ORIGIN and isinstance(kind, str):
+            return _unknown_item(kind)
     return None
-
-
-def _unknown_bare_item(record: Mapping[str, JSON]) -> Aside | None:
-    """A record without an envelope that is none of the known items."""
-    kind = record.get("type")
-    if not record or kind == ORIGIN:
-        return None
-    if not kind and "role" in record:
-        return Aside(f"a line of the role {record['role']!r}", "clew does not know such lines")
-    return _unknown_item(kind) if isinstance(kind, str) and kind else None
 
 
 def _unknown_item(kind: JSON) -> Aside:
     return Aside(f"an item of the kind {kind!r}", "clew does not know such items")
+
+
+def _aside_of_event(event: _Payload) -> Aside | None:
+    call = _text(event, "call_id")
+    match event.get("type"):
+        case "agent_reasoning":
+            # In sessions of other agents no item holds it.
+            return _text_aside("thinking", _text(event, "text"), "assistant", is_thought=True)
+        case "item_completed":
+            item = event.get("item")
+            if isinstance(item, dict) and item.get("type") == "Plan":
+                return _text_aside("a proposed plan", _text(item, "text"), "assistant")
+        case "exited_review_mode":
+            return _review(event.get("review_output"))
+        case "web_search_end" if event.get("results"):
+            return Aside("what a search of the web found", "no message holds it")
+        case "exec_command_end" | "patch_apply_end" if not call.startswith(_IN_CODE):
+            return None
+        case "mcp_tool_call_end" | "exec_command_end" | "patch_apply_end":
+            # Code made this call, so that no item tells of it.
+            return Aside("a call that only an event tells of", "no message holds it or its result", call=call)
+    return None
 
 
 def _text(value: _Payload, name: str) -> str:
@@ -115,76 +131,35 @@ def _text(value: _Payload, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _said(what: str, text: str, role: str = "user", begins: bool = False) -> Aside | None:
-    return Aside(what, text=text, role=role, marks=(text,), begins=begins) if text.strip() else None
-
-
-def _thought(payload: _Payload) -> Aside | None:
-    """What a model thought; where no item tells it, as in sessions of other agents, only the event does."""
-    said = _said("thinking", _text(payload, "text"), "assistant")
-    return said._replace(is_thought=True) if said is not None else None
-
-
-def _plan(payload: _Payload) -> Aside | None:
-    item = payload.get("item")
-    if not isinstance(item, dict) or item.get("type") != "Plan":
+def _text_aside(
+    what: str, text: str, role: str = "user", *, begins: bool = False, is_thought: bool = False
+) -> Aside | None:
+    if not text.strip():
         return None
-    return _said("a proposed plan", _text(item, "text"), "assistant")
+    return Aside(what, text=text, role=role, marks=(text,), begins=begins, is_thought=is_thought)
 
 
-def _review(payload: _Payload) -> Aside | None:
+def _review(output: JSON) -> Aside | None:
     """What a review found, as the texts of its parts."""
-    found = payload.get("review_output")
-    if not isinstance(found, dict):
+    if not isinstance(output, dict):
         return None
-    findings = found.get("findings")
-    listed = [each for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
-    parts = [_text(found, "overall_explanation"), *map(_finding, listed)]
+    explanation, findings = _text(output, "overall_explanation"), output.get("findings")
+    titles, parts = [], [explanation]
+    for finding in findings if isinstance(findings, list) else ():
+        if isinstance(finding, dict):
+            location, place = finding.get("code_location"), ""
+            if isinstance(location, dict):
+                lines = location.get("line_range")
+                at = f":{lines.get('start')}-{lines.get('end')}" if isinstance(lines, dict) else ""
+                place = f"{_text(location, 'absolute_file_path')}{at}"
+            titles.append(_text(finding, "title"))
+            parts.append("\n".join(text for text in (titles[-1], _text(finding, "body"), place) if text))
     text = "\n\n".join(part for part in parts if part.strip())
-    marks = (_text(found, "overall_explanation"), *(_text(each, "title") for each in listed))
+    marks = (explanation, *titles)
     return Aside("what a review found", text=text, role="assistant", marks=marks) if text else None
 
 
-def _finding(finding: _Payload) -> str:
-    return "\n".join(text for text in (_text(finding, "title"), _text(finding, "body"), _place(finding)) if text)
-
-
-def _place(finding: _Payload) -> str:
-    place = finding.get("code_location")
-    if not isinstance(place, dict):
-        return ""
-    lines = place.get("line_range")
-    at = f":{lines.get('start')}-{lines.get('end')}" if isinstance(lines, dict) else ""
-    return f"{_text(place, 'absolute_file_path')}{at}"
-
-
-def _search(payload: _Payload) -> Aside | None:
-    return Aside("what a search of the web found", "no message holds it") if payload.get("results") else None
-
-
-def _tool(payload: _Payload) -> Aside | None:
-    """A call of a server's tool that no item tells of: code made it."""
-    return Aside(
-        "a call that only an event tells of", "no message holds it or its result", call=_text(payload, "call_id")
-    )
-
-
-def _in_code(payload: _Payload) -> Aside | None:
-    return _tool(payload) if _text(payload, "call_id").startswith(_IN_CODE) else None
-
-
-_EVENTS: dict[str, Callable[[_Payload], Aside | None]] = {
-    "agent_reasoning": _thought,
-    "item_completed": _plan,
-    "exited_review_mode": _review,
-    "web_search_end": _search,
-    "mcp_tool_call_end": _tool,
-    "exec_command_end": _in_code,
-    "patch_apply_end": _in_code,
-}
-
-
-def _strange(unit: Unit) -> str | None:
+def _unknown_role(unit: Unit) -> str | None:
     """The role of a message that is none of the client's."""
     role = _item(unit).get("role")
     return role if isinstance(role, str) and role not in _ROLES else None
@@ -196,7 +171,7 @@ def _namespace(unit: Unit) -> str | None:
     return space if isinstance(space, str) and space else None
 
 
-def _unsaid(unit: Unit) -> Iterator[str]:
+def _annotations(unit: Unit) -> Iterator[str]:
     """What stands beside the texts of a message and has no place in other agents."""
     content = _item(unit).get("content")
     for part in content if isinstance(content, list) else ():
@@ -223,17 +198,17 @@ TARGET_PROFILE = TargetProfile(
     TOOLS,
     ID_KEYS,
     lambda session: ["codex", "resume", str(session["id"])],
-    _goes_on,
-    spoken=SPOKEN,
-    tells_failure=lambda output: exit_status(tool_output(output)).is_error is True,
-    strange=_strange,
+    _resumes_file,
+    user_note_prefixes=SPOKEN,
+    shows_failure=lambda output: exit_status(tool_output(output)).is_error is True,
+    unknown_kind=_unknown_role,
     aside=_aside,
     namespace=_namespace,
-    unsaid=_unsaid,
-    gathered=read_with_history,
-    beyond=_beyond,
-    absent=_absent,
-    listed=_listed,
+    unconvertible=_annotations,
+    read_with_history=read_with_history,
+    referred_history=_referred_history,
+    missing_history=_missing_history,
+    index_lines=_index_lines,
     # One that was put away is not looked for.
     finds=lambda path, _identity: path.suffix != ".gz" and locate.ARCHIVED not in path.parts,
 )

@@ -77,12 +77,12 @@ def _filed_under(workspace: str, read: Read) -> str:
     return registered(read(f".gemini/{REGISTRY}"), workspace)[0] if _is_path(workspace) else ""
 
 
-def _goes_on(path: Path, parts: Sequence[str]) -> bool:
+def _resumes_file(path: Path, parts: Sequence[str]) -> bool:
     """True for a chat in one file: of several the client reads one alone."""
     return is_chat(path) and not parts
 
 
-def _strange(note: Unit) -> str | None:
+def _unknown_type(note: Unit) -> str | None:
     """The type of a message that is none of the client's."""
     kind = message_record(note.native, note.value.get("uuid")).get("type")
     return None if kind in _NOTES else str(kind)
@@ -91,7 +91,7 @@ def _strange(note: Unit) -> str | None:
 _NOTES = ("info", "warning", "error")
 
 
-def _unsaid(message: Unit) -> Iterator[str]:
+def _unfinished_results(message: Unit) -> Iterator[str]:
     """What calls gave that had not ended: there is no message with their results."""
     calls = message_record(message.native, message.value.get("uuid")).get("toolCalls")
     if message.value["role"] == "assistant" and isinstance(calls, list):
@@ -119,14 +119,14 @@ TARGET_PROFILE = TargetProfile(
     TOOLS,
     ("sessionId",),
     lambda session: ["gemini", "--resume", str(session["id"])],
-    _goes_on,
+    _resumes_file,
     CONTEXT_TAGS,
     is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
-    strange=_strange,
-    unsaid=_unsaid,
-    unanswered=UNANSWERED,
-    guard=GUARD,
-    keeps_children=True,
+    unknown_kind=_unknown_type,
+    unconvertible=_unfinished_results,
+    no_result_text=UNANSWERED,
+    text_guard=GUARD,
+    nests_subagents=True,
     filed_under=_filed_under,
     register=_register,
     finds=lambda path, _identity: path.parent.name == CHATS and path.suffix in (".json", ".jsonl"),

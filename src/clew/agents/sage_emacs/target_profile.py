@@ -13,7 +13,7 @@ from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import SUFFIXES
 
 
-def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
+def _resumes_file(path: Path, _parts: Sequence[str]) -> bool:
     """True for a current conversation with a session id; older ones have none.
 
     The program is started with the conversation of a folder, never with an archive or a saved session.
@@ -26,7 +26,7 @@ def _finds(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES and not locate.is_saved(path)
 
 
-def _housed(place: str, host: Host) -> Path:
+def _main_path(place: str, host: Host) -> Path:
     """Emacs reads its XDG folder only if neither ~/.emacs.d nor ~/.emacs exists.
 
     So a session goes to the one of both folders that exists: creating the other might hide it.
@@ -40,7 +40,7 @@ def _housed(place: str, host: Host) -> Path:
     return locate.based(other if is_moved and is_read else base, host) / place.removeprefix(f"{base}/")
 
 
-def _metadata(before: bytes, content: bytes) -> bytes:
+def _merged_metadata(before: bytes, content: bytes) -> bytes:
     """Metadata that are left after a conversation was archived, updated for the next one; other keys stay."""
     try:
         known, new = loads(before), loads(content)
@@ -57,8 +57,8 @@ TARGET_PROFILE = TargetProfile(
     (),
     ("session_id", "sessionId"),
     lambda _session: ["emacs", "--eval", "(sage)"],
-    _goes_on,
-    housed=_housed,
-    renewed={locate.METADATA: _metadata},
+    _resumes_file,
+    main_path=_main_path,
+    merged_files={locate.METADATA: _merged_metadata},
     finds=_finds,
 )

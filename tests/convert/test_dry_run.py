@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.agents import registry
-from clew.demo import write_demo
 from tests.cli.running import WITH_AGENTS, clew
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def files(home: Path) -> set[str]:

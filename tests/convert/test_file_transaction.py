@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.convert.choosing import Prepared, prepare
 from clew.convert.file_transaction import FileTransaction
-from clew.demo import write_demo
+from clew.convert.prepare import Prepared, prepare
 from clew.errors import Busy, WouldLose
 from clew.host import Host
 from clew.library import Library
@@ -32,13 +31,6 @@ OTHER = "71960fc3-4cec-4060-adfc-a6068f5d859b"
 PROJECT = ".claude/projects/-home-ada-src-tidepool"
 CALLS = ["open", "write", "fsync", "replace", "close", "mkdir"]
 FULL = "No space left on device"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
 
 
 def way(demo: Path, target: str, session: str = WITH_AGENTS) -> Prepared:
@@ -162,13 +154,13 @@ def test_no_file_stays_open_while_others_are_written(tmp_path: Path) -> None:
     """A session may have more large parts than a process may have open files."""
     piece = b"x" * (1 << 20)
     open_before = len(list(Path("/dev/fd").iterdir()))
-    with FileTransaction() as placing:
-        files = [placing.new(tmp_path / f"{number}") for number in range(3)]
+    with FileTransaction() as transaction:
+        files = [transaction.create(tmp_path / f"{number}") for number in range(3)]
         for file in files * 2:
             file.write(piece)
         files[0].write(b"end")
         assert len(list(Path("/dev/fd").iterdir())) == open_before
-        placing.finish()
+        transaction.commit()
     assert [file.path.read_bytes() for file in files] == [piece * 2 + b"end", piece * 2, piece * 2]
 
 
@@ -178,9 +170,9 @@ class TestLog:
         path.write_bytes(b"first")
 
         def add(number: int) -> None:
-            with FileTransaction() as placing:
-                placing.add(path, b"line %d\n" % number)
-                placing.finish()
+            with FileTransaction() as transaction:
+                transaction.append(path, b"line %d\n" % number)
+                transaction.commit()
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(add, range(100)))
@@ -192,10 +184,10 @@ class TestLog:
         log, other = tmp_path / "list.jsonl", tmp_path / "other.jsonl"
         log.write_bytes(b"first\n")
         other.mkdir()
-        with pytest.raises(OSError, match=r"other\.jsonl"), FileTransaction() as placing:
-            placing.add(log, b"ours\n")
-            placing.add(other, b"ours\n")
-            placing.finish()
+        with pytest.raises(OSError, match=r"other\.jsonl"), FileTransaction() as transaction:
+            transaction.append(log, b"ours\n")
+            transaction.append(other, b"ours\n")
+            transaction.commit()
         assert log.read_bytes() == b"first\n"
 
     def test_a_conversion_adds_what_was_listed_meanwhile(self, demo: Path, tmp_path: Path) -> None:
@@ -253,9 +245,9 @@ class TestRegistry:
     def test_what_changed_meanwhile_is_not_undone(self, tmp_path: Path) -> None:
         path = tmp_path / "list.json"
         path.write_text("now")
-        with pytest.raises(Busy, match=r"list\.json"), FileTransaction() as placing:
-            placing.renew(path, b"before", b"ours")
-            placing.finish()
+        with pytest.raises(Busy, match=r"list\.json"), FileTransaction() as transaction:
+            transaction.replace(path, b"before", b"ours")
+            transaction.commit()
         assert [each.name for each in tmp_path.iterdir()] == ["list.json"]
         assert path.read_text() == "now"
 
@@ -316,8 +308,8 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from clew.convert.file_transaction import FileTransaction, roll_back_on_signal
-with roll_back_on_signal(), FileTransaction() as placing:
-    placing.new(Path(sys.argv[1]) / "new/file").write(b"x" * 5_000_000)
+with roll_back_on_signal(), FileTransaction() as transaction:
+    transaction.create(Path(sys.argv[1]) / "new/file").write(b"x" * 5_000_000)
     print("begun", flush=True)
     time.sleep(60)
 """
