@@ -364,7 +364,8 @@ class EventDecoder:
     def events(self, step: Step[ChatRecord]) -> Iterator[Event]:
         """The events of the next step."""
         record = step.record
-        self._source = SourceRef(step.file, step.number)
+        if not step.is_inside:
+            self._source = SourceRef(step.file, step.number)
         if record is None:
             yield from step.problems
             yield self._record("fragment")
@@ -382,10 +383,10 @@ class EventDecoder:
                 yield self._record("link", type="place", message_uuid=record.id)
             case fate:
                 if fate == _Version.FIRST:
-                    later = self._later_versions.get(self._replay.later_slots[slot], step)
+                    later, own = self._later_versions.get(self._replay.later_slots[slot], step), self._source
                     self._source = SourceRef(later.file, later.number)
                     yield from self._message(later.record or record)
-                    self._source = SourceRef(step.file, step.number)
+                    self._source = own
                 yield self._record("progress", type=_text(record.type), message_uuid=_text(record.id))
 
     def last_info(self) -> SessionInfo:
