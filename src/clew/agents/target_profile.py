@@ -86,62 +86,6 @@ Read = Callable[[str], bytes | None]
 """Gives what a file below the home folder holds, None where there is none."""
 
 
-def _nothing(_header: Header, _read: Read) -> Iterator[tuple[str, bytes]]:
-    return iter(())
-
-
-def _no_lines(_header: Header) -> Iterator[tuple[str, bytes]]:
-    return iter(())
-
-
-def _always(_path: Path, _parts: Sequence[str]) -> bool:
-    return True
-
-
-def _is_unpacked(path: Path, _identity: str) -> bool:
-    return path.suffix not in SUFFIXES
-
-
-def _never(_text: JSON) -> bool:
-    return False
-
-
-def _itself(_path: Path, _size: int) -> None:
-    return None
-
-
-def _nothing_beyond(_session: Mapping[str, JSON]) -> Sequence[str]:
-    return ()
-
-
-def _nothing_absent(_session: Mapping[str, JSON], _home: Path) -> Sequence[str]:
-    return ()
-
-
-def _nothing_aside(_record: Unit) -> Aside | None:
-    return None
-
-
-def _no_name(_unit: Unit) -> str | None:
-    return None
-
-
-def _nothing_unsaid(_message: Unit) -> Iterator[str]:
-    return iter(())
-
-
-def _unnamed(_workspace: str, _read: Read) -> str:
-    return ""
-
-
-def _as_it_is(identity: str) -> str:
-    return identity
-
-
-def _as_named(place: str, host: Host) -> Path:
-    return host.home / place
-
-
 class TargetProfile(msgspec.Struct, frozen=True):
     """An agent as the one that goes on."""
 
@@ -151,55 +95,55 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """The keys under which records name their own session."""
     resume: Callable[[Mapping[str, JSON]], list[str]]
     """The command that goes on with a session, to be run in the session's folder; `command` is the one to ask."""
-    goes_on: Callable[[Path, Sequence[str]], bool] = _always
+    goes_on: Callable[[Path, Sequence[str]], bool] = lambda _path, _parts: True
     """Whether the agent of today goes on with a file, and with its further parts, as they are.
 
     If not, the session is written anew in today's form.
     """
     injected: tuple[str, ...] = ()
     """How texts begin in which the agent tells its model of the surroundings; the next one tells of its own."""
-    is_command: Callable[[str], bool] = _never
+    is_command: Callable[[str], bool] = lambda _value: False
     """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
     spoken: tuple[str, ...] = ()
     """How notes of the agent begin that are words of the person all the same."""
-    aside: Callable[[Unit], Aside | None] = _nothing_aside
+    aside: Callable[[Unit], Aside | None] = lambda _record: None
     """What a record of the agent says that is part of the conversation."""
-    strange: Callable[[Unit], str | None] = _no_name
+    strange: Callable[[Unit], str | None] = lambda _unit: None
     """The kind of a note that nobody knows; it may be no note at all."""
-    namespace: Callable[[Unit], str | None] = _no_name
+    namespace: Callable[[Unit], str | None] = lambda _unit: None
     """What the names of the tools begin with that a message calls, if it is told apart from them."""
-    unsaid: Callable[[Unit], Iterator[str]] = _nothing_unsaid
+    unsaid: Callable[[Unit], Iterator[str]] = lambda _message: iter(())
     """What a message holds beside its texts that no other agent has, in words."""
     unanswered: str = ""
     """What stands in the place of a result that never came."""
-    tells_failure: Callable[[JSON], bool] = _never
+    tells_failure: Callable[[JSON], bool] = lambda _value: False
     """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
     guard: str = ""
     """A text that says nothing: it stands before words that the agent would not take for a person's."""
-    child_id: Callable[[str], str] = _as_it_is
+    child_id: Callable[[str], str] = lambda identity: identity
     """The id of a sub-agent's session, made from one that no other session has."""
     keeps_children: bool = False
     """Sub-agents lie within their parent's folder, so their ids may occur elsewhere too."""
-    gathered: Callable[[Path, int], Iterator[bytes] | None] = _itself
+    gathered: Callable[[Path, int], Iterator[bytes] | None] = lambda _path, _size: None
     """The first bytes of a main file, so many of them, with the history that it only refers to.
 
     None where it refers to none, or to what is not here.
     """
-    beyond: Callable[[Mapping[str, JSON]], Sequence[str]] = _nothing_beyond
+    beyond: Callable[[Mapping[str, JSON]], Sequence[str]] = lambda _session: ()
     """What a session of the agent refers to and does not hold, in words."""
-    absent: Callable[[Mapping[str, JSON], Path], Sequence[str]] = _nothing_absent
+    absent: Callable[[Mapping[str, JSON], Path], Sequence[str]] = lambda _session, _home: ()
     """What a session of the agent refers to and is not below a home folder, in words."""
-    filed_under: Callable[[str, Read], str] = _unnamed
+    filed_under: Callable[[str, Read], str] = lambda _workspace, _read: ""
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
-    housed: Callable[[str, Host], Path] = _as_named
+    housed: Callable[[str, Host], Path] = lambda place, host: host.home / place
     """Where a main file goes on a host, given where it goes in any home: some agents have one of several folders."""
-    register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = _nothing
+    register: Callable[[Header, Read], Iterator[tuple[str, bytes]]] = lambda _header, _read: iter(())
     """Files below the home that must name the session so that the agent sees it, as they should be."""
-    listed: Callable[[Header], Iterator[tuple[str, bytes]]] = _no_lines
+    listed: Callable[[Header], Iterator[tuple[str, bytes]]] = lambda _header: iter(())
     """Lines that name the session, to be added to logs below the home."""
     renewed: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
     """Files beside the main one that may be there before it: what they held and should hold gives what they will."""
-    finds: Callable[[Path, str], bool] = _is_unpacked
+    finds: Callable[[Path, str], bool] = lambda path, _identity: path.suffix not in SUFFIXES
     """Whether the agent finds a session by its id in a file that lies among its own."""
 
     def main(self, place: str, home: Path) -> Path:
@@ -209,11 +153,8 @@ class TargetProfile(msgspec.Struct, frozen=True):
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
         """The command that goes on with a session; refuses an id that could be taken for something else."""
-        if not _is_harmless(str(session["id"])):
+        # An id comes from a file: it must not become an option or steer a terminal.
+        identity = str(session["id"])
+        if not (identity[:1].replace("_", "a").isalnum() and identity.isprintable()):
             raise UsageError(f"{session['id']!r} is no id to give to a program")
         return self.resume(session)
-
-
-def _is_harmless(identity: str) -> bool:
-    """True for what cannot become an option or steer a terminal: an id comes from a file."""
-    return identity[:1].replace("_", "a").isalnum() and identity.isprintable()

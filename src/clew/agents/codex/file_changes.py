@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.codex.exit_status import exit_status
-from clew.agents.codex.patches import Section, in_command, parse, updating
-from clew.agents.edits import parse_hunks, patching
+from clew.agents.codex.patches import Section, in_command, parse, updated
+from clew.agents.edits import changing, parse_hunks, patched
 from clew.agents.file_evidence import (
     ABSENT,
     Edit,
@@ -245,7 +246,9 @@ def _noted(path: str, change: dict[str, JSON], call: int, done: int) -> Iterator
         yield FileChange(path, "delete", call, done, "record", whole, ABSENT)
     elif kind == "update":
         hunks = parse_hunks(str(change.get("unified_diff", "")))
-        edit = patching(hunks) if hunks else (lambda base: base) if change.get("unified_diff") == "" else None
+        edit: Edit | None = (lambda base: base) if change.get("unified_diff") == "" else None
+        if hunks:
+            edit = changing(partial(patched, hunks=hunks))
         yield from _moved(path, absolute(target, None) if isinstance(target, str) else None, edit, call, done)
 
 
@@ -271,7 +274,7 @@ def _sectioned(section: Section, folder: str | None, call: int, done: int) -> It
         yield FileChange(path, "delete", call, done, "record", after=ABSENT)
     else:
         target = absolute(section.target, folder) if section.target else None
-        yield from _moved(path, target, updating(section.chunks), call, done)
+        yield from _moved(path, target, changing(partial(updated, chunks=section.chunks)), call, done)
 
 
 def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[FileChange]:
