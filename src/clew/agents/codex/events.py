@@ -10,10 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, open_main
 from clew.agents.codex import locate
-from clew.agents.codex.copied_history import CopiedHistory
 from clew.agents.codex.duplicate_events import Entry, mark_only_copies
-from clew.agents.codex.injected_context import is_injected_item, starts_turn, texts_of
-from clew.agents.codex.item_content import blocks_of, content_blocks, role_of
+from clew.agents.codex.history import CopiedHistory
+from clew.agents.codex.items import blocks_of, content_blocks, is_injected_item, role_of, starts_turn, texts_of
 from clew.agents.codex.records import (
     DOCUMENT_ITEMS,
     EVENT_LINE,
@@ -94,14 +93,6 @@ def session_id(source: SourceFile, thread: str | None) -> str:
     named = locate.parse_name(source.path)
     name = thread or (named.thread if named else locate.stem(source.path.name))
     return f"{name}_{named.rollout}" if named is not None and named.rollout else name
-
-
-def rollout_name(source: SourceFile, thread: str | None) -> str:
-    """What derived ids begin with: the id of the rollout where it replaces another, else that of the thread."""
-    named = locate.parse_name(source.path)
-    if named is not None and named.rollout:
-        return named.rollout
-    return thread or (named.thread if named else locate.stem(source.path.name))
 
 
 def first_thread_id(source: SourceFile) -> str | None:
@@ -203,13 +194,18 @@ class EventDecoder:
         """Decode the next record; what is complete by then is in `ready`."""
         record = entry.record
         if isinstance(record, RawRecord):
-            self._add_fragment(record, entry)
+            for code in record.findings:
+                self._emit(problem(code, file=str(self._source.path), line=entry.line))
+            self._emit(Record(after=self._index, kind="fragment", source=SourceRef(0, entry.index)))
             return
         if isinstance(record, Problem):
             self._emit(record)
             return
         if not self._has_begun:
-            self._begin(record)
+            # Derived ids begin with the id of the rollout where it replaces another, else with that of the thread.
+            named, self._has_begun = locate.parse_name(self._source.path), True
+            name = (named and named.rollout) or session_id(self._source, _thread_id(record))
+            self._thread, self._root = ThreadState(name), name
         if self._copied.is_undecided:
             self._copied.on_line(entry.line, record)
         kind, payload = entry.kind, entry.payload
@@ -241,12 +237,6 @@ class EventDecoder:
                 extra=self._lineage(),
             )
         )
-
-    def _begin(self, record: AnyRecord) -> None:
-        """The first record names the thread."""
-        name = rollout_name(self._source, _thread_id(record))
-        self._thread, self._has_begun = ThreadState(name), True
-        self._root = name
 
     # What is held back
 
@@ -464,12 +454,6 @@ class EventDecoder:
         }
         known = {name: fact for name, fact in facts.items() if fact is not None}
         return {"extensions": {locate.AGENT: known}} if known else {}
-
-    def _add_fragment(self, record: RawRecord, entry: Entry) -> None:
-        """A piece of a line that is no record."""
-        for code in record.findings:
-            self._emit(problem(code, file=str(self._source.path), line=entry.line))
-        self._emit(Record(after=self._index, kind="fragment", source=SourceRef(0, entry.index)))
 
 
 def _metadata_of(message: Message) -> Metadata:

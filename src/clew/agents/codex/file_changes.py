@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
-from clew.agents.codex.exit_status import exit_status
+from clew.agents.codex.items import exit_status
 from clew.agents.codex.patches import Section, in_command, parse, updated
 from clew.agents.edits import changing, parse_hunks, patched
 from clew.agents.file_evidence import (
