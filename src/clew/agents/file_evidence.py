@@ -8,10 +8,13 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
+
+from clew.analysis.titles import short_command
+from clew.model.json import JSON
 
 Action = Literal["read", "create", "change", "delete", "snapshot", "undo", "redo", "outside"]
 """What a message did, or what a copy shows. An undo or redo is no message's: it put files back between two of them.
@@ -119,20 +122,35 @@ _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
 _URI = re.compile(r"file://(?:localhost|(?P<host>[^/]+))?(?=/)", re.IGNORECASE)
 
 
-def as_text(text: str) -> FileContent | None:
-    """Content of which a record keeps the characters; None where some of them are lost."""
-    if "\ufffd" in text:
+def tool_call(block: dict[str, JSON]) -> tuple[str, str, dict[str, JSON]] | None:
+    """Id, tool and arguments of a `tool_use` block; None for a call without an id or a name."""
+    key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
+    if not isinstance(key, str) or not isinstance(name, str):
         return None
-    try:
-        plain = text.replace("\r\n", "\n") if "\r" in text else text
-        return FileContent(plain.removeprefix("\ufeff").encode(), False)
-    except UnicodeEncodeError:
-        return None
+    return key, name, given if isinstance(given, dict) else {}
 
 
-def as_bytes(text: str) -> FileContent | None:
-    """Content of which a record keeps every byte, as UTF-8; None where some are lost."""
-    if "\ufffd" in text:
+def writer_started(key: str, call: int, name: str, command: JSON) -> WriterStarted:
+    """A call of a tool that can change any file: it is called by its command where it has one."""
+    return WriterStarted(key, call, f"`{short_command(command)}`" if isinstance(command, str) else name)
+
+
+def first_text(given: Mapping[str, JSON], *names: str) -> str | None:
+    """The first of the named arguments that is a text."""
+    return next((given[name] for name in names if isinstance(given.get(name), str)), None)
+
+
+def as_text(text: JSON) -> FileContent | None:
+    """Content of which a record keeps the characters; None where some of them are lost, or it is no text."""
+    found = as_bytes(text)
+    if found is None:
+        return None
+    return FileContent(found.body.replace(b"\r\n", b"\n").removeprefix(b"\xef\xbb\xbf"), False)
+
+
+def as_bytes(text: JSON) -> FileContent | None:
+    """Content of which a record keeps every byte, as UTF-8; None where some are lost, or it is no text."""
+    if not isinstance(text, str) or "\ufffd" in text:
         return None
     try:
         return FileContent(text.encode(), True)

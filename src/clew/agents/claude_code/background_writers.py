@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from clew.agents.file_evidence import Event, WriterFinished, WriterStarted
+from clew.agents.file_evidence import Event, WriterFinished, WriterStarted, writer_started
 from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.titles import short_command
 from clew.model.json import JSON
@@ -50,9 +50,8 @@ class BackgroundWriters:
         command = given.get("command")
         if name in _HARMLESS or (name in _SHELLS and isinstance(command, str) and is_read_only_command(command)):
             return
-        what = f"`{short_command(command)}`" if isinstance(command, str) else name
         self._running.add(key)
-        yield WriterStarted(key, index, what)
+        yield writer_started(key, index, name, command)
 
     def returned(self, key: str, name: str, given: dict[str, JSON], result: JSON, index: int) -> Iterator[Event]:
         told = result if isinstance(result, dict) else {}

@@ -12,7 +12,7 @@ from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
 from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, with_line_endings_of, writing
-from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, State, absolute, as_bytes, as_text
+from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, State, absolute, as_bytes, as_text, tool_call
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
@@ -99,14 +99,13 @@ class _Reader:
         return call.at if call is not None else None
 
     def _called(self, block: dict[str, JSON], reply: str | None) -> Iterator[Event]:
-        key, name = block.get("tool_id"), block.get("tool_name")
-        if not isinstance(key, str) or not isinstance(name, str):
+        call = tool_call(block)
+        if call is None:
             return
-        given = block.get("input")
-        call = Call(name, given if isinstance(given, dict) else {}, self.index, self._folder, self._version, reply)
-        self._calls[key] = call
+        key, name, given = call
+        self._calls[key] = Call(name, given, self.index, self._folder, self._version, reply)
         if name not in _CHANGES:
-            yield from self._watch.called(key, name, call.input, self.index)
+            yield from self._watch.called(key, name, given, self.index)
 
     def _returned(self, block: dict[str, JSON], result: JSON) -> Iterator[Event]:
         key = block.get("tool_id")
@@ -180,9 +179,8 @@ def _multi_edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> File
 def _changed(
     path: str, call: Call, done: int, told: dict[str, JSON], original: JSON, replacements: list[Replacement]
 ) -> FileChange:
-    before = as_text(original) if isinstance(original, str) else None
     edit = _editing(_hunks(told.get("structuredPatch")), replacements, told.get("userModified") is True)
-    return FileChange(path, "change", call.at, done, "edit", before, edit=edit)
+    return FileChange(path, "change", call.at, done, "edit", as_text(original), edit=edit)
 
 
 def _editing(hunks: list[Hunk], replacements: list[Replacement], by_user: bool) -> Edit:
@@ -218,17 +216,15 @@ def _write(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChang
         return FileChange(path, "change", call.at, done, "record")
     if told.get("type") == "create":
         return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
-    original = told.get("originalFile")
-    before = as_text(original) if isinstance(original, str) else None
-    edit = writing(content, verbatim=_number(call.version) >= _VERBATIM)
-    return FileChange(path, "change", call.at, done, "record", before, edit=edit)
+    parts = call.version.split(".")
+    version = tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
+    edit = writing(content, verbatim=version >= _VERBATIM)
+    return FileChange(path, "change", call.at, done, "record", as_text(told.get("originalFile")), edit=edit)
 
 
 def _notebook(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
-    before, after = (told.get(name) for name in ("original_file", "updated_file"))
-    found = as_text(before) if isinstance(before, str) else None
-    left = as_text(after) if isinstance(after, str) else None
-    return FileChange(path, "change", call.at, done, "record", found, left)
+    before, after = as_text(told.get("original_file")), as_text(told.get("updated_file"))
+    return FileChange(path, "change", call.at, done, "record", before, after)
 
 
 _CHANGES: dict[str, Callable[[str, Call, int, dict[str, JSON]], FileChange]] = {
@@ -241,8 +237,3 @@ _CHANGES: dict[str, Callable[[str, Call, int, dict[str, JSON]], FileChange]] = {
 
 def _text(first: JSON, second: JSON) -> str | None:
     return first if isinstance(first, str) else second if isinstance(second, str) else None
-
-
-def _number(version: str) -> tuple[int, ...]:
-    parts = version.split(".")
-    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.codex.items import exit_status
-from clew.agents.codex.patches import Section, in_command, parse, updated
+from clew.agents.codex.patches import in_command, parse, updated
 from clew.agents.edits import changing, parse_hunks, patched
 from clew.agents.file_evidence import (
     ABSENT,
@@ -26,10 +26,11 @@ from clew.agents.file_evidence import (
     absolute,
     as_bytes,
     as_text,
+    tool_call,
+    writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
 from clew.agents.tools import command_text
-from clew.analysis.titles import short_command
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 
@@ -116,27 +117,19 @@ class _Reader:
                 where = absolute(folder, None) if isinstance(folder, str) else self._folder or ""
                 output = item.get("aggregated_output") if item.get("exit_code") == 0 else None
                 self._shown.setdefault(key, []).append((text, where, output))
-                yield from self._ran_in_code(item, key, text, after)
+                if item.get("id") != key and not is_read_only_command(text) and key in self._calls:
+                    # A script ran the command; its own call is not recorded.
+                    yield writer_started(str(item.get("id")), self._calls[key].at, "", text)
+                    yield WriterFinished(str(item.get("id")), after + 1)
         elif item.get("type") == "SubAgentActivity":
-            yield from self._agent(item, key, after)
+            thread = str(item.get("agent_thread_id"))
+            if item.get("kind") in ("completed", "interrupted") and thread in self._spawned:
+                yield WriterFinished(self._spawned.pop(thread), after + 1)
+            elif item.get("kind") in ("started", "interacted") and key is not None:
+                self._spawned.setdefault(thread, key)
         elif item.get("type") == "McpToolCall" and isinstance(item.get("id"), str) and item["id"] != key:
             yield WriterStarted(item["id"], self._calls[key].at if key in self._calls else after, "a foreign tool")
             yield WriterFinished(item["id"], after + 1)
-
-    def _agent(self, item: dict[str, JSON], key: str | None, after: int) -> Iterator[Event]:
-        thread = str(item.get("agent_thread_id"))
-        if item.get("kind") in ("completed", "interrupted") and thread in self._spawned:
-            yield WriterFinished(self._spawned.pop(thread), after + 1)
-        elif item.get("kind") in ("started", "interacted") and key is not None:
-            self._spawned.setdefault(thread, key)
-
-    def _ran_in_code(self, item: dict[str, JSON], key: str, command: str, after: int) -> Iterator[Event]:
-        """A command that a script ran; its own call is not recorded."""
-        if item.get("id") == key or is_read_only_command(command) or key not in self._calls:
-            return
-        name = str(item.get("id"))
-        yield WriterStarted(name, self._calls[key].at, f"`{short_command(command)}`")
-        yield WriterFinished(name, after + 1)
 
     def _patched(self, told: dict[str, JSON], key: JSON, is_done: bool) -> None:
         changes = told.get("changes")
@@ -157,10 +150,10 @@ class _Reader:
                 yield WriterFinished(f"typed {message['index']}", message["index"])
 
     def _called(self, block: dict[str, JSON], index: int, is_inherited: bool) -> Iterator[Event]:
-        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
-        if not isinstance(key, str) or not isinstance(name, str):
+        found = tool_call(block)
+        if found is None:
             return
-        given = given if isinstance(given, dict) else {}
+        key, name, given = found
         workdir = given.get("workdir", given.get("working_directory"))
         folder = absolute(workdir, self._folder) if isinstance(workdir, str) else self._folder
         self._calls[key] = call = Call(name, given, index, folder)
@@ -168,9 +161,10 @@ class _Reader:
         if name == "exec" and self._keeps_items and not is_inherited and _is_transparent(_code(call)):
             self._scripts.add(key)
             return
-        if name not in _HARMLESS and name != "apply_patch" and not _is_plain(call):
-            command = _command(call)
-            yield WriterStarted(key, index, f"`{short_command(command)}`" if command is not None else name)
+        command = _command(call)
+        is_plain = command is not None and (is_read_only_command(command) or in_command(command) is not None)
+        if name not in _HARMLESS and name != "apply_patch" and not is_plain:
+            yield writer_started(key, index, name, command)
             if is_inherited:
                 # It was over before this thread began.
                 yield WriterFinished(key, index + 1)
@@ -239,7 +233,7 @@ class _Reader:
 def _noted(path: str, change: dict[str, JSON], call: int, done: int) -> Iterator[FileChange]:
     """What a finished patch did to one file, by the client's own account."""
     kind, content, target = change.get("type"), change.get("content"), change.get("move_path")
-    whole = as_bytes(content) if isinstance(content, str) else None
+    whole = as_bytes(content)
     if kind == "add":
         yield FileChange(path, "create", call, done, "record", after=whole)
     elif kind == "delete":
@@ -263,18 +257,14 @@ def _said(call: Call, done: int) -> Iterator[FileChange]:
         patch, below = inside
         folder = absolute(below, folder) if below else folder
     for section in parse(patch) or () if isinstance(patch, str) else ():
-        yield from _sectioned(section, folder, call.at, done)
-
-
-def _sectioned(section: Section, folder: str | None, call: int, done: int) -> Iterator[FileChange]:
-    path = absolute(section.path, folder)
-    if section.content is not None:
-        yield FileChange(path, "create", call, done, "record", after=as_bytes(section.content))
-    elif section.chunks is None:
-        yield FileChange(path, "delete", call, done, "record", after=ABSENT)
-    else:
-        target = absolute(section.target, folder) if section.target else None
-        yield from _moved(path, target, changing(partial(updated, chunks=section.chunks)), call, done)
+        path = absolute(section.path, folder)
+        if section.content is not None:
+            yield FileChange(path, "create", call.at, done, "record", after=as_bytes(section.content))
+        elif section.chunks is None:
+            yield FileChange(path, "delete", call.at, done, "record", after=ABSENT)
+        else:
+            target = absolute(section.target, folder) if section.target else None
+            yield from _moved(path, target, changing(partial(updated, chunks=section.chunks)), call.at, done)
 
 
 def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[FileChange]:
@@ -283,12 +273,6 @@ def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: in
         return
     yield FileChange(target, "create", call, done, "edit", edit=edit, source=path)
     yield FileChange(path, "delete", call, done, "edit", after=ABSENT)
-
-
-def _is_plain(call: Call) -> bool:
-    """True for a command that only reads, or only applies a patch."""
-    command = _command(call)
-    return command is not None and (is_read_only_command(command) or in_command(command) is not None)
 
 
 def _is_transparent(code: str) -> bool:

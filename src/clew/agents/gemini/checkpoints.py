@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from clew.agents.backups import is_behind_link, read_inside
-from clew.agents.file_evidence import FileChange, FileContent, State, absolute
+from clew.agents.file_evidence import FileChange, FileContent, State, absolute, first_text
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
@@ -28,7 +28,7 @@ _DESCRIBED = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]{1,18})")
 _MOST = 2000
 """So many checkpoints of a project are looked into."""
 _SECONDS = 60
-_PATHS = ("file_path", "absolute_path", "path")
+PATH_ARGUMENTS = ("file_path", "absolute_path", "path")
 
 
 class Checkpoints:
@@ -44,7 +44,7 @@ class Checkpoints:
 
     def before(self, name: str, given: dict[str, JSON], index: int) -> Iterator[FileChange]:
         """The files of the session so far as they were when a call was made, if there is a checkpoint for it."""
-        path = next((given[word] for word in _PATHS if isinstance(given.get(word), str)), None)
+        path = first_text(given, *PATH_ARGUMENTS)
         if path is None or self._root is None:
             return
         self._touched.add(absolute(path, None))
