@@ -83,13 +83,12 @@ class ToolFileChanges:
             edit = writing(text, verbatim=self._exact) if text is not None else None
             yield FileChange(path, "change", at, done, "record", edit=edit)
         elif name in _EDITS:
-            old, new = (
-                first_text(given, "old_string", "old_str", "old"),
-                first_text(given, "new_string", "new_str", "new"),
-            )
-            is_known = old is not None and new is not None
-            replacement = Replacement(old or "", new or "", given.get("replace_all") is True)
-            yield FileChange(path, "change", at, done, "edit", edit=replacing([replacement]) if is_known else None)
+            old = first_text(given, "old_string", "old_str", "old")
+            new = first_text(given, "new_string", "new_str", "new")
+            edit = None
+            if old is not None and new is not None:
+                edit = replacing([Replacement(old, new, given.get("replace_all") is True)])
+            yield FileChange(path, "change", at, done, "edit", edit=edit)
 
 
 def _can_change_anything(name: str, given: dict[str, JSON]) -> bool:
