@@ -1,4 +1,4 @@
-"""Where Claude Code keeps its sessions, and how its folder names are made."""
+"""Where Claude Code keeps its sessions, how its folder names are made, and whether a file is a transcript."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.backups import is_plain_file
-from clew.agents.base import SourceFile
+from clew.agents.base import Claim, SourceFile
 from clew.host import Host
 from clew.io.paths import encode_claude, safe_relative
 from clew.model.json import JSON
@@ -23,6 +23,16 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROJECT = re.compile(r"-|[A-Za-z]--")
 """How the encoded name of a folder begins: every path does with a slash, or with a drive."""
 _FILED = re.compile(r"^(?:session|\d{4}-\d\d-\d\d|undated)-(?=agent-|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-)")
+
+_RECORD = re.compile(rb'"(?:sessionId|parentUuid|uuid|leafUuid|isSidechain|messageId|customTitle|aiTitle)"\s*:')
+_SAGE = re.compile(rb'"context"\s*:\s*\{|"toolResults"|"toolCalls"')
+_TYPE = re.compile(
+    rb'"type"\s*:\s*"(?:user|assistant|summary|system|file-history-snapshot|queue-operation|attachment)"'
+)
+_GEMINI = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"(?:projectHash|startTime)"|(?s:.)*^\{"\$(?:set|rewindTo)":',
+    re.MULTILINE,
+)
 
 
 def roots(host: Host) -> Iterator[Path]:
@@ -151,3 +161,22 @@ def flat_agents(folder: Path) -> Iterator[Path]:
     for name in sorted(os.listdir(folder)):  # noqa: PTH208 - most are no such files, and need no path
         if _stem(name).startswith(_AGENT_FILE) and is_transcript(name, folder):
             yield folder / name
+
+
+def claims(path: Path, head: bytes) -> Claim:
+    """How sure it is that the file is a transcript."""
+    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
+        return Claim.NO
+    # Sage Agent uses the same keys, but nests where it was and what it called.
+    if name == "messages.jsonl" and _SAGE.search(head):
+        return Claim.NO
+    # Gemini CLI's users say "user" too, but its logs begin with whose session it is, and change it in place.
+    if _GEMINI.match(head):
+        return Claim.NO
+    # What the records say comes before where they lie: sage-emacs keeps conversations in this tree too.
+    if _TYPE.search(head):
+        return Claim.YES
+    if b'"type"' in head or (_RECORD.search(head) and b'"message"' in head):
+        return Claim.MAYBE
+    return Claim.MAYBE if not head.strip() and is_transcript(name, path.parent) else Claim.NO

@@ -33,8 +33,7 @@ from clew.agents.codex.records import (
 )
 from clew.agents.codex.request_usage import RequestTracker, add_usage
 from clew.agents.codex.thread_state import ThreadState
-from clew.analysis.calls import UNKNOWN, Calls
-from clew.analysis.usage import FIELDS
+from clew.analysis.calls import Calls
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.records import RawRecord, read_records
@@ -72,9 +71,7 @@ def read_usage(source: SourceFile) -> Calls:
     for event in _decode(source, USAGE):
         match event:
             case UsageReport():
-                counts = [getattr(event.usage, name) for name in FIELDS]
-                known = [UNKNOWN if count is UNSET else count for count in counts]
-                calls.note(event.call_id, event.model, event.timestamp, None, known)
+                calls.note_usage(event.call_id, event.model, event.timestamp, None, event.usage)
             case Message():
                 if event.metadata is not UNSET:
                     calls.folder = calls.folder or event.metadata.cwd or None

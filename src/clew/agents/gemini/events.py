@@ -31,9 +31,8 @@ from clew.agents.gemini.records import (
     ToolCall,
     UsageRecord,
 )
-from clew.analysis.calls import UNKNOWN, Calls
+from clew.analysis.calls import Calls
 from clew.analysis.facts import SYNTHETIC_MODEL
-from clew.analysis.usage import FIELDS
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem
@@ -114,11 +113,9 @@ def read_usage(source: SourceFile) -> Calls:
     for name, (_, record) in versions.items():
         usage = _usage(record.tokens) if record.type == "gemini" else None
         if usage is not None and record.model != SYNTHETIC_MODEL:
-            found = [getattr(usage, field) for field in FIELDS]
-            counts = [UNKNOWN if count is UNSET else count for count in found]
             model = record.model if type(record.model) is str else None
             time = canonical_time(record.timestamp)
-            calls.note(call_id(name, calls.session), model, None if time is UNSET else time, None, counts)
+            calls.note_usage(call_id(name, calls.session), model, time or None, None, usage)
     return calls
 
 
