@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.backups import is_plain_file
-from clew.agents.base import Claim, SourceFile
+from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.paths import encode_claude, safe_relative
 from clew.model.json import JSON
@@ -77,18 +77,12 @@ def _holds_transcripts(folder: Path) -> bool:
 
 def source_file(path: Path, beside: Container[str] | None = None) -> SourceFile:
     """The session in a transcript, with the side file that describes a sub-agent; `beside` are the names around it."""
-    place = str(path)
-    try:
-        stat = os.stat(place)  # noqa: PTH116 - there are many
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
     name = stem(path)
     meta = f"{name}.meta.json"
     sides: tuple[str, ...] = ()
     if name.startswith(_AGENT_FILE) and (beside is None or meta in beside) and is_plain_file(path.parent / meta):
         sides = (meta,)
-    return SourceFile(AGENT, path, (), sides, size, mtime)
+    return source_at(AGENT, path, sides)
 
 
 def stem(path: Path) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from clew.agents.base import Claim, SourceFile
+from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
 
@@ -70,12 +70,7 @@ def is_rollout(name: str) -> bool:
 
 def source_file(path: Path) -> SourceFile:
     """The session in a rollout."""
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
-    return SourceFile(AGENT, path, (), (), size, mtime)
+    return source_at(AGENT, path)
 
 
 def stem(name: str) -> str:
