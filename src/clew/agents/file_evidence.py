@@ -169,9 +169,7 @@ def absolute(path: str, folder: str | None) -> str:
         path = path[1:] if _DRIVE.match(path, 1) else path
     if is_windows(path):
         return _windows(path)
-    if path.startswith(("/", "~")):
-        return _posix(path)
-    if not folder:
+    if path.startswith(("/", "~")) or not folder:
         return _posix(path)
     base = absolute(folder, None)
     return _windows(f"{base}/{path}") if is_windows(base) else _posix(f"{base}/{path}")

@@ -291,10 +291,7 @@ class EventDecoder:
         self._place(message, item.id, entry.line, is_injected, begins_turn)
         if kind == "agent_message":
             _metadata_of(message).origin = "agent"
-        if role == "assistant":
-            self._add_reply(message, stop_reason, item.call_id or item.id or "")
-        else:
-            self._emit(message)
+        self._add_message(message, stop_reason, item.call_id or item.id or "")
         if self._spawn_calls and isinstance(item, Payload) and kind in RESULT_KINDS:
             self._find_spawned(item)
 
@@ -308,10 +305,7 @@ class EventDecoder:
             stop_reason = STOP_REASONS.get(event.phase or "", UNSET)
         message = self._message(entry, role, canonical_time(record.timestamp), blocks)
         self._place(message, None, entry.line, is_injected=False, begins_turn=role == "user")
-        if role == "assistant":
-            self._add_reply(message, stop_reason, "")
-        else:
-            self._emit(message)
+        self._add_message(message, stop_reason, "")
 
     def _message(self, entry: Entry, role: str, time: str | UnsetType, blocks: list[Block]) -> Message:
         self._index += 1
@@ -338,8 +332,11 @@ class EventDecoder:
         if is_injected:
             _metadata_of(message).is_meta = True
 
-    def _add_reply(self, message: Message, stop_reason: str | UnsetType, item: str) -> None:
-        """Add what holds for a message of the model, and wait for its usage."""
+    def _add_message(self, message: Message, stop_reason: str | UnsetType, item: str) -> None:
+        """Emit a message. One of the model gets its settings, and waits for its usage."""
+        if message.role != "assistant":
+            self._emit(message)
+            return
         thread = self._thread
         if thread.model or stop_reason is not UNSET:
             _metadata_of(message).model = ModelUse(name=thread.model or UNSET, stop_reason=stop_reason)

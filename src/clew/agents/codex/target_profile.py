@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clew.agents.base import Unit
@@ -60,22 +60,21 @@ def _goes_on(path: Path, _parts: Sequence[str]) -> bool:
 
 def _beyond(session: Mapping[str, JSON]) -> Sequence[str]:
     """The history before a fork or a revert, where the rollout names the thread that holds it."""
-    base = _base(session)
-    thread = base.get("thread_id") if isinstance(base, dict) else None
+    base, thread = _base(session)
     return [] if base is None else [f"the history before it, in the thread {thread}"]
 
 
 def _absent(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
-    base = _base(session)
-    thread = base.get("thread_id") if isinstance(base, dict) else None
+    _, thread = _base(session)
     near = home / ".codex" / locate.SESSIONS / "any"
     is_there = isinstance(thread, str) and locate.find_rollout(near, thread) is not None
     return () if is_there else _beyond(session)
 
 
-def _base(session: Mapping[str, JSON]) -> JSON:
-    own = (session.get("extensions") or {}).get(locate.AGENT) or {}
-    return own.get("history_base")
+def _base(session: Mapping[str, JSON]) -> tuple[JSON, JSON]:
+    """The `history_base` of a session, and the thread that it names."""
+    base = ((session.get("extensions") or {}).get(locate.AGENT) or {}).get("history_base")
+    return base, base.get("thread_id") if isinstance(base, dict) else None
 
 
 def _aside(unit: Unit) -> Aside | None:
@@ -86,8 +85,7 @@ def _aside(unit: Unit) -> Aside | None:
         return _unknown_bare_item(record) if is_unknown and "payload" not in record else None
     match record.get("type"):
         case "event_msg":
-            read = _EVENTS.get(str(payload.get("type")))
-            return read(payload) if read is not None else None
+            return _event_aside(payload)
         case "inter_agent_communication":
             return _said("a message of another agent", _text(payload, "content"), begins=True)
         case "response_item" | "request_item" if is_unknown:
@@ -110,6 +108,28 @@ def _unknown_item(kind: JSON) -> Aside:
     return Aside(f"an item of the kind {kind!r}", "clew does not know such items")
 
 
+def _event_aside(payload: _Payload) -> Aside | None:
+    match payload.get("type"):
+        case "agent_reasoning":
+            # Where no item has the thought, as in sessions of other agents, only the event does.
+            said = _said("thinking", _text(payload, "text"), "assistant")
+            return said._replace(is_thought=True) if said is not None else None
+        case "item_completed":
+            item = payload.get("item")
+            if isinstance(item, dict) and item.get("type") == "Plan":
+                return _said("a proposed plan", _text(item, "text"), "assistant")
+        case "exited_review_mode":
+            return _review(payload.get("review_output"))
+        case "web_search_end" if payload.get("results"):
+            return Aside("what a search of the web found", "no message holds it")
+        case "mcp_tool_call_end" | "exec_command_end" | "patch_apply_end" as kind:
+            # A call that no item tells of: code made it.
+            call = _text(payload, "call_id")
+            if kind == "mcp_tool_call_end" or call.startswith(_IN_CODE):
+                return Aside("a call that only an event tells of", "no message holds it or its result", call=call)
+    return None
+
+
 def _text(value: _Payload, name: str) -> str:
     text = value.get(name)
     return text if isinstance(text, str) else ""
@@ -119,69 +139,27 @@ def _said(what: str, text: str, role: str = "user", begins: bool = False) -> Asi
     return Aside(what, text=text, role=role, marks=(text,), begins=begins) if text.strip() else None
 
 
-def _thought(payload: _Payload) -> Aside | None:
-    """What a model thought; where no item tells it, as in sessions of other agents, only the event does."""
-    said = _said("thinking", _text(payload, "text"), "assistant")
-    return said._replace(is_thought=True) if said is not None else None
-
-
-def _plan(payload: _Payload) -> Aside | None:
-    item = payload.get("item")
-    if not isinstance(item, dict) or item.get("type") != "Plan":
-        return None
-    return _said("a proposed plan", _text(item, "text"), "assistant")
-
-
-def _review(payload: _Payload) -> Aside | None:
+def _review(found: JSON) -> Aside | None:
     """What a review found, as the texts of its parts."""
-    found = payload.get("review_output")
     if not isinstance(found, dict):
         return None
     findings = found.get("findings")
     listed = [each for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
     parts = [_text(found, "overall_explanation"), *map(_finding, listed)]
     text = "\n\n".join(part for part in parts if part.strip())
-    marks = (_text(found, "overall_explanation"), *(_text(each, "title") for each in listed))
+    marks = (parts[0], *(_text(each, "title") for each in listed))
     return Aside("what a review found", text=text, role="assistant", marks=marks) if text else None
 
 
 def _finding(finding: _Payload) -> str:
-    return "\n".join(text for text in (_text(finding, "title"), _text(finding, "body"), _place(finding)) if text)
-
-
-def _place(finding: _Payload) -> str:
+    """Title, text and place of a finding."""
     place = finding.get("code_location")
-    if not isinstance(place, dict):
-        return ""
-    lines = place.get("line_range")
-    at = f":{lines.get('start')}-{lines.get('end')}" if isinstance(lines, dict) else ""
-    return f"{_text(place, 'absolute_file_path')}{at}"
-
-
-def _search(payload: _Payload) -> Aside | None:
-    return Aside("what a search of the web found", "no message holds it") if payload.get("results") else None
-
-
-def _tool(payload: _Payload) -> Aside | None:
-    """A call of a server's tool that no item tells of: code made it."""
-    return Aside(
-        "a call that only an event tells of", "no message holds it or its result", call=_text(payload, "call_id")
-    )
-
-
-def _in_code(payload: _Payload) -> Aside | None:
-    return _tool(payload) if _text(payload, "call_id").startswith(_IN_CODE) else None
-
-
-_EVENTS: dict[str, Callable[[_Payload], Aside | None]] = {
-    "agent_reasoning": _thought,
-    "item_completed": _plan,
-    "exited_review_mode": _review,
-    "web_search_end": _search,
-    "mcp_tool_call_end": _tool,
-    "exec_command_end": _in_code,
-    "patch_apply_end": _in_code,
-}
+    where = ""
+    if isinstance(place, dict):
+        lines = place.get("line_range")
+        at = f":{lines.get('start')}-{lines.get('end')}" if isinstance(lines, dict) else ""
+        where = f"{_text(place, 'absolute_file_path')}{at}"
+    return "\n".join(text for text in (_text(finding, "title"), _text(finding, "body"), where) if text)
 
 
 def _strange(unit: Unit) -> str | None:
