@@ -70,22 +70,22 @@ _ROOT = -1
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session: first all records are replayed, then they become events, in file order."""
-    files = [_HeldSteps(ChatFile(source, number)) for number in range(1 + len(source.parts))]
+    files = [ChatFile(source, number) for number in range(1 + len(source.parts))]
     replay = Replay()
     for file in files:
-        replay.add_file(file)
+        replay.add_file(file.steps(CHAT))
     replay.finish()
     later_versions = _find_steps(files, set(replay.later_slots.values()))
     decoder = EventDecoder(source, replay, later_versions)
     yield SessionInfo(session_id=decoder.session, leaf_uuid=replay.leaf_uuid(), has_derived_parents=True)
     for file, count in zip(files, replay.step_counts, strict=True):
         # A file may have grown since it was replayed.
-        for step, _ in zip(file, range(count), strict=False):
+        for step, _ in zip(file.steps(CHAT), range(count), strict=False):
             yield from decoder.events(step)
     yield decoder.last_info()
-    for held in files:
-        if held.file.damage:
-            yield problem("damaged-archive", held.file.damage, file=held.file.path)
+    for file in files:
+        if file.damage:
+            yield problem("damaged-archive", file.damage, file=file.path)
 
 
 def read_usage(source: SourceFile) -> Calls:
@@ -126,17 +126,6 @@ def message_id(record: UsageRecord, file: int, slot: int) -> str:
 def call_id(message: str, session: str) -> str:
     """The id of the API call behind a message. Ids that are not random may stand in other sessions too."""
     return message if locate.is_random_id(message) else f"{session} {message}"
-
-
-class _HeldSteps:
-    """The steps of a file, which can be iterated again: from memory if it is small, else by decoding it again."""
-
-    def __init__(self, file: ChatFile) -> None:
-        self.file = file
-        self._steps = list(file.steps(CHAT)) if file.is_held else None
-
-    def __iter__(self) -> Iterator[Step[ChatRecord]]:
-        return iter(self._steps) if self._steps is not None else self.file.steps(CHAT)
 
 
 class _Version(IntEnum):
@@ -328,11 +317,11 @@ def _answered_calls(record: ChatRecord) -> list[str]:
     return found
 
 
-def _find_steps(files: list[_HeldSteps], slots: set[int]) -> dict[int, Step[ChatRecord]]:
+def _find_steps(files: list[ChatFile], slots: set[int]) -> dict[int, Step[ChatRecord]]:
     """The versions of messages with these numbers."""
     if not slots:
         return {}
-    versions = (step for file in files for step in file if step.action is Action.ADD)
+    versions = (step for file in files for step in file.steps(CHAT) if step.action is Action.ADD)
     return {slot: step for slot, step in enumerate(versions) if slot in slots}
 
 
