@@ -18,7 +18,7 @@ from clew.model.json import JSON
 
 Action = Literal["read", "create", "change", "delete", "snapshot", "undo", "redo", "outside"]
 """What a message did, or what a copy shows. An undo or redo is no message's: it put files back between two of them.
-What came from outside is told by no record: two pieces of evidence disagree, and nothing ran between them.
+No record holds a change from outside: two pieces of evidence disagree, and nothing ran between them.
 """
 How = Literal["backup", "record", "edit", "read"]
 """A copy that the agent made; whole content in a record; an edit of content known before; what a tool read."""

@@ -47,7 +47,7 @@ _OUTPUT = re.compile(r"(?:^|\n)Output:\n")
 _CUT = re.compile(
     r"(?:tokens|chars|characters|bytes|lines) truncated|\[\.\.\. omitted|truncated output|output truncated"
 )
-_MOST = 256 << 10
+_MAX_OUTPUT_CHARS = 256 << 10
 """A longer output may have been cut."""
 
 
@@ -131,8 +131,8 @@ class _Reader:
             yield WriterStarted(item["id"], self._calls[key].at if key in self._calls else after, "a foreign tool")
             yield WriterFinished(item["id"], after + 1)
 
-    def _patched(self, told: dict[str, JSON], key: JSON, is_done: bool) -> None:
-        changes = told.get("changes")
+    def _patched(self, note: dict[str, JSON], key: JSON, is_done: bool) -> None:
+        changes = note.get("changes")
         if is_done and isinstance(key, str) and isinstance(changes, dict):
             found = [(path, change) for path, change in changes.items() if isinstance(change, dict)]
             self._changes.setdefault(key, []).extend(found)
@@ -202,12 +202,12 @@ class _Reader:
             yield WriterFinished(key, index)
 
     def _agents(self, key: str, call: Call, block: dict[str, JSON], index: int) -> Iterator[Event]:
-        """Sub-agents that a call began or saw the end of; one whose name is not told goes on for ever."""
+        """Sub-agents that a call began or saw the end of; one without a known name never ends."""
         text = _text(block)
         if call.name in _SPAWNS:
-            told = call.input.get("id", call.input.get("target", _named(text).get("agent_id")))
-            if isinstance(told, str):
-                self._spawned.setdefault(told, key)
+            agent = call.input.get("id", call.input.get("target", _named(text).get("agent_id")))
+            if isinstance(agent, str):
+                self._spawned.setdefault(agent, key)
         elif call.name in _ENDS:
             status = _named(text).get("status")
             over = [name for name, one in status.items() if _is_over(one)] if isinstance(status, dict) else []
@@ -225,7 +225,7 @@ class _Reader:
             path = _shown_file(text)
             if path is not None:
                 state = None
-                if isinstance(output, str) and len(output) < _MOST and not _CUT.search(output):
+                if isinstance(output, str) and len(output) < _MAX_OUTPUT_CHARS and not _CUT.search(output):
                     state = as_text(output) if call.input.get("tty") else as_bytes(output)
                 yield FileChange(absolute(path, folder or None), "read", call.at, index, "read", state, state)
 

@@ -75,7 +75,7 @@ def _shortest(time: JSON) -> str | None:
     return spell_time(stamp) if stamp is not None else None
 
 
-def _thread_title(path: Path, thread: str, told: str | None) -> str | None:
+def _thread_title(path: Path, thread: str, in_rollout: str | None) -> str | None:
     """The name of a thread: from the table, the list, the rollout itself, else Codex's own title."""
     home = locate.home_of(path)
     named: Names = {}
@@ -84,7 +84,7 @@ def _thread_title(path: Path, thread: str, told: str | None) -> str | None:
     if home is not None:
         changed = [_changed(f"{home}/{name}") for name in (locate.THREAD_INDEX, DATABASE, f"{DATABASE}-wal")]
         named, listed, titled = _read_names(home, *changed)
-    ranks = (named.get(thread), listed.get(thread), told, titled.get(thread))
+    ranks = (named.get(thread), listed.get(thread), in_rollout, titled.get(thread))
     return short_title(next((name for name in ranks if name and name.strip()), None))
 
 

@@ -120,7 +120,7 @@ _INDEXES: dict[Path, dict[str, Path]] = {}
 
 
 def beside(path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
-    """The rollouts of the threads whose heads stand in this one: what it copied from them is told by comparing."""
+    """The rollouts of the threads whose heads are in this one: comparing shows what it copied from them."""
     named = {uuid.decode() for head in _HEAD.findall(content) for uuid in _UUID.findall(head)}
     own = parse_name(path)
     named -= {own.rollout or own.thread} if own else set()

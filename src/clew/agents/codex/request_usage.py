@@ -27,7 +27,7 @@ class RequestTracker:
 
     def __init__(self) -> None:
         self._before: TokenCounts | None = None
-        """What the event before told: its total, or else its last request."""
+        """The total of the event before, or else its last request."""
         self._total: TokenCounts | None = None
         self._index, self._item = 0, ""
         self._model: str | None = None
