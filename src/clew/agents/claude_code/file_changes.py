@@ -173,9 +173,8 @@ def _multi_edit(path: str, call: Call, done: int, details: dict[str, JSON]) -> F
         for one in (edits if isinstance(edits, list) else ())
         if isinstance(one, dict)
     ]
-    return _changed(
-        path, call, done, details, details.get("originalFileContents", details.get("originalFile")), replacements
-    )
+    original = details.get("originalFileContents", details.get("originalFile"))
+    return _changed(path, call, done, details, original, replacements)
 
 
 def _changed(

@@ -106,14 +106,16 @@ def named_session(path: Path) -> str | None:
     return name if is_agent_file(path) or _UUID.fullmatch(name) else None
 
 
+def home_of(path: Path) -> Path | None:
+    """The client's own folder, which holds `projects`; a folder further up may have that name too."""
+    return next((folder.parent for folder in path.parents if folder.name == "projects"), None)
+
+
 def project_folder(path: Path) -> str:
     """Name of the project folder a transcript is filed under."""
-    parts = path.parts
-    if "projects" in parts:
-        at = len(parts) - 1 - parts[::-1].index("projects")
-        if at + 1 < len(parts) - 1:
-            return parts[at + 1]
-    return path.parent.name
+    home = home_of(path)
+    below = path.relative_to(home / "projects").parts if home is not None else ()
+    return below[0] if len(below) > 1 else path.parent.name
 
 
 def folder_for(session: Mapping[str, JSON]) -> str:
@@ -138,9 +140,8 @@ def subagent_files(path: Path) -> Iterator[Path]:
 def copies(path: Path) -> Iterator[Path]:
     """The folders that hold a session's copies of files, its tasks and its long outputs."""
     name = stem(path)
-    if "projects" in path.parts:
-        at = len(path.parts) - 1 - path.parts[::-1].index("projects")
-        home = Path(*path.parts[:at])
+    home = home_of(path)
+    if home is not None:
         yield from (home / "file-history" / name, home / "tasks" / name, home / "todos" / f"{name}-agent-{name}.json")
     yield path.parent / name / "tool-results"
 
