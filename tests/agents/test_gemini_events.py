@@ -18,6 +18,7 @@ from clew.agents.base import SourceFile
 from clew.agents.gemini import records as gemini_records
 from clew.analysis.facts import collect_facts
 from clew.export.verify import verify
+from clew.io.codec import dumps
 from clew.model import Message, Problem, Record
 from clew.model.blocks import Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.events import Event, SessionInfo, SubagentStarted
@@ -265,3 +266,18 @@ def test_whatever_a_record_holds_it_is_decoded(
     assert [message.index for message in spoken] == list(range(1, facts.messages + 1))
     assert json.loads(msgspec.json.encode(spoken)) == msgspec.to_builtins(spoken)
     AGENT.usage_calls(AGENT.locate(path))
+
+
+def test_P09_each_of_two_records_on_a_line_stands_behind_its_own_messages(tmp_path: Path) -> None:
+    glued = [gemini("a", toolCalls=[call("t")]), replaced(user("s"), user("b")), gemini("c", toolCalls=[call("u")])]
+    path = write(tmp_path, dumps(header()) + b"\n" + b"".join(map(dumps, glued)) + b"\n", f"{NAME}.jsonl")
+    found = [(unit.value.get("uuid"), unit.native, unit.start < unit.stop) for unit in AGENT.units(AGENT.locate(path))]
+    assert found[1:] == [
+        ("a", glued[0], True),
+        ("a:results", glued[0], False),
+        (None, glued[1], True),
+        ("s", glued[1], False),
+        ("b", glued[1], False),
+        ("c", glued[2], True),
+        ("c:results", glued[2], False),
+    ]

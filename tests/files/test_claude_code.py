@@ -356,6 +356,13 @@ def test_a_fork_finds_the_copies_of_the_session_it_came_from(tmp_path: Path) -> 
     assert known(history, asked, BELL) == ("exact", b"one\n")
 
 
+def test_copies_are_found_in_a_home_below_a_folder_called_projects(tmp_path: Path) -> None:
+    said = Transcript()
+    asked = said.prompt()
+    said.snapshot(asked, {BELL: (b"one\n", 1)})
+    assert known(said.write(tmp_path / "projects" / "home"), asked, BELL) == ("exact", b"one\n")
+
+
 def test_what_another_branch_did_is_no_proof(tmp_path: Path) -> None:
     said = Transcript()
     said.prompt()

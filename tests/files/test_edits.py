@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.edits import Replacement, parse_hunks, patched, patching, replacing, with_line_endings_of
+from clew.agents.edits import Replacement, changing, parse_hunks, patched, replacing, with_line_endings_of
 from clew.agents.file_evidence import ABSENT, FileContent, absolute, as_bytes, as_text
 from clew.agents.read_only_commands import is_read_only_command
 from clew.file_history.diffs import unified_diff
@@ -35,8 +35,9 @@ def test_hunks_must_fit() -> None:
     assert patched("a\nb\n", hunks) == "a\nB\n"
     assert patched("a\nc\n", hunks) is None
     assert patched("x\na\nb\n", hunks) is None
-    assert patching(hunks)(None) is None
-    assert patching(hunks)(ABSENT) is None
+    assert changing(str.upper)(FileContent(b"a\r\n", True)) == FileContent(b"A\r\n", True)
+    assert changing(str.upper)(None) is None
+    assert changing(str.upper)(ABSENT) is None
     assert parse_hunks("nothing") is None
     assert parse_hunks("@@ -1 +1 @@\n!a\n") is None
 

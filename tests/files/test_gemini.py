@@ -267,7 +267,7 @@ def test_a_checkpoint_that_would_fill_the_memory_is_not_read(
     args = {"file_path": BELL, "old_string": "one", "new_string": "two"}
     chat.tool("replace", args, {"fileDiff": ""})
     checkpoint(tmp_path, git, {"bell.py": b"one\n" * 5000}, {"name": "replace", "args": args})
-    monkeypatch.setattr("clew.agents.gemini.checkpoints._LIMIT", 10_000)
+    monkeypatch.setattr("clew.agents.gemini.checkpoints._MAX_BYTES", 10_000)
     assert known(chat.write(tmp_path), 1, BELL) == ("unknown", None)
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 _FLAGS = os.O_RDONLY
 for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_CLOEXEC"):
     _FLAGS |= getattr(os, _flag, 0)
-LIMIT = 64 << 20
+MAX_BYTES = 64 << 20
 """A larger copy is not read."""
 
 
-def read_inside(folder: Path, name: str, limit: int = LIMIT) -> bytes | None:
+def read_inside(folder: Path, name: str, limit: int = MAX_BYTES) -> bytes | None:
     """A regular file directly inside a folder; None where it is gone, a link, too large, or no plain name."""
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
         return None
@@ -41,7 +41,7 @@ def is_plain_file(path: Path) -> bool:
 
 
 def is_behind_link(path: Path, near: Path) -> bool:
-    """True where a link stands between a path and the folder that it has in common with the file `near`.
+    """True where a link is between a path and the folder that it has in common with the file `near`.
 
     Links above that folder are the user's: both lie behind them.
     """

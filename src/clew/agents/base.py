@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,15 @@ class Mask(Protocol):
     def stamp(self) -> dict[str, JSON]:
         """Says in a document that it was masked, and by which rules."""
         ...
+
+
+def source_at(agent: str, path: Path, sides: tuple[str, ...] = ()) -> SourceFile:
+    """The session in one file, with its size and time; it need not exist."""
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - there are many
+    except OSError:
+        return SourceFile(agent, path, (), sides)
+    return SourceFile(agent, path, (), sides, stat.st_size, stat.st_mtime)
 
 
 def with_current_size(source: SourceFile) -> SourceFile:

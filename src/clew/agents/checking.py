@@ -32,34 +32,31 @@ def check_source(
     """Every problem of a session; with `fail_fast` up to the first error."""
     if profile not in (None, SEED_004):
         raise UsageError(f"unknown profile {profile!r}; known: {SEED_004}")
-    for found in _readable(agent, source, profile):
+    for found in _problems(agent, source, profile):
         yield found
         if fail_fast and found.severity == "error":
             return
 
 
-def _readable(agent: Agent, source: SourceFile, profile: str | None) -> Iterator[Problem]:
+def _problems(agent: Agent, source: SourceFile, profile: str | None) -> Iterator[Problem]:
     try:
         facts = agent.facts(source)
         if profile == SEED_004:
             yield from check_seed_004(agent.units(source), place_of(source))
-        else:
-            yield from _all(agent, source, facts)
+            return
+        reported: set[tuple[str, str | None, int | None]] = set()
+        for found in agent.check(source, facts):
+            reported |= {(code, found.file, found.line) for code in (found.code, _SAME.get(found.code, found.code))}
+            yield found
+        for found in _general_problems(agent, source, facts):
+            if found.line is None or (found.code, found.file, found.line) not in reported:
+                yield found
     except (OSError, SourceUnreadable) as error:
         yield problem("unreadable", str(error), file=str(source.path))
 
 
-def _all(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-    told: set[tuple[str, str | None, int | None]] = set()
-    for found in agent.check(source, facts):
-        told |= {(code, found.file, found.line) for code in (found.code, _SAME.get(found.code, found.code))}
-        yield found
-    for found in _general(agent, source, facts):
-        if found.line is None or (found.code, found.file, found.line) not in told:
-            yield found
-
-
-def _general(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[Problem]:
+def _general_problems(agent: Agent, source: SourceFile, facts: Facts) -> Iterator[Problem]:
+    """The problems that any agent's session can have."""
     place_at = place_of(source)
     conversation, unknown = Conversation(facts), _Unknown(agent)
     for unit in agent.units(source):
@@ -78,13 +75,9 @@ def bytes_problems(unit: Unit, place: Place) -> Iterator[Problem]:
     """What the reader of the bytes noted on a record."""
     for code in unit.findings:
         if code in CODES:
-            yield place.problem(
-                code, _length(unit) if code == TOO_LONG else "", index=unit.value["index"] if unit.is_message else None
-            )
-
-
-def _length(unit: Unit) -> str:
-    return f"the record has {unit.stop - unit.start:,} bytes, and the limit is {MAX_RECORD_BYTES:,}"
+            size = f"the record has {unit.stop - unit.start:,} bytes, and the limit is {MAX_RECORD_BYTES:,}"
+            index = unit.value["index"] if unit.is_message else None
+            yield place.problem(code, size if code == TOO_LONG else "", index=index)
 
 
 def place_of(source: SourceFile) -> Callable[[Unit], Place]:
@@ -120,13 +113,13 @@ class _Unknown:
     def problems(self) -> Iterator[Problem]:
         """One problem for each name."""
         for (code, name), count in self._counts.items():
+            what = f"{_UNKNOWN[code]} {name!r}" if name or code != "unknown-type" else "a record without a type"
             times = f", {count} times" if count > 1 else ""
-            yield self._places[code, name].problem(code, f"{_what(code, name)}{times}")
+            yield self._places[code, name].problem(code, f"{what}{times}")
 
 
-def _what(code: str, name: str) -> str:
-    if code == "unknown-block":
-        return f"unknown content block {name!r}"
-    if code == "unknown-key":
-        return f"unknown key {name!r}"
-    return f"unknown record type {name!r}" if name else "a record without a type"
+_UNKNOWN = {
+    "unknown-block": "unknown content block",
+    "unknown-key": "unknown key",
+    "unknown-type": "unknown record type",
+}

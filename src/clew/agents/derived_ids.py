@@ -13,7 +13,7 @@ from clew.model.json import JSON
 from clew.model.message import Message
 
 _NAMESPACE = uuid.UUID("8dc8f04f-c1ba-511e-afc7-e3f7724845a9")
-"""That of the name "clew" among those of domains, told: to work it out loads all algorithms of OpenSSL."""
+"""`uuid5(NAMESPACE_DNS, "clew")`, as a constant: computing it loads all algorithms of OpenSSL."""
 
 
 def derived_id(*facts: JSON) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from clew.agents.file_evidence import Absent, Edit, FileContent, State, as_text
 
 _HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NO_NEWLINE = "\\"
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of UTF-8 and UTF-16."""
 
 
 class Replacement(NamedTuple):
@@ -33,28 +35,24 @@ def replacing(replacements: Sequence[Replacement]) -> Edit:
 
     def edit(base: State | None) -> State | None:
         text = plain(base)
-        for one in replacements if text is not None else ():
-            text = _replaced(text, one) if text is not None else None
-        return with_line_endings_of(text, base) if text is not None else None
+        if text is None:
+            return None
+        for one in replacements:
+            old, new = one.old.replace("\r\n", "\n"), one.new.replace("\r\n", "\n")
+            count = text.count(old) if old else int(not text)
+            if count == 0 or (count > 1 and not one.every):
+                return None
+            text = text.replace(old, new) if old else new
+        return with_line_endings_of(text, base)
 
     return edit
-
-
-def _replaced(text: str, one: Replacement) -> str | None:
-    old, new = one.old.replace("\r\n", "\n"), one.new.replace("\r\n", "\n")
-    if not old:
-        return new if not text else None
-    count = text.count(old)
-    if count == 0 or (count > 1 and not one.every):
-        return None
-    return text.replace(old, new)
 
 
 def plain(base: State | None) -> str | None:
     """Content as an editing tool sees it: characters, lines that end in "\\n", no byte order mark."""
     if not isinstance(base, FileContent):
         return None
-    wide = base.body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    wide = base.body.startswith(_MARKS[1:])
     try:
         text = base.body.decode("utf-16" if wide else "utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
@@ -81,32 +79,24 @@ def parse_hunks(diff: str) -> list[Hunk] | None:
     at = 0
     while at < len(lines):
         head = _HEAD.match(lines[at])
-        at += 1
         if head is None:
-            if hunks and lines[at - 1 :] != [""]:
+            if hunks and lines[at:] != [""]:
                 return None
+            at += 1
             continue
-        body, at = _body(lines, at, _count(head[2]), _count(head[4]))
-        hunk = make_hunk(int(head[1]), body)
+        begin = at = at + 1
+        # The head says how many lines follow, since a line may look like anything.
+        old, new = int(head[2] or 1), int(head[4] or 1)
+        while at < len(lines) and (old > 0 or new > 0 or lines[at].startswith(_NO_NEWLINE)):
+            sign = lines[at][:1]
+            old -= sign in (" ", "-", "")
+            new -= sign in (" ", "+", "")
+            at += 1
+        hunk = make_hunk(int(head[1]), lines[begin:at])
         if hunk is None:
             return None
         hunks.append(hunk)
     return hunks or None
-
-
-def _count(text: str | None) -> int:
-    return 1 if text is None else int(text)
-
-
-def _body(lines: list[str], at: int, old: int, new: int) -> tuple[list[str], int]:
-    """The lines of a hunk; its head says how many, since a line may look like anything."""
-    begin = at
-    while at < len(lines) and (old > 0 or new > 0 or lines[at].startswith(_NO_NEWLINE)):
-        sign = lines[at][:1]
-        old -= sign in (" ", "-", "")
-        new -= sign in (" ", "+", "")
-        at += 1
-    return lines[begin:at], at
 
 
 def make_hunk(start: int, lines: Sequence[str]) -> Hunk | None:
@@ -127,18 +117,14 @@ def make_hunk(start: int, lines: Sequence[str]) -> Hunk | None:
     return Hunk(start, tuple(sides[0]), tuple(sides[1]))
 
 
-def patching(hunks: Sequence[Hunk], *, translated: bool = False) -> Edit:
-    """The edit that puts hunks in their places. Translated ones are of text as an editing tool sees it."""
+def changing(change: Callable[[str], str | None]) -> Edit:
+    """The edit that changes the text of a file as it is, with the bytes that end its lines."""
 
     def edit(base: State | None) -> State | None:
-        if translated:
-            text = plain(base)
-            done = patched(text, hunks) if text is not None else None
-            return with_line_endings_of(done, base) if done is not None else None
         if not isinstance(base, FileContent):
             return None
         try:
-            done = patched(base.body.decode(), hunks)
+            done = change(base.body.decode())
         except UnicodeDecodeError:
             return None
         return FileContent(done.encode(), base.exact) if done is not None else None
@@ -164,26 +150,20 @@ def patched(text: str, hunks: Sequence[Hunk]) -> str | None:
 
 
 def writing(text: str, *, verbatim: bool = False) -> Edit:
-    """The edit that replaces a file whole. Over content unknown, how lines end is known only of a tool that
-    writes what it is given.
+    """The edit that replaces a file whole.
+
+    Over content unknown, how lines end is known only of a tool that writes what it is given (`verbatim`).
     """
 
     def edit(base: State | None) -> State | None:
-        if isinstance(base, Absent) or (verbatim and not text.startswith("\ufeff")):
-            return _encoded(text)
-        if isinstance(base, FileContent) and base.exact and b"\r" not in base.body and _is_plain(base.body):
-            return _encoded(text)
-        return as_text(text)
+        is_exact = isinstance(base, Absent) or (verbatim and not text.startswith("\ufeff"))
+        if isinstance(base, FileContent) and base.exact:
+            is_exact = is_exact or not (b"\r" in base.body or b"\0" in base.body or base.body.startswith(_MARKS))
+        if not is_exact:
+            return as_text(text)
+        try:
+            return FileContent(text.encode(), True)
+        except UnicodeEncodeError:
+            return None
 
     return edit
-
-
-def _encoded(text: str) -> FileContent | None:
-    try:
-        return FileContent(text.encode(), True)
-    except UnicodeEncodeError:
-        return None
-
-
-def _is_plain(body: bytes) -> bool:
-    return b"\0" not in body and not body.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"))

@@ -8,14 +8,17 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+from clew.analysis.titles import short_command
+from clew.model.json import JSON
+
 Action = Literal["read", "create", "change", "delete", "snapshot", "undo", "redo", "outside"]
 """What a message did, or what a copy shows. An undo or redo is no message's: it put files back between two of them.
-What came from outside is told by no record: two pieces of evidence disagree, and nothing ran between them.
+No record holds a change from outside: two pieces of evidence disagree, and nothing ran between them.
 """
 How = Literal["backup", "record", "edit", "read"]
 """A copy that the agent made; whole content in a record; an edit of content known before; what a tool read."""
@@ -119,20 +122,35 @@ _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
 _URI = re.compile(r"file://(?:localhost|(?P<host>[^/]+))?(?=/)", re.IGNORECASE)
 
 
-def as_text(text: str) -> FileContent | None:
-    """Content of which a record keeps the characters; None where some of them are lost."""
-    if "\ufffd" in text:
+def tool_call(block: dict[str, JSON]) -> tuple[str, str, dict[str, JSON]] | None:
+    """Id, tool and arguments of a `tool_use` block; None for a call without an id or a name."""
+    key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
+    if not isinstance(key, str) or not isinstance(name, str):
         return None
-    try:
-        plain = text.replace("\r\n", "\n") if "\r" in text else text
-        return FileContent(plain.removeprefix("\ufeff").encode(), False)
-    except UnicodeEncodeError:
-        return None
+    return key, name, given if isinstance(given, dict) else {}
 
 
-def as_bytes(text: str) -> FileContent | None:
-    """Content of which a record keeps every byte, as UTF-8; None where some are lost."""
-    if "\ufffd" in text:
+def writer_started(key: str, call: int, name: str, command: JSON) -> WriterStarted:
+    """A call of a tool that can change any file: it is called by its command where it has one."""
+    return WriterStarted(key, call, f"`{short_command(command)}`" if isinstance(command, str) else name)
+
+
+def first_text(given: Mapping[str, JSON], *names: str) -> str | None:
+    """The first of the named arguments that is a text."""
+    return next((given[name] for name in names if isinstance(given.get(name), str)), None)
+
+
+def as_text(text: JSON) -> FileContent | None:
+    """Content of which a record keeps the characters; None where some of them are lost, or it is no text."""
+    found = as_bytes(text)
+    if found is None:
+        return None
+    return FileContent(found.body.replace(b"\r\n", b"\n").removeprefix(b"\xef\xbb\xbf"), False)
+
+
+def as_bytes(text: JSON) -> FileContent | None:
+    """Content of which a record keeps every byte, as UTF-8; None where some are lost, or it is no text."""
+    if not isinstance(text, str) or "\ufffd" in text:
         return None
     try:
         return FileContent(text.encode(), True)
@@ -151,9 +169,7 @@ def absolute(path: str, folder: str | None) -> str:
         path = path[1:] if _DRIVE.match(path, 1) else path
     if is_windows(path):
         return _windows(path)
-    if path.startswith(("/", "~")):
-        return _posix(path)
-    if not folder:
+    if path.startswith(("/", "~")) or not folder:
         return _posix(path)
     base = absolute(folder, None)
     return _windows(f"{base}/{path}") if is_windows(base) else _posix(f"{base}/{path}")

@@ -13,7 +13,6 @@ from clew.io.json_document import read_document_stream
 from clew.io.records import MAX_RECORD_BYTES, PIECE, TOO_LONG, RawRecord, read_line
 from clew.model import Message, Record, SourceRef
 from clew.model.events import Event, SessionInfo
-from clew.model.json import JSON
 from clew.model.unit import Unit
 
 HEAD_BYTES = 1 << 16
@@ -26,33 +25,39 @@ the array that holds its records, none where the document itself is that array."
 def units_of_events(
     events: Iterator[Event], open_file: Callable[[int], BinaryIO], names: Sequence[str], document_keys: DocumentKeys
 ) -> Iterator[Unit]:
-    """The messages and records among the events, each with its native record."""
+    """The messages and records among the events, each with its native record.
+
+    Events of one native record share one `SourceRef` object: a damaged line can hold several records.
+    """
     with _NativeFiles(open_file, names, document_keys) as files:
-        last, count, session = None, 0, None
+        last, position, session = None, 0, None
         for event in events:
             if isinstance(event, SessionInfo):
                 session = event.session_id
             if not isinstance(event, Message | Record):
                 continue
+            is_message, value = isinstance(event, Message), msgspec.to_builtins(event)
             ref = event.source if isinstance(event.source, SourceRef) else None
-            count = count + 1 if ref is not None and ref == last else 0
+            records = files.records(ref) if ref is not None else []
+            if ref is None or not records:
+                last = ref
+                yield Unit(is_message, value, 0, 0, 0, (), claimed_session=session)
+                continue
+            position = 0 if ref != last else position + (ref is not last)
+            record = records[min(position, len(records) - 1)]
+            has_bytes = ref is not last and position < len(records)
             last = ref
-            yield _unit(event, files.records(ref) if ref is not None else [], count)._replace(claimed_session=session)
-
-
-def _unit(event: Message | Record, records: list[RawRecord], count: int) -> Unit:
-    """The unit of an event that is number `count` of those from the same line, which holds these records."""
-    value: dict[str, JSON] = msgspec.to_builtins(event)
-    is_message = isinstance(event, Message)
-    if not records:
-        return Unit(is_message, value, 0, 0, 0, ())
-    # A damaged line can hold several records.
-    record = records[min(count, len(records) - 1)]
-    part = event.source.file if isinstance(event.source, SourceRef) else 0
-    native = record.value or {}
-    if count >= len(records):
-        return Unit(is_message, value, record.line, record.stop, record.stop, (), part, native)
-    return Unit(is_message, value, record.line, record.start, record.stop, record.findings, part, native)
+            yield Unit(
+                is_message,
+                value,
+                record.line,
+                record.start if has_bytes else record.stop,
+                record.stop,
+                record.findings if has_bytes else (),
+                ref.file,
+                record.value or {},
+                session,
+            )
 
 
 class _NativeFiles:

@@ -30,12 +30,13 @@ _QUIET = re.compile(r"(?<=\s)(?:2>&1|[12]?>\s?/dev/null)(?=\s|$)")
 
 
 def is_read_only_command(command: str) -> bool:
-    """True for commands in a row that each only read, with no redirection and nothing that is worked out on the way."""
+    """True for commands in a row that each only read, without redirection, substitution or expansion."""
     command = _QUIET.sub("", command.strip())
-    bare = _unquoted(command)
+    # Quoted text in which a shell expands nothing is left out.
+    bare = _QUOTED.sub(lambda found: found[0] if found[0].startswith("\\") else "''", command)
     if not command or _SPECIAL.search(bare):
         return False
-    # What names make of a wildcard could begin with a dash.
+    # A name that a wildcard expands to could begin with a dash.
     wild = _WILD.search(bare) is not None
     try:
         words = shlex.shlex(command, posix=True, punctuation_chars=True)
@@ -44,11 +45,6 @@ def is_read_only_command(command: str) -> bool:
         return all(_reads(one, wild) for one in _simple(list(words)))
     except ValueError:
         return False
-
-
-def _unquoted(command: str) -> str:
-    """The command without quoted text in which a shell finds nothing to work out."""
-    return _QUOTED.sub(lambda found: found[0] if found[0].startswith("\\") else "''", command)
 
 
 def _simple(words: Sequence[str]) -> Iterator[list[str]]:
@@ -74,7 +70,8 @@ def _reads(words: list[str], wild: bool) -> bool:
     if name == "git":
         return _git_reads(rest)
     if name == "sed":
-        return len(rest) >= 2 and rest[0] == "-n" and _SED.fullmatch(rest[1]) is not None and _are_names(rest[2:])
+        has_options = any(word.startswith("-") for word in rest[2:])
+        return len(rest) >= 2 and rest[0] == "-n" and _SED.fullmatch(rest[1]) is not None and not has_options
     return name in _READERS
 
 
@@ -82,7 +79,3 @@ def _git_reads(rest: list[str]) -> bool:
     while len(rest) >= 2 and rest[0] in ("-C", "--no-pager"):
         rest = rest[2:] if rest[0] == "-C" else rest[1:]
     return bool(rest) and rest[0] in _GIT and not any(_GIT_FORBIDDEN.match(word) for word in rest)
-
-
-def _are_names(words: list[str]) -> bool:
-    return not any(word.startswith("-") for word in words)

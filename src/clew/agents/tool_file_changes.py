@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.edits import Replacement, replacing, writing
-from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, WriterFinished, WriterStarted, absolute
+from clew.agents.file_evidence import (
+    ABSENT,
+    Event,
+    FileChange,
+    WriterFinished,
+    absolute,
+    first_text,
+    tool_call,
+    writer_started,
+)
 from clew.agents.read_only_commands import is_read_only_command
-from clew.analysis.titles import short_command
 from clew.model.json import JSON
 
 _WRITES = ("write", "write_file", "create_file")
@@ -34,20 +42,21 @@ class ToolFileChanges:
 
     def called(self, block: dict[str, JSON], index: int, folder: str | None) -> Iterator[Event]:
         """A call was made."""
-        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
-        if not isinstance(key, str) or not isinstance(name, str):
+        call = tool_call(block)
+        if call is None:
             return
-        given = given if isinstance(given, dict) else {}
-        name = _kind(name, given)
+        key, name, given = call
+        name = name.lower()
+        if name == _BY_COMMAND:
+            name = _COMMANDS.get(str(given.get("command")), name)
         self._calls[key] = name, given, index, folder
         if _can_change_anything(name, given):
-            command = given.get("command")
-            yield WriterStarted(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
+            yield writer_started(key, index, name, given.get("command"))
 
     def named(self, block: dict[str, JSON], folder: str | None) -> str | None:
         """The file that a call names; None where it names none."""
         given = block.get("input")
-        path = _named(given) if isinstance(given, dict) else None
+        path = first_text(given, *_PATHS) if isinstance(given, dict) else None
         return absolute(path, folder) if path is not None else None
 
     def returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
@@ -60,7 +69,7 @@ class ToolFileChanges:
         name, given, at, folder = call
         if _can_change_anything(name, given):
             yield WriterFinished(key, index)
-        path = _named(given)
+        path = first_text(given, *_PATHS)
         if path is not None and block.get("is_error") is not True:
             yield from self._touches(name, given, absolute(path, folder), at, index)
 
@@ -70,18 +79,16 @@ class ToolFileChanges:
         elif name in _DELETES:
             yield FileChange(path, "delete", at, done, "record", after=ABSENT)
         elif name in _WRITES:
-            yield FileChange(path, "change", at, done, "record", edit=self._writing(given))
+            text = first_text(given, "content", "file_text", "text")
+            edit = writing(text, verbatim=self._exact) if text is not None else None
+            yield FileChange(path, "change", at, done, "record", edit=edit)
         elif name in _EDITS:
-            yield FileChange(path, "change", at, done, "edit", edit=_replacing(given))
-
-    def _writing(self, given: dict[str, JSON]) -> Edit | None:
-        text = _text(given, "content", "file_text", "text")
-        return writing(text, verbatim=self._exact) if text is not None else None
-
-
-def _kind(name: str, given: dict[str, JSON]) -> str:
-    name = name.lower()
-    return _COMMANDS.get(str(given.get("command")), name) if name == _BY_COMMAND else name
+            old = first_text(given, "old_string", "old_str", "old")
+            new = first_text(given, "new_string", "new_str", "new")
+            edit = None
+            if old is not None and new is not None:
+                edit = replacing([Replacement(old, new, given.get("replace_all") is True)])
+            yield FileChange(path, "change", at, done, "edit", edit=edit)
 
 
 def _can_change_anything(name: str, given: dict[str, JSON]) -> bool:
@@ -89,18 +96,3 @@ def _can_change_anything(name: str, given: dict[str, JSON]) -> bool:
         command = given.get("command", given.get("cmd"))
         return not (isinstance(command, str) and is_read_only_command(command))
     return name not in (*_WRITES, *_EDITS, *_READS, *_DELETES) and name not in _HARMLESS
-
-
-def _replacing(given: dict[str, JSON]) -> Edit | None:
-    old, new = _text(given, "old_string", "old_str", "old"), _text(given, "new_string", "new_str", "new")
-    if old is None or new is None:
-        return None
-    return replacing([Replacement(old, new, given.get("replace_all") is True)])
-
-
-def _named(given: dict[str, JSON]) -> str | None:
-    return _text(given, *_PATHS)
-
-
-def _text(given: dict[str, JSON], *names: str) -> str | None:
-    return next((given[name] for name in names if isinstance(given.get(name), str)), None)

@@ -1,7 +1,7 @@
 """Tools that several agents have under names of their own, in words that belong to none of them.
 
-An agent lists its tools; where two agents have a tool for the same work, a call of one can be spelled as a call of
-the other. Arguments without an equal keep their own names.
+An agent lists its tools; where two agents have a tool for the same work, a call of one can be translated into a call
+of the other. Arguments without an equal keep their own names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Tool(NamedTuple):
 
 
 class Translator:
-    """Spells the calls of one agent as another would."""
+    """Translates the calls of one agent into those of another."""
 
     def __init__(self, source: Sequence[Tool], target: Sequence[Tool]) -> None:
         self._known = {tool.name: tool for tool in reversed(source)}
@@ -79,18 +79,12 @@ class Translator:
         common: Arguments = self.common(name, arguments)
         if equal.write is not None:
             common = equal.write(common)
-        spelled = _renamed(common, equal.arguments)
-        return spelled if len(spelled) >= len(arguments) else arguments
+        translated = _renamed(common, equal.arguments)
+        return translated if len(translated) >= len(arguments) else arguments
 
 
 def _renamed(arguments: Arguments, names: Mapping[str, str]) -> Arguments:
     return {names.get(name, name): value for name, value in arguments.items()}
-
-
-def _renamed_apart(entry: Arguments, names: Mapping[str, str]) -> Arguments:
-    """An entry renamed, unless two of its values would get one name."""
-    renamed = _renamed(entry, names)
-    return renamed if len(renamed) == len(entry) else entry
 
 
 def command_text(arguments: Arguments) -> Arguments:
@@ -103,26 +97,34 @@ def command_text(arguments: Arguments) -> Arguments:
 
 
 def todos_from(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
-    """Put the entries of an agent's todo list into the common words: content, status, active_form."""
-    return _each_todo(lambda entry: _without_echo(_renamed_apart(entry, words)))
+    """Put the entries of an agent's todo list into the common words: content, status, active_form.
 
+    One agent demands an active form; an entry whose active form repeats its content comes without.
+    """
+    rename = todos_into(words)
 
-def _without_echo(entry: Arguments) -> Arguments:
-    """An entry without a form for what is under way that says the same as its content: one agent demands some form."""
-    is_echo = "active_form" in entry and entry["active_form"] == entry.get("content")
-    return {name: value for name, value in entry.items() if name != "active_form" or not is_echo}
+    def reshaped(arguments: Arguments) -> Arguments:
+        renamed = rename(arguments)
+        if renamed is not arguments:
+            for entry in renamed["todos"]:
+                if "active_form" in entry and entry["active_form"] == entry.get("content"):
+                    del entry["active_form"]
+        return renamed
+
+    return reshaped
 
 
 def todos_into(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
-    """Put the entries of a todo list into an agent's own words; what it has no word for keeps the common one."""
-    return _each_todo(lambda entry: _renamed_apart(entry, words))
+    """Put the entries of a todo list into an agent's own words; what it has no word for keeps the common one.
 
+    An entry of which two values would get one name stays as it is.
+    """
 
-def _each_todo(reshape: Callable[[Arguments], Arguments]) -> Callable[[Arguments], Arguments]:
     def reshaped(arguments: Arguments) -> Arguments:
         entries = arguments.get("todos")
         if type(entries) is not list or not all(type(entry) is dict for entry in entries):
             return arguments
-        return {**arguments, "todos": [reshape(entry) for entry in entries]}
+        renamed = [(entry, _renamed(entry, words)) for entry in entries]
+        return {**arguments, "todos": [new if len(new) == len(old) else dict(old) for old, new in renamed]}
 
     return reshaped

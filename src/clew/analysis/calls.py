@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clew.analysis.usage import MOST, UsageLedger, scoped
+from msgspec import UNSET
+
+from clew.analysis.usage import FIELDS, MOST, UsageLedger, scoped
 from clew.model.json import JSON
+from clew.model.usage import TokenUsage
 
 UNKNOWN = -1
 """A count that nobody told."""
@@ -63,6 +66,12 @@ class Calls:
             self.by_key[key] = [model or "", time, branch, counts]
         elif counts != known[3]:
             known[3] = list(map(max, sound(counts), sound(known[3])))
+
+    def note_usage(self, key: str, model: str | None, time: JSON, branch: str | None, usage: TokenUsage) -> None:
+        """Note what a line tells of a call; a usage without any count tells nothing."""
+        counts = [UNKNOWN if (count := getattr(usage, name)) is UNSET else count for name in FIELDS]
+        if max(counts) != UNKNOWN:
+            self.note(key, model, time, branch, counts)
 
     def take(self, ledger: UsageLedger, times: Sequence[JSON]) -> None:
         """Take over the calls of a ledger; `times` are those of the messages, by their index."""

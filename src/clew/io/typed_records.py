@@ -143,5 +143,5 @@ def decode_value(value: dict[str, JSON], record_type: type[T]) -> T:
     """A struct from an object that is already parsed; one that does not fit the type keeps the fields that do."""
     try:
         return msgspec.convert(value, record_type)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return decode_leniently(value, record_type)

@@ -40,9 +40,7 @@ class ClaudeCode(Agent):
         return locate.copies(source.path)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        from clew.agents.claude_code.sniff import claims
-
-        return claims(path, head)
+        return locate.claims(path, head)
 
     def locate(self, path: Path) -> SourceFile:
         return locate.source_file(path)
@@ -71,9 +69,9 @@ class ClaudeCode(Agent):
         return session_object(source, facts)
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.claude_code.known_keys import unknown_keys
+        from clew.agents.claude_code.records import unknown_record_keys
 
-        return unknown_keys(native)
+        return unknown_record_keys(native)
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.claude_code.file_changes import file_changes

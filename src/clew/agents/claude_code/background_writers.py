@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from clew.agents.file_evidence import Event, WriterFinished, WriterStarted
+from clew.agents.file_evidence import Event, WriterFinished, WriterStarted, writer_started
 from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.titles import short_command
 from clew.model.json import JSON
@@ -50,19 +50,18 @@ class BackgroundWriters:
         command = given.get("command")
         if name in _HARMLESS or (name in _SHELLS and isinstance(command, str) and is_read_only_command(command)):
             return
-        what = f"`{short_command(command)}`" if isinstance(command, str) else name
         self._running.add(key)
-        yield WriterStarted(key, index, what)
+        yield writer_started(key, index, name, command)
 
     def returned(self, key: str, name: str, given: dict[str, JSON], result: JSON, index: int) -> Iterator[Event]:
-        told = result if isinstance(result, dict) else {}
+        details = result if isinstance(result, dict) else {}
         if key in self._running:
-            names = [told.get(word) for word in ("backgroundTaskId", "agentId", "taskId", "shellId")]
-            if self._still_running(name, given, told):
+            names = [details.get(word) for word in ("backgroundTaskId", "agentId", "taskId", "shellId")]
+            if self._still_running(name, given, details):
                 self._names.update({one: key for one in names if isinstance(one, str)})
             else:
                 yield from self.ended(key, index)
-        yield from self._finish_background_tasks(name, given, told, index)
+        yield from self._finish_background_tasks(name, given, details, index)
 
     def ended(self, key: str, index: int) -> Iterator[Event]:
         """What a call began is over."""
@@ -94,8 +93,8 @@ class BackgroundWriters:
         if isinstance(data, dict) and data.get("type") == "hook_progress":
             yield from self._hook(native, "parentToolUseID", index + 1, begun)
 
-    def _hook(self, told: Mapping[str, JSON], name: str, index: int, begun: MessageIndexOfCall) -> Iterator[Event]:
-        call = begun(told.get(name))
+    def _hook(self, details: Mapping[str, JSON], name: str, index: int, begun: MessageIndexOfCall) -> Iterator[Event]:
+        call = begun(details.get(name))
         key = f"hook {index}"
         yield WriterStarted(key, call if call is not None else min(self.last_reply, index - 1), "a hook")
         yield WriterFinished(key, index)
@@ -115,23 +114,23 @@ class BackgroundWriters:
         self._typed = f"typed {index}"
         yield WriterStarted(self._typed, index - 1, what)
 
-    def _still_running(self, name: str, given: dict[str, JSON], told: dict[str, JSON]) -> bool:
+    def _still_running(self, name: str, given: dict[str, JSON], details: dict[str, JSON]) -> bool:
         if name in _AGENTS:
-            return told.get("isAsync") is True or told.get("status") not in (None, "completed")
-        return given.get("run_in_background") is True or isinstance(told.get("backgroundTaskId"), str)
+            return details.get("isAsync") is True or details.get("status") not in (None, "completed")
+        return given.get("run_in_background") is True or isinstance(details.get("backgroundTaskId"), str)
 
     def _finish_background_tasks(
-        self, name: str, given: dict[str, JSON], told: dict[str, JSON], index: int
+        self, name: str, given: dict[str, JSON], details: dict[str, JSON], index: int
     ) -> Iterator[Event]:
         """The person or the model looked after what runs, or stopped it."""
-        task = told.get("task")
-        task = task if isinstance(task, dict) else told
+        task = details.get("task")
+        task = task if isinstance(task, dict) else details
         stopped = name in ("KillShell", "KillBash", "TaskStop")
         if not stopped and task.get("status") not in FINISHED_STATUSES:
             return
-        for told_or_given in (told, task, given):
+        for holder in (details, task, given):
             for word in ("shellId", "shell_id", "bash_id", "task_id", "taskId"):
-                key = self._names.get(str(told_or_given.get(word)))
+                key = self._names.get(str(holder.get(word)))
                 if key is not None:
                     yield from self.ended(key, index)
 

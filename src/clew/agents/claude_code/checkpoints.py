@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from clew.agents.backups import read_inside
-from clew.agents.claude_code.locate import stem
+from clew.agents.claude_code.locate import home_of, stem
 from clew.agents.file_evidence import ABSENT, FileChange, FileContent, State, absolute
 from clew.model.json import JSON
 
 _FOLDER = "file-history"
 _BACKUP = re.compile(r"([0-9a-f]{16})@v\d+")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
-_REMEMBERED = 4096
+_MAX_INDEXES = 4096
 
 Entry = dict[str, JSON]
 
@@ -25,8 +25,8 @@ class Checkpoints:
     """Reads snapshot records. A copy is found in the folder of the session, or of one that it was forked from."""
 
     def __init__(self, path: Path) -> None:
-        at = path.parts.index("projects") if "projects" in path.parts else 0
-        self._root = Path(*path.parts[:at]) / _FOLDER if at else None
+        home = home_of(path)
+        self._root = home / _FOLDER if home is not None else None
         self._sessions = OrderedDict({stem(path): None})
         self._indexes: OrderedDict[str, int] = OrderedDict()
         self._waiting: dict[str, list[tuple[str, Entry]]] = {}
@@ -44,7 +44,7 @@ class Checkpoints:
         uuid = message.get("uuid")
         if isinstance(uuid, str):
             self._indexes[uuid] = message["index"]
-            if len(self._indexes) > _REMEMBERED:
+            if len(self._indexes) > _MAX_INDEXES:
                 self._indexes.popitem(last=False)
             for path, entry in self._waiting.pop(uuid, ()):
                 yield self._touch(path, entry, message["index"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from clew.agents.claude_code.records import RECORD_FIELDS
 from clew.agents.derived_ids import derived_id
 from clew.agents.target_profile import Header
 from clew.io.codec import dumps
@@ -53,20 +54,6 @@ _TODO = (
 _THINKING_SETTINGS = (("level", "level"), ("disabled", "disabled"), ("triggers", "triggers"))
 _TRACKED_FILE = (("backup", "backupFileName"), ("version", "version"), ("time", "backupTime"))
 _RECORD_START = (("type", "type"), ("uuid", "uuid"), ("parent_uuid", "parentUuid"), ("timestamp", "timestamp"))
-_RECORDS = {
-    "summary": (("text", "summary"), ("message_uuid", "leafUuid")),
-    "last-prompt": (("text", "lastPrompt"), ("message_uuid", "leafUuid")),
-    "ai-title": (("text", "aiTitle"),),
-    "custom-title": (("text", "customTitle"),),
-    "agent-name": (("text", "agentName"),),
-    "pr-link": (("text", "prUrl"),),
-    "frame-link": (("text", "frameUrl"),),
-    "continued-in": (("text", "continuedInSessionId"),),
-    "fork-context-ref": (("message_uuid", "parentLastUuid"),),
-    "file-history-snapshot": (("message_uuid", "messageId"),),
-    "file-history-delta": (("message_uuid", "messageId"),),
-}
-"""The records that a document tells in full, by type. Others, such as progress, are left out of a composed session."""
 
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
@@ -201,13 +188,14 @@ class _Encoder:
         return {key: name for key, name in names.items() if name is not None}
 
     def _other(self, value: Fields) -> Fields | None:
+        # Of other records, such as progress, a document does not tell all.
         kind = value.get("type")
-        return self._bookkeeping(value, kind) if kind in _RECORDS else None
+        return self._bookkeeping(value, kind) if kind in RECORD_FIELDS else None
 
     def _bookkeeping(self, value: Fields, kind: str) -> Fields:
         """A title, summary, link or snapshot: a record that is no message."""
         record = _renamed(value, _RECORD_START) | self._session_field() | self._names()
-        record |= _renamed(value, _RECORDS[kind])
+        record |= _renamed(value, RECORD_FIELDS[kind])
         snapshot = value.get("snapshot") or {}
         if kind == "file-history-snapshot":
             record |= _snapshot_fields(snapshot)

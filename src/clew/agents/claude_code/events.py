@@ -8,11 +8,14 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType, to_builtins
 from msgspec.json import decode
 
-from clew.agents.base import SourceFile, open_main
+from clew.agents.base import SourceFile, fragment_events, open_main
 from clew.agents.claude_code import locate
 from clew.agents.claude_code.copied_history import CopiedRecord, mark_copies
 from clew.agents.claude_code.queued_prompts import place_delivered_prompts
 from clew.agents.claude_code.records import (
+    MESSAGE_TYPES,
+    RECORD_FIELDS,
+    RECORD_KINDS,
     SYNTHETIC_MODEL,
     TRANSCRIPT,
     USAGE,
@@ -21,11 +24,11 @@ from clew.agents.claude_code.records import (
     StructuredResult,
     TranscriptRecord,
 )
-from clew.analysis.calls import UNKNOWN, Calls
+from clew.analysis.calls import Calls
 from clew.analysis.todos import as_todos
 from clew.io.codec import dumps
 from clew.io.compress import damage, open_source
-from clew.io.records import TOO_LONG, RawRecord, read_records
+from clew.io.records import RawRecord, read_records
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted
@@ -40,34 +43,6 @@ from clew.model.usage import TokenUsage
 MAX_OPEN_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 
-MESSAGE_TYPES = frozenset({"user", "assistant", "system", "attachment"})
-
-RECORD_KINDS = {
-    "file-history-snapshot": "snapshot",
-    "file-history-delta": "snapshot",
-    "progress": "progress",
-    "summary": "summary",
-    "ai-title": "title",
-    "custom-title": "title",
-    "agent-name": "title",
-    "last-prompt": "prompt",
-    "queue-operation": "queue",
-    "pr-link": "link",
-    "frame-link": "link",
-    "continued-in": "link",
-    "fork-context-ref": "link",
-    "cost-state": "cost",
-    **dict.fromkeys(
-        "mode permission-mode agent-setting agent-color tag bridge-session worktree-state relocated "
-        "content-replacement atis-latch attribution-snapshot speculation-accept ended-by-model history-suppression "
-        "isolation-latch artifact-autoreact-ledger artifact-comment-monitor marble-origami-commit "
-        "marble-origami-snapshot marble-origami-reset api-request-shape api-request-blob api-request tools-used "
-        "started result launched".split(),
-        "state",
-    ),
-}
-"""The types of records that are no messages, each with the kind it has in the document."""
-
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
@@ -80,7 +55,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
             elif isinstance(record, CopiedRecord):
                 yield decoder.copied(record.record, line)
             else:
-                yield from decoder.fragment(record, line, str(source.path))
+                yield from fragment_events(source, record, line, after=decoder.index)
         if found := damage(stream):
             yield problem("damaged-archive", found, file=str(source.path))
 
@@ -121,34 +96,16 @@ def read_usage(source: SourceFile) -> Calls:
             api = record.message
             if record.type != "assistant" or api is None or api.model == SYNTHETIC_MODEL:
                 continue
-            counts = _counts(api.usage) or _counts(record.usage)
-            if counts is not None:
+            usage = _usage(api.usage) or _usage(record.usage)
+            if usage is not None:
                 call = api.id or record.uuid
                 if not call:
                     unnamed += 1
                     call = f"{source.path}:{unnamed}"
-                calls.note(call, api.model or None, record.timestamp or None, branch, counts)
+                calls.note_usage(call, api.model or None, record.timestamp or None, branch, usage)
     calls.folder = calls.folder or folder
     calls.session = calls.session or locate.stem(source.path)
     return calls
-
-
-def _counts(usage: ApiUsage | None) -> list[int] | None:
-    """The counts in the order of `analysis.usage.FIELDS`; None where there is none."""
-    if usage is None:
-        return None
-    created, details = usage.cache_creation, usage.output_tokens_details
-    counts = [
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_creation_input_tokens,
-        usage.cache_read_input_tokens,
-        created.ephemeral_5m_input_tokens if created is not None else UNSET,
-        created.ephemeral_1h_input_tokens if created is not None else UNSET,
-        details.thinking_tokens if details is not None else UNSET,
-    ]
-    known = [UNKNOWN if count is UNSET else count for count in counts]
-    return known if max(known) != UNKNOWN else None
 
 
 class EventDecoder:
@@ -194,14 +151,6 @@ class EventDecoder:
             source=SourceRef(0, line - 1),
         )
 
-    def fragment(self, record: RawRecord, line: int, file: str) -> Iterator[Event]:
-        """A piece of a line that is no record. A line that is too long comes in many pieces, and is one problem."""
-        if self._source.record != line - 1 or TOO_LONG not in record.findings:
-            for code in record.findings:
-                yield problem(code, file=file, line=line)
-        self._source = SourceRef(0, line - 1)
-        yield Record(after=self.index, kind="fragment", source=SourceRef(0, line - 1))
-
     def _message(self, record: TranscriptRecord, role: str) -> Iterator[Event]:
         api = record.message
         blocks = _blocks(api.content) if api is not None else []
@@ -225,11 +174,8 @@ class EventDecoder:
         metadata.is_compact_summary = record.isCompactSummary
         if record.origin is not None:
             metadata.origin = record.origin.kind
-        thinking = record.thinkingMetadata
-        if thinking is not None:
-            settings = ThinkingSettings(level=thinking.level, disabled=thinking.disabled, triggers=thinking.triggers)
-            if settings != ThinkingSettings():
-                metadata.thinking = settings
+        if record.thinkingMetadata is not None and record.thinkingMetadata != ThinkingSettings():
+            metadata.thinking = record.thinkingMetadata
         if record.todos is not UNSET:
             metadata.todos = [
                 Todo(
@@ -294,31 +240,14 @@ class EventDecoder:
             timestamp=canonical_time(record.timestamp),
             source=self._source,
         )
-        match kind:
-            case "summary":
-                found.text, found.message_uuid = record.summary, record.leafUuid
-            case "last-prompt":
-                found.text, found.message_uuid = record.lastPrompt, record.leafUuid
-            case "ai-title":
-                found.text = record.aiTitle
-            case "custom-title":
-                found.text = record.customTitle
-            case "agent-name":
-                found.text = record.agentName
-            case "queue-operation":
-                found.text = record.content if isinstance(record.content, str) else UNSET
-            case "pr-link":
-                found.text = record.prUrl
-            case "frame-link":
-                found.text = record.frameUrl
-            case "continued-in":
-                found.text = record.continuedInSessionId
-            case "fork-context-ref":
-                found.message_uuid = record.parentLastUuid
-            case "file-history-delta":
-                found.message_uuid, found.snapshot = record.messageId, _snapshot_delta(record)
-            case "file-history-snapshot":
-                found.message_uuid, found.snapshot = record.messageId, _snapshot(record)
+        for name, key in RECORD_FIELDS.get(kind or "", ()):
+            setattr(found, name, getattr(record, key))
+        if kind == "queue-operation":
+            found.text = record.content if isinstance(record.content, str) else UNSET
+        elif kind == "file-history-delta":
+            found.snapshot = _snapshot_delta(record)
+        elif kind == "file-history-snapshot":
+            found.snapshot = _snapshot(record)
         return found
 
 

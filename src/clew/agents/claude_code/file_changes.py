@@ -12,7 +12,7 @@ from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
 from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, with_line_endings_of, writing
-from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, State, absolute, as_bytes, as_text
+from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, State, absolute, as_bytes, as_text, tool_call
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
@@ -99,14 +99,13 @@ class _Reader:
         return call.at if call is not None else None
 
     def _called(self, block: dict[str, JSON], reply: str | None) -> Iterator[Event]:
-        key, name = block.get("tool_id"), block.get("tool_name")
-        if not isinstance(key, str) or not isinstance(name, str):
+        call = tool_call(block)
+        if call is None:
             return
-        given = block.get("input")
-        call = Call(name, given if isinstance(given, dict) else {}, self.index, self._folder, self._version, reply)
-        self._calls[key] = call
+        key, name, given = call
+        self._calls[key] = Call(name, given, self.index, self._folder, self._version, reply)
         if name not in _CHANGES:
-            yield from self._watch.called(key, name, call.input, self.index)
+            yield from self._watch.called(key, name, given, self.index)
 
     def _returned(self, block: dict[str, JSON], result: JSON) -> Iterator[Event]:
         key = block.get("tool_id")
@@ -118,11 +117,11 @@ class _Reader:
         path = _path(call)
         if path is None or block.get("is_error") is True or isinstance(result, str):
             return
-        told = result if isinstance(result, dict) else {}
+        details = result if isinstance(result, dict) else {}
         if call.name == "Read":
-            yield from _read(path, call.at, self.index, told)
+            yield from _read(path, call.at, self.index, details)
         elif call.name in _CHANGES:
-            yield _CHANGES[call.name](path, call, self.index, told)
+            yield _CHANGES[call.name](path, call, self.index, details)
 
     def _attached(self, attachment: JSON) -> Iterator[Event]:
         """Files that the person named, or changed; the client put them into the conversation."""
@@ -144,11 +143,11 @@ def _path(call: Call) -> str | None:
     return absolute(path, call.folder) if isinstance(path, str) else None
 
 
-def _read(path: str, call: int, done: int, told: dict[str, JSON]) -> Iterator[FileChange]:
+def _read(path: str, call: int, done: int, details: dict[str, JSON]) -> Iterator[FileChange]:
     """What a reading shows: all of the file only where it says so."""
-    file = told.get("file")
+    file = details.get("file")
     state: State | None = None
-    if told.get("type") == "text" and isinstance(file, dict) and isinstance(file.get("content"), str):
+    if details.get("type") == "text" and isinstance(file, dict) and isinstance(file.get("content"), str):
         is_whole = file.get("startLine") == 1 and file.get("numLines") == file.get("totalLines")
         if is_whole and not file.get("truncatedByTokenCap"):
             state = as_text(file["content"])
@@ -156,33 +155,33 @@ def _read(path: str, call: int, done: int, told: dict[str, JSON]) -> Iterator[Fi
     yield FileChange(path, "read", call, done, "read", state, state, note=note)
 
 
-def _edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
-    old = _text(told.get("oldString"), call.input.get("old_string"))
-    new = _text(told.get("newString"), call.input.get("new_string"))
-    every = told.get("replaceAll") is True or call.input.get("replace_all") is True
-    original = told.get("originalFile")
+def _edit(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
+    old = _text(details.get("oldString"), call.input.get("old_string"))
+    new = _text(details.get("newString"), call.input.get("new_string"))
+    every = details.get("replaceAll") is True or call.input.get("replace_all") is True
+    original = details.get("originalFile")
     if old == "" and new is not None and original in (None, ""):
         return FileChange(path, "create", call.at, done, "record", after=as_bytes(new))
     replacements = [Replacement(old, new, every)] if old and new is not None else []
-    return _changed(path, call, done, told, original, replacements)
+    return _changed(path, call, done, details, original, replacements)
 
 
-def _multi_edit(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
-    edits = told.get("edits") or call.input.get("edits")
+def _multi_edit(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
+    edits = details.get("edits") or call.input.get("edits")
     replacements = [
         Replacement(str(one.get("old_string", "")), str(one.get("new_string", "")), one.get("replace_all") is True)
         for one in (edits if isinstance(edits, list) else ())
         if isinstance(one, dict)
     ]
-    return _changed(path, call, done, told, told.get("originalFileContents", told.get("originalFile")), replacements)
+    original = details.get("originalFileContents", details.get("originalFile"))
+    return _changed(path, call, done, details, original, replacements)
 
 
 def _changed(
-    path: str, call: Call, done: int, told: dict[str, JSON], original: JSON, replacements: list[Replacement]
+    path: str, call: Call, done: int, details: dict[str, JSON], original: JSON, replacements: list[Replacement]
 ) -> FileChange:
-    before = as_text(original) if isinstance(original, str) else None
-    edit = _editing(_hunks(told.get("structuredPatch")), replacements, told.get("userModified") is True)
-    return FileChange(path, "change", call.at, done, "edit", before, edit=edit)
+    edit = _editing(_hunks(details.get("structuredPatch")), replacements, details.get("userModified") is True)
+    return FileChange(path, "change", call.at, done, "edit", as_text(original), edit=edit)
 
 
 def _editing(hunks: list[Hunk], replacements: list[Replacement], by_user: bool) -> Edit:
@@ -212,23 +211,21 @@ def _hunks(patch: JSON) -> list[Hunk]:
     return hunks
 
 
-def _write(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
-    content = _text(told.get("content"), call.input.get("content"))
-    if content is None or told.get("userModified") is True:
+def _write(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
+    content = _text(details.get("content"), call.input.get("content"))
+    if content is None or details.get("userModified") is True:
         return FileChange(path, "change", call.at, done, "record")
-    if told.get("type") == "create":
+    if details.get("type") == "create":
         return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
-    original = told.get("originalFile")
-    before = as_text(original) if isinstance(original, str) else None
-    edit = writing(content, verbatim=_number(call.version) >= _VERBATIM)
-    return FileChange(path, "change", call.at, done, "record", before, edit=edit)
+    parts = call.version.split(".")
+    version = tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
+    edit = writing(content, verbatim=version >= _VERBATIM)
+    return FileChange(path, "change", call.at, done, "record", as_text(details.get("originalFile")), edit=edit)
 
 
-def _notebook(path: str, call: Call, done: int, told: dict[str, JSON]) -> FileChange:
-    before, after = (told.get(name) for name in ("original_file", "updated_file"))
-    found = as_text(before) if isinstance(before, str) else None
-    left = as_text(after) if isinstance(after, str) else None
-    return FileChange(path, "change", call.at, done, "record", found, left)
+def _notebook(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
+    before, after = as_text(details.get("original_file")), as_text(details.get("updated_file"))
+    return FileChange(path, "change", call.at, done, "record", before, after)
 
 
 _CHANGES: dict[str, Callable[[str, Call, int, dict[str, JSON]], FileChange]] = {
@@ -241,8 +238,3 @@ _CHANGES: dict[str, Callable[[str, Call, int, dict[str, JSON]], FileChange]] = {
 
 def _text(first: JSON, second: JSON) -> str | None:
     return first if isinstance(first, str) else second if isinstance(second, str) else None
-
-
-def _number(version: str) -> tuple[int, ...]:
-    parts = version.split(".")
-    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.agents.claude_code import locate
-from clew.agents.claude_code.events import first_claim as claim_in
-from clew.agents.claude_code.locate import named_session as named_session
+from clew.agents.claude_code.events import first_claim
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.errors import SourceUnreadable
-from clew.model import Subagent
 from clew.model.json import JSON
-
-
-def first_claim(facts: Facts) -> str | None:
-    """The session id that the first record with one claims."""
-    claimed = facts.extra.get("claimed")
-    return claimed if isinstance(claimed, str) else None
 
 
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
     """The `session` of the unified document."""
     is_agent = locate.is_agent_file(source.path)
-    claimed = first_claim(facts)
+    claimed = facts.extra.get("claimed")
     session: dict[str, JSON] = {
-        "id": named_session(source.path) or claimed or locate.stem(source.path),
+        "id": locate.named_session(source.path) or claimed or locate.stem(source.path),
         "workspace": facts.cwd or facts.extra.get("cwd") or "",
         "workspace_encoded": locate.project_folder(source.path),
         "started_at": facts.first_time,
@@ -68,11 +61,7 @@ def find_subagents(source: SourceFile, facts: Facts, session: str) -> Iterator[d
             agent = locate.stem(path).removeprefix("agent-")
             yield {"session_id": locate.stem(path), "agent_id": agent, "tool_id": calls.get(agent)}
     for link in facts.subagents:
-        yield _inline(link)
-
-
-def _inline(link: Subagent) -> dict[str, JSON]:
-    return {"session_id": None, "agent_id": None, "tool_id": link.tool_id, "root_uuid": link.root_uuid}
+        yield {"session_id": None, "agent_id": None, "tool_id": link.tool_id, "root_uuid": link.root_uuid}
 
 
 def _flat_agents(path: Path) -> dict[str, list[Path]]:
@@ -88,15 +77,9 @@ def _flat_agents(path: Path) -> dict[str, list[Path]]:
 def _read_flat_agents(folder: str, _changed: int) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for path in locate.flat_agents(Path(folder)):
-        parent = _parent_of(path)
-        if parent is not None:
-            found.setdefault(parent, []).append(path)
+        # A file that cannot be read belongs to no session.
+        with suppress(SourceUnreadable):
+            parent = first_claim(path)
+            if parent is not None:
+                found.setdefault(parent, []).append(path)
     return found
-
-
-def _parent_of(path: Path) -> str | None:
-    """The session a flat sub-agent file names first; one that cannot be read belongs to nobody."""
-    try:
-        return claim_in(path)
-    except SourceUnreadable:
-        return None

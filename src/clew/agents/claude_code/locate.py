@@ -1,4 +1,4 @@
-"""Where Claude Code keeps its sessions, and how its folder names are made."""
+"""Where Claude Code keeps its sessions, how its folder names are made, and whether a file is a transcript."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.backups import is_plain_file
-from clew.agents.base import SourceFile
+from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.paths import encode_claude, safe_relative
 from clew.model.json import JSON
@@ -23,6 +23,16 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROJECT = re.compile(r"-|[A-Za-z]--")
 """How the encoded name of a folder begins: every path does with a slash, or with a drive."""
 _FILED = re.compile(r"^(?:session|\d{4}-\d\d-\d\d|undated)-(?=agent-|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-)")
+
+_RECORD = re.compile(rb'"(?:sessionId|parentUuid|uuid|leafUuid|isSidechain|messageId|customTitle|aiTitle)"\s*:')
+_SAGE = re.compile(rb'"context"\s*:\s*\{|"toolResults"|"toolCalls"')
+_TYPE = re.compile(
+    rb'"type"\s*:\s*"(?:user|assistant|summary|system|file-history-snapshot|queue-operation|attachment)"'
+)
+_GEMINI = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"(?:projectHash|startTime)"|(?s:.)*^\{"\$(?:set|rewindTo)":',
+    re.MULTILINE,
+)
 
 
 def roots(host: Host) -> Iterator[Path]:
@@ -67,18 +77,12 @@ def _holds_transcripts(folder: Path) -> bool:
 
 def source_file(path: Path, beside: Container[str] | None = None) -> SourceFile:
     """The session in a transcript, with the side file that describes a sub-agent; `beside` are the names around it."""
-    place = str(path)
-    try:
-        stat = os.stat(place)  # noqa: PTH116 - there are many
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
     name = stem(path)
     meta = f"{name}.meta.json"
     sides: tuple[str, ...] = ()
     if name.startswith(_AGENT_FILE) and (beside is None or meta in beside) and is_plain_file(path.parent / meta):
         sides = (meta,)
-    return SourceFile(AGENT, path, (), sides, size, mtime)
+    return source_at(AGENT, path, sides)
 
 
 def stem(path: Path) -> str:
@@ -102,14 +106,16 @@ def named_session(path: Path) -> str | None:
     return name if is_agent_file(path) or _UUID.fullmatch(name) else None
 
 
+def home_of(path: Path) -> Path | None:
+    """The client's own folder, which holds `projects`; a folder further up may have that name too."""
+    return next((folder.parent for folder in path.parents if folder.name == "projects"), None)
+
+
 def project_folder(path: Path) -> str:
     """Name of the project folder a transcript is filed under."""
-    parts = path.parts
-    if "projects" in parts:
-        at = len(parts) - 1 - parts[::-1].index("projects")
-        if at + 1 < len(parts) - 1:
-            return parts[at + 1]
-    return path.parent.name
+    home = home_of(path)
+    below = path.relative_to(home / "projects").parts if home is not None else ()
+    return below[0] if len(below) > 1 else path.parent.name
 
 
 def folder_for(session: Mapping[str, JSON]) -> str:
@@ -134,9 +140,8 @@ def subagent_files(path: Path) -> Iterator[Path]:
 def copies(path: Path) -> Iterator[Path]:
     """The folders that hold a session's copies of files, its tasks and its long outputs."""
     name = stem(path)
-    if "projects" in path.parts:
-        at = len(path.parts) - 1 - path.parts[::-1].index("projects")
-        home = Path(*path.parts[:at])
+    home = home_of(path)
+    if home is not None:
         yield from (home / "file-history" / name, home / "tasks" / name, home / "todos" / f"{name}-agent-{name}.json")
     yield path.parent / name / "tool-results"
 
@@ -151,3 +156,22 @@ def flat_agents(folder: Path) -> Iterator[Path]:
     for name in sorted(os.listdir(folder)):  # noqa: PTH208 - most are no such files, and need no path
         if _stem(name).startswith(_AGENT_FILE) and is_transcript(name, folder):
             yield folder / name
+
+
+def claims(path: Path, head: bytes) -> Claim:
+    """How sure it is that the file is a transcript."""
+    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
+        return Claim.NO
+    # Sage Agent uses the same keys, but nests where it was and what it called.
+    if name == "messages.jsonl" and _SAGE.search(head):
+        return Claim.NO
+    # Gemini CLI's users say "user" too, but its logs begin with whose session it is, and change it in place.
+    if _GEMINI.match(head):
+        return Claim.NO
+    # What the records say comes before where they lie: sage-emacs keeps conversations in this tree too.
+    if _TYPE.search(head):
+        return Claim.YES
+    if b'"type"' in head or (_RECORD.search(head) and b'"message"' in head):
+        return Claim.MAYBE
+    return Claim.MAYBE if not head.strip() and is_transcript(name, path.parent) else Claim.NO

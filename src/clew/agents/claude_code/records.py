@@ -7,14 +7,51 @@ repeats the reply's id and usage on all of them. Only this module and `events.py
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from clew.io.typed_records import RecordDecoder
+from clew.io.typed_records import RecordDecoder, unknown_keys
+from clew.model.json import JSON
+from clew.model.message import ThinkingSettings
 
 SYNTHETIC_MODEL = "<synthetic>"
 """The model of messages that the client wrote itself, such as errors of the API."""
+
+MESSAGE_TYPES = frozenset({"user", "assistant", "system", "attachment"})
+
+_KINDS = {
+    "snapshot": "file-history-snapshot file-history-delta",
+    "progress": "progress",
+    "summary": "summary",
+    "title": "ai-title custom-title agent-name",
+    "prompt": "last-prompt",
+    "queue": "queue-operation",
+    "link": "pr-link frame-link continued-in fork-context-ref",
+    "cost": "cost-state",
+    "state": "mode permission-mode agent-setting agent-color tag bridge-session worktree-state relocated "
+    "content-replacement atis-latch attribution-snapshot speculation-accept ended-by-model history-suppression "
+    "isolation-latch artifact-autoreact-ledger artifact-comment-monitor marble-origami-commit "
+    "marble-origami-snapshot marble-origami-reset api-request-shape api-request-blob api-request tools-used "
+    "started result launched",
+}
+RECORD_KINDS = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+"""The types of records that are no messages, each with the kind it has in the document."""
+RECORD_FIELDS = {
+    "summary": (("text", "summary"), ("message_uuid", "leafUuid")),
+    "last-prompt": (("text", "lastPrompt"), ("message_uuid", "leafUuid")),
+    "ai-title": (("text", "aiTitle"),),
+    "custom-title": (("text", "customTitle"),),
+    "agent-name": (("text", "agentName"),),
+    "pr-link": (("text", "prUrl"),),
+    "frame-link": (("text", "frameUrl"),),
+    "continued-in": (("text", "continuedInSessionId"),),
+    "fork-context-ref": (("message_uuid", "parentLastUuid"),),
+    "file-history-snapshot": (("message_uuid", "messageId"),),
+    "file-history-delta": (("message_uuid", "messageId"),),
+}
+"""By type of record: the fields of a `Record` of the document, each with the native key."""
 
 Text = str | None | UnsetType
 Flag = bool | UnsetType
@@ -70,12 +107,6 @@ class Attachment(Struct, gc=False):
     origin: Origin | None = None
     content: Raw = Raw(b"null")
     """Of a `task_reminder` the task list. Others may hold whole files, so it is decoded only where it is needed."""
-
-
-class ThinkingMetadata(Struct, gc=False):
-    level: Text = UNSET
-    disabled: Flag = UNSET
-    triggers: list[Any] | UnsetType = UNSET
 
 
 class TodoItem(Struct, gc=False):
@@ -140,7 +171,7 @@ class TranscriptRecord(UsageRecord, gc=False):
     isCompactSummary: Flag = UNSET
     logicalParentUuid: Text = UNSET
     origin: Origin | None = None
-    thinkingMetadata: ThinkingMetadata | None = None
+    thinkingMetadata: ThinkingSettings | None = None
     todos: list[TodoItem] | UnsetType = UNSET
     attachment: Attachment | None = None
     content: Any = None
@@ -167,3 +198,125 @@ class TranscriptRecord(UsageRecord, gc=False):
 
 TRANSCRIPT = RecordDecoder(TranscriptRecord)
 USAGE = RecordDecoder(UsageRecord)
+
+# Keys that the client is known to write and that clew does not decode; all others are signs of a new format
+
+_EVERY_RECORD = frozenset("type uuid parentUuid timestamp sessionId slug agentId".split())
+_MESSAGE_RECORD = frozenset(
+    # Any of them
+    "session_id teamName agentName entrypoint promptId forkedFrom sessionKind permissionMode promptSource turnOrigin "
+    "turnPosition sandboxed madeBy "
+    # user
+    "sourceToolAssistantUUID sourceToolUseID isVisibleInTranscriptOnly summarizeMetadata planContent imagePasteIds "
+    "interruptedMessageId toolDenialKind classifierMetaLines mcpMeta queueSkipAttachments toolEndsTurn turnCompanion "
+    "permissionDecision "
+    # assistant
+    "isApiErrorMessage error apiErrorStatus errorDetails quotaLimits isAbortedMidStream attributionSkill "
+    "attributionPlugin attributionAgent attributionMcpServer attributionMcpTool effort perTurnEffort apiBlockIndex "
+    "wireToolInputs wireIngestContext costUSD durationMs requestRef requestedModel promptCacheRequested "
+    "thinkingDisplay thinkingDurationMs toolInputStreamMs supersedesUuids "
+    # system
+    "subtype level toolUseID commandMode compactMetadata microcompactMetadata messageCount pendingBackgroundAgentCount "
+    "pendingWorkflowCount hookCount hookInfos hookErrors hookAdditionalContext preventedContinuation stopReason "
+    "hasOutput cause retryInMs retryAttempt maxRetries url source "
+    # system, subtype model_refusal_fallback
+    "trigger direction scope originalModel fallbackModel apiRefusalCategory apiRefusalExplanation "
+    "refusedUserMessageUuid retractedMessageUuids "
+    # attachment
+    "rendered renderedInHumanTurn renderedRole renderedBesideToolResult".split()
+)
+_OTHER_RECORDS = {
+    "progress": "toolUseID isMeta entrypoint promptId teamName",
+    "queue-operation": "reason",
+    "pr-link": "prNumber prRepository",
+    "frame-link": "path title artifactCount",
+    "fork-context-ref": "parentSessionId contextLength",
+    "cost-state": "totalCostUSD totalAPIDuration totalAPIDurationWithoutRetries totalToolDuration totalDuration "
+    "totalLinesAdded totalLinesRemoved startTime hasUnknownModelCost modelUsage",
+    "mode": "mode",
+    "permission-mode": "permissionMode",
+    "agent-setting": "agentSetting",
+    "agent-color": "agentColor",
+    "tag": "tag",
+    "bridge-session": "bridgeSessionId lastSequenceNum ownerAccountUuid ownerOrganizationUuid",
+    "worktree-state": "worktreeSession",
+    "relocated": "relocatedCwd",
+    "content-replacement": "replacements",
+    "atis-latch": "atis",
+    "api-request-shape": "shape shapeHash",
+    "api-request-blob": "hash",
+    "api-request": "id base keep tail params cacheControl querySource requestDigest shapeHash",
+    "tools-used": "tools",
+    "started": "key label phase",
+    "result": "key result",
+    "launched": "key label phase",
+}
+_KNOWN = {
+    **dict.fromkeys(MESSAGE_TYPES, _MESSAGE_RECORD),
+    **{kind: frozenset(_OTHER_RECORDS.get(kind, "").split()) for kind in RECORD_KINDS},
+}
+_BLOCK_KEYS = {
+    "text": "text citations cache_control",
+    "thinking": "thinking signature",
+    "tool_use": "id name input caller cache_control",
+    "tool_result": "tool_use_id content is_error cache_control",
+    "image": "source cache_control",
+    "document": "source title context citations cache_control",
+}
+_KNOWN_BLOCK_KEYS = {kind: frozenset(["type", *keys.split()]) for kind, keys in _BLOCK_KEYS.items()}
+_SOURCE_KEYS = {
+    "image": frozenset("type media_type data file_id url".split()),
+    "document": frozenset("type media_type data file_id url content".split()),
+}
+_MESSAGE_KEYS = frozenset("type role container stop_details context_management diagnostics".split())
+_USAGE_KEYS = frozenset("server_tool_use inference_geo iterations speed fallback_credit".split())
+_QUEUED_KEYS = frozenset("commandMode source_uuid timestamp imagePasteIds".split())
+
+
+def unknown_record_keys(record: Mapping[str, JSON]) -> Iterator[str]:
+    """The keys of a record that are not known, each behind the name of the object that holds it."""
+    kind = record.get("type")
+    if not isinstance(kind, str) or kind not in _KNOWN:
+        yield from (f"unknown.{key}" for key in record if key not in _EVERY_RECORD)
+        return
+    yield from _unknown(kind, record, TranscriptRecord, _KNOWN[kind])
+    if kind not in MESSAGE_TYPES:
+        return
+    yield from _unknown("thinking_metadata", record.get("thinkingMetadata"), ThinkingSettings, {"maxThinkingTokens"})
+    yield from _unknown("origin", record.get("origin"), Origin)
+    attachment = record.get("attachment")
+    if isinstance(attachment, dict) and attachment.get("type") == "queued_command" and "prompt" in attachment:
+        yield from _unknown("queued_command", attachment, Attachment, _QUEUED_KEYS)
+        yield from _unknown("origin", attachment.get("origin"), Origin)
+        yield from _unknown_in_blocks(attachment["prompt"])
+    message = record.get("message")
+    if isinstance(message, dict):
+        yield from _unknown("reply" if kind == "assistant" else "prompt", message, ApiMessage, _MESSAGE_KEYS)
+        yield from _unknown_in_blocks(message.get("content"))
+        usage = message.get("usage")
+        if isinstance(usage, dict):
+            yield from _unknown("usage", usage, ApiUsage, _USAGE_KEYS)
+            yield from _unknown("cache_creation", usage.get("cache_creation"), CacheCreation)
+            yield from _unknown("output_tokens_details", usage.get("output_tokens_details"), OutputDetails)
+    if kind == "system":
+        yield from _unknown_in_blocks(record.get("content"))
+
+
+def _unknown(name: str, value: JSON, record_type: type[Struct], known: Container[str] = ()) -> Iterator[str]:
+    """The unknown keys of an object; none for any other value."""
+    keys = unknown_keys(value, record_type, known) if isinstance(value, Mapping) else ()
+    return (f"{name}.{key}" for key in keys)
+
+
+def _unknown_in_blocks(content: JSON) -> Iterator[str]:
+    """Unknown keys of known blocks; an unknown block is reported by its type."""
+    for block in content if isinstance(content, list) else ():
+        kind = block.get("type") if isinstance(block, dict) else None
+        if not isinstance(kind, str) or kind not in _KNOWN_BLOCK_KEYS:
+            continue
+        yield from (f"{kind}.{key}" for key in block if key not in _KNOWN_BLOCK_KEYS[kind])
+        if kind == "tool_result":
+            yield from _unknown_in_blocks(block.get("content"))
+        source = block.get("source")
+        if kind in _SOURCE_KEYS and isinstance(source, dict):
+            yield from (f"{kind}.source.{key}" for key in source if key not in _SOURCE_KEYS[kind])

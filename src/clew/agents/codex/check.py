@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clew.agents.base import SourceFile
 from clew.agents.codex.events import read_raw_records
-from clew.agents.codex.history_base import base_problem
+from clew.agents.codex.history import base_problem
 from clew.agents.codex.records import RESULT_KINDS, RolloutRecord, item_of, meta_of
 from clew.io.records import RawRecord
 from clew.io.typed_records import decode_leniently

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import UNSET
 
-from clew.agents.codex.injected_context import is_injected_item, texts_of
+from clew.agents.codex.items import is_injected_item, texts_of
 from clew.agents.codex.records import EVENT_LINE, AnyRecord, UsagePayload
 from clew.io.records import RawRecord
 from clew.model import Problem
@@ -33,16 +33,9 @@ class _EventRun:
 
     __slots__ = ("end", "size", "waiting")
 
-    def __init__(self, number: int, text: str) -> None:
-        self.end, self.size = number, len(text)
-        self.waiting = [(number, text)]
-
-    def is_followed_by(self, number: int) -> bool:
-        return number <= self.end + 1 and self.size < MAX_RUN_CHARS
-
-    def add(self, number: int, text: str) -> None:
-        self.end, self.size = number, self.size + len(text)
-        self.waiting.append((number, text))
+    def __init__(self) -> None:
+        self.end = self.size = 0
+        self.waiting: list[tuple[int, str]] = []
 
 
 class DuplicateMatcher:
@@ -100,10 +93,11 @@ class DuplicateMatcher:
                 _take_one(texts, text)
                 self._replies[at] = number, texts
                 return
-        if self._runs and self._runs[-1].is_followed_by(number):
-            self._runs[-1].add(number, text)
-        else:
-            self._runs.append(_EventRun(number, text))
+        if not self._runs or number > self._runs[-1].end + 1 or self._runs[-1].size >= MAX_RUN_CHARS:
+            self._runs.append(_EventRun())
+        run = self._runs[-1]
+        run.end, run.size = number, run.size + len(text)
+        run.waiting.append((number, text))
         self.undecided.add(number)
 
     def expire(self, number: int) -> None:
@@ -155,12 +149,8 @@ def mark_only_copies(entries: Iterable[Entry]) -> Iterator[Entry]:
     for number, entry in enumerate(entries, 1):
         if undecided:
             matcher.expire(number)
-        payload, record = entry.payload, entry.record
-        if payload is not None:
-            if entry.kind == "message":
-                _add_item(matcher, number, payload)
-            elif payload.message is not UNSET and isinstance(record, UsagePayload) and record.type == EVENT_LINE:
-                _add_event(matcher, number, payload)
+        if entry.payload is not None:
+            _match(matcher, number, entry, entry.payload)
         if not undecided and not waiting:
             yield entry
             continue
@@ -182,22 +172,24 @@ def _decided(waiting: list[tuple[int, Entry]], matcher: DuplicateMatcher) -> Ite
     del waiting[:done]
 
 
-def _add_item(matcher: DuplicateMatcher, number: int, item: UsagePayload) -> None:
-    if item.role == "assistant":
-        texts = texts_of(item.content)
-        matcher.add_reply(number, dict(Counter(texts)) if len(texts) > 1 else dict.fromkeys(texts, 1))
-    elif item.role == "user":
-        texts = texts_of(item.content)
-        if not is_injected_item(item, texts):
+def _match(matcher: DuplicateMatcher, number: int, entry: Entry, payload: UsagePayload) -> None:
+    """Show a record to the matcher, if it is a message or an event that may repeat one."""
+    if entry.kind == "message" and payload.role in ("assistant", "user"):
+        texts = texts_of(payload.content)
+        if payload.role == "assistant":
+            matcher.add_reply(number, dict(Counter(texts)) if len(texts) > 1 else dict.fromkeys(texts, 1))
+        elif not is_injected_item(payload, texts):
             # An event makes one text of several.
             joined = ("".join(texts), "\n".join(texts)) if len(texts) > 1 else ()
             matcher.add_prompt(number, frozenset((*texts, *joined)))
+    elif entry.kind != "message" and payload.message is not UNSET and _is_event(entry):
+        # What is no text is never repeated by an item.
+        text = payload.message if type(payload.message) is str else f"\0{payload.message!r}"
+        if payload.type == "user_message":
+            matcher.add_user_event(number, text)
+        elif payload.type == "agent_message":
+            matcher.add_agent_event(number, text)
 
 
-def _add_event(matcher: DuplicateMatcher, number: int, event: UsagePayload) -> None:
-    # What is no text is never repeated by an item.
-    text = event.message if type(event.message) is str else f"\0{event.message!r}"
-    if event.type == "user_message":
-        matcher.add_user_event(number, text)
-    elif event.type == "agent_message":
-        matcher.add_agent_event(number, text)
+def _is_event(entry: Entry) -> bool:
+    return isinstance(entry.record, UsagePayload) and entry.record.type == EVENT_LINE

@@ -12,7 +12,7 @@ from pathlib import Path
 from clew.agents.base import Header, Unit
 from clew.agents.codex import locate
 from clew.agents.codex.events import session_info
-from clew.agents.codex.injected_context import SPOKEN, is_injected, starts_turn
+from clew.agents.codex.items import SPOKEN, is_injected, starts_turn
 from clew.agents.codex.records import UsagePayload
 from clew.agents.derived_ids import derived_id
 from clew.io.codec import dumps
@@ -325,7 +325,7 @@ def _turns_begun(texts: list[str], has_event: bool) -> int:
 
     Next to an item that looks injected, the event is a message of its own.
     """
-    looks_injected = is_injected(texts, None)
+    looks_injected = is_injected(texts)
     return (not looks_injected or starts_turn(texts)) + (looks_injected and has_event)
 
 

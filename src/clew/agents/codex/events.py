@@ -10,10 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, masked_text, open_main
 from clew.agents.codex import locate
-from clew.agents.codex.copied_history import CopiedHistory
 from clew.agents.codex.duplicate_events import Entry, mark_only_copies
-from clew.agents.codex.injected_context import is_injected_item, starts_turn, texts_of
-from clew.agents.codex.item_content import blocks_of, content_blocks, role_of
+from clew.agents.codex.history import CopiedHistory
+from clew.agents.codex.items import blocks_of, content_blocks, is_injected_item, role_of, starts_turn, texts_of
 from clew.agents.codex.records import (
     DOCUMENT_ITEMS,
     EVENT_LINE,
@@ -34,8 +33,7 @@ from clew.agents.codex.records import (
 )
 from clew.agents.codex.request_usage import RequestTracker, add_usage
 from clew.agents.codex.thread_state import ThreadState
-from clew.analysis.calls import UNKNOWN, Calls
-from clew.analysis.usage import FIELDS
+from clew.analysis.calls import Calls
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.records import RawRecord, read_records
@@ -73,9 +71,7 @@ def read_usage(source: SourceFile) -> Calls:
     for event in _decode(source, USAGE):
         match event:
             case UsageReport():
-                counts = [getattr(event.usage, name) for name in FIELDS]
-                known = [UNKNOWN if count is UNSET else count for count in counts]
-                calls.note(event.call_id, event.model, event.timestamp, None, known)
+                calls.note_usage(event.call_id, event.model, event.timestamp, None, event.usage)
             case Message():
                 if event.metadata is not UNSET:
                     calls.folder = calls.folder or event.metadata.cwd or None
@@ -94,14 +90,6 @@ def session_id(source: SourceFile, thread: str | None) -> str:
     named = locate.parse_name(source.path)
     name = thread or (named.thread if named else locate.stem(source.path.name))
     return f"{name}_{named.rollout}" if named is not None and named.rollout else name
-
-
-def rollout_name(source: SourceFile, thread: str | None) -> str:
-    """What derived ids begin with: the id of the rollout where it replaces another, else that of the thread."""
-    named = locate.parse_name(source.path)
-    if named is not None and named.rollout:
-        return named.rollout
-    return thread or (named.thread if named else locate.stem(source.path.name))
 
 
 def first_thread_id(source: SourceFile) -> str | None:
@@ -203,13 +191,19 @@ class EventDecoder:
         """Decode the next record; what is complete by then is in `ready`."""
         record = entry.record
         if isinstance(record, RawRecord):
-            self._add_fragment(record, entry)
+            for code in record.findings:
+                self._emit(problem(code, file=str(self._source.path), line=entry.line))
+            self._emit(Record(after=self._index, kind="fragment", source=SourceRef(0, entry.index)))
             return
         if isinstance(record, Problem):
             self._emit(record)
             return
         if not self._has_begun:
-            self._begin(record)
+            # Derived ids begin with the id of the rollout where it replaces another, else with that of the thread.
+            named, self._has_begun = locate.parse_name(self._source.path), True
+            name = (named and named.rollout) or session_id(self._source, _thread_id(record))
+            name = masked_text(self._source, name)
+            self._thread, self._root = ThreadState(name), name
         if self._copied.is_undecided:
             self._copied.on_line(entry.line, record)
         kind, payload = entry.kind, entry.payload
@@ -241,12 +235,6 @@ class EventDecoder:
                 extra=self._lineage(),
             )
         )
-
-    def _begin(self, record: AnyRecord) -> None:
-        """The first record names the thread."""
-        name = masked_text(self._source, rollout_name(self._source, _thread_id(record)))
-        self._thread, self._has_begun = ThreadState(name), True
-        self._root = name
 
     # What is held back
 
@@ -304,10 +292,7 @@ class EventDecoder:
         self._place(message, item.id, entry.line, is_injected, begins_turn)
         if kind == "agent_message":
             _metadata_of(message).origin = "agent"
-        if role == "assistant":
-            self._add_reply(message, stop_reason, item.call_id or item.id or "")
-        else:
-            self._emit(message)
+        self._add_message(message, stop_reason, item.call_id or item.id or "")
         if self._spawn_calls and isinstance(item, Payload) and kind in RESULT_KINDS:
             self._find_spawned(item)
 
@@ -321,10 +306,7 @@ class EventDecoder:
             stop_reason = STOP_REASONS.get(event.phase or "", UNSET)
         message = self._message(entry, role, canonical_time(record.timestamp), blocks)
         self._place(message, None, entry.line, is_injected=False, begins_turn=role == "user")
-        if role == "assistant":
-            self._add_reply(message, stop_reason, "")
-        else:
-            self._emit(message)
+        self._add_message(message, stop_reason, "")
 
     def _message(self, entry: Entry, role: str, time: str | UnsetType, blocks: list[Block]) -> Message:
         self._index += 1
@@ -351,8 +333,11 @@ class EventDecoder:
         if is_injected:
             _metadata_of(message).is_meta = True
 
-    def _add_reply(self, message: Message, stop_reason: str | UnsetType, item: str) -> None:
-        """Add what holds for a message of the model, and wait for its usage."""
+    def _add_message(self, message: Message, stop_reason: str | UnsetType, item: str) -> None:
+        """Emit a message. One of the model gets its settings, and waits for its usage."""
+        if message.role != "assistant":
+            self._emit(message)
+            return
         thread = self._thread
         if thread.model or stop_reason is not UNSET:
             _metadata_of(message).model = ModelUse(name=thread.model or UNSET, stop_reason=stop_reason)
@@ -464,12 +449,6 @@ class EventDecoder:
         }
         known = {name: fact for name, fact in facts.items() if fact is not None}
         return {"extensions": {locate.AGENT: known}} if known else {}
-
-    def _add_fragment(self, record: RawRecord, entry: Entry) -> None:
-        """A piece of a line that is no record."""
-        for code in record.findings:
-            self._emit(problem(code, file=str(self._source.path), line=entry.line))
-        self._emit(Record(after=self._index, kind="fragment", source=SourceRef(0, entry.index)))
 
 
 def _metadata_of(message: Message) -> Metadata:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
-from clew.agents.codex.exit_status import exit_status
-from clew.agents.codex.patches import Section, in_command, parse, updating
-from clew.agents.edits import parse_hunks, patching
+from clew.agents.codex.items import exit_status
+from clew.agents.codex.patches import in_command, parse, updated
+from clew.agents.edits import changing, parse_hunks, patched
 from clew.agents.file_evidence import (
     ABSENT,
     Edit,
@@ -25,10 +26,11 @@ from clew.agents.file_evidence import (
     absolute,
     as_bytes,
     as_text,
+    tool_call,
+    writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
 from clew.agents.tools import command_text
-from clew.analysis.titles import short_command
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 
@@ -45,7 +47,7 @@ _OUTPUT = re.compile(r"(?:^|\n)Output:\n")
 _CUT = re.compile(
     r"(?:tokens|chars|characters|bytes|lines) truncated|\[\.\.\. omitted|truncated output|output truncated"
 )
-_MOST = 256 << 10
+_MAX_OUTPUT_CHARS = 256 << 10
 """A longer output may have been cut."""
 
 
@@ -115,30 +117,22 @@ class _Reader:
                 where = absolute(folder, None) if isinstance(folder, str) else self._folder or ""
                 output = item.get("aggregated_output") if item.get("exit_code") == 0 else None
                 self._shown.setdefault(key, []).append((text, where, output))
-                yield from self._ran_in_code(item, key, text, after)
+                if item.get("id") != key and not is_read_only_command(text) and key in self._calls:
+                    # A script ran the command; its own call is not recorded.
+                    yield writer_started(str(item.get("id")), self._calls[key].at, "", text)
+                    yield WriterFinished(str(item.get("id")), after + 1)
         elif item.get("type") == "SubAgentActivity":
-            yield from self._agent(item, key, after)
+            thread = str(item.get("agent_thread_id"))
+            if item.get("kind") in ("completed", "interrupted") and thread in self._spawned:
+                yield WriterFinished(self._spawned.pop(thread), after + 1)
+            elif item.get("kind") in ("started", "interacted") and key is not None:
+                self._spawned.setdefault(thread, key)
         elif item.get("type") == "McpToolCall" and isinstance(item.get("id"), str) and item["id"] != key:
             yield WriterStarted(item["id"], self._calls[key].at if key in self._calls else after, "a foreign tool")
             yield WriterFinished(item["id"], after + 1)
 
-    def _agent(self, item: dict[str, JSON], key: str | None, after: int) -> Iterator[Event]:
-        thread = str(item.get("agent_thread_id"))
-        if item.get("kind") in ("completed", "interrupted") and thread in self._spawned:
-            yield WriterFinished(self._spawned.pop(thread), after + 1)
-        elif item.get("kind") in ("started", "interacted") and key is not None:
-            self._spawned.setdefault(thread, key)
-
-    def _ran_in_code(self, item: dict[str, JSON], key: str, command: str, after: int) -> Iterator[Event]:
-        """A command that a script ran; its own call is not recorded."""
-        if item.get("id") == key or is_read_only_command(command) or key not in self._calls:
-            return
-        name = str(item.get("id"))
-        yield WriterStarted(name, self._calls[key].at, f"`{short_command(command)}`")
-        yield WriterFinished(name, after + 1)
-
-    def _patched(self, told: dict[str, JSON], key: JSON, is_done: bool) -> None:
-        changes = told.get("changes")
+    def _patched(self, note: dict[str, JSON], key: JSON, is_done: bool) -> None:
+        changes = note.get("changes")
         if is_done and isinstance(key, str) and isinstance(changes, dict):
             found = [(path, change) for path, change in changes.items() if isinstance(change, dict)]
             self._changes.setdefault(key, []).extend(found)
@@ -156,10 +150,10 @@ class _Reader:
                 yield WriterFinished(f"typed {message['index']}", message["index"])
 
     def _called(self, block: dict[str, JSON], index: int, is_inherited: bool) -> Iterator[Event]:
-        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
-        if not isinstance(key, str) or not isinstance(name, str):
+        found = tool_call(block)
+        if found is None:
             return
-        given = given if isinstance(given, dict) else {}
+        key, name, given = found
         workdir = given.get("workdir", given.get("working_directory"))
         folder = absolute(workdir, self._folder) if isinstance(workdir, str) else self._folder
         self._calls[key] = call = Call(name, given, index, folder)
@@ -167,9 +161,10 @@ class _Reader:
         if name == "exec" and self._keeps_items and not is_inherited and _is_transparent(_code(call)):
             self._scripts.add(key)
             return
-        if name not in _HARMLESS and name != "apply_patch" and not _is_plain(call):
-            command = _command(call)
-            yield WriterStarted(key, index, f"`{short_command(command)}`" if command is not None else name)
+        command = _command(call)
+        is_plain = command is not None and (is_read_only_command(command) or in_command(command) is not None)
+        if name not in _HARMLESS and name != "apply_patch" and not is_plain:
+            yield writer_started(key, index, name, command)
             if is_inherited:
                 # It was over before this thread began.
                 yield WriterFinished(key, index + 1)
@@ -207,12 +202,12 @@ class _Reader:
             yield WriterFinished(key, index)
 
     def _agents(self, key: str, call: Call, block: dict[str, JSON], index: int) -> Iterator[Event]:
-        """Sub-agents that a call began or saw the end of; one whose name is not told goes on for ever."""
+        """Sub-agents that a call began or saw the end of; one without a known name never ends."""
         text = _text(block)
         if call.name in _SPAWNS:
-            told = call.input.get("id", call.input.get("target", _named(text).get("agent_id")))
-            if isinstance(told, str):
-                self._spawned.setdefault(told, key)
+            agent = call.input.get("id", call.input.get("target", _named(text).get("agent_id")))
+            if isinstance(agent, str):
+                self._spawned.setdefault(agent, key)
         elif call.name in _ENDS:
             status = _named(text).get("status")
             over = [name for name, one in status.items() if _is_over(one)] if isinstance(status, dict) else []
@@ -230,7 +225,7 @@ class _Reader:
             path = _shown_file(text)
             if path is not None:
                 state = None
-                if isinstance(output, str) and len(output) < _MOST and not _CUT.search(output):
+                if isinstance(output, str) and len(output) < _MAX_OUTPUT_CHARS and not _CUT.search(output):
                     state = as_text(output) if call.input.get("tty") else as_bytes(output)
                 yield FileChange(absolute(path, folder or None), "read", call.at, index, "read", state, state)
 
@@ -238,14 +233,16 @@ class _Reader:
 def _noted(path: str, change: dict[str, JSON], call: int, done: int) -> Iterator[FileChange]:
     """What a finished patch did to one file, by the client's own account."""
     kind, content, target = change.get("type"), change.get("content"), change.get("move_path")
-    whole = as_bytes(content) if isinstance(content, str) else None
+    whole = as_bytes(content)
     if kind == "add":
         yield FileChange(path, "create", call, done, "record", after=whole)
     elif kind == "delete":
         yield FileChange(path, "delete", call, done, "record", whole, ABSENT)
     elif kind == "update":
         hunks = parse_hunks(str(change.get("unified_diff", "")))
-        edit = patching(hunks) if hunks else (lambda base: base) if change.get("unified_diff") == "" else None
+        edit: Edit | None = (lambda base: base) if change.get("unified_diff") == "" else None
+        if hunks:
+            edit = changing(partial(patched, hunks=hunks))
         yield from _moved(path, absolute(target, None) if isinstance(target, str) else None, edit, call, done)
 
 
@@ -260,18 +257,14 @@ def _said(call: Call, done: int) -> Iterator[FileChange]:
         patch, below = inside
         folder = absolute(below, folder) if below else folder
     for section in parse(patch) or () if isinstance(patch, str) else ():
-        yield from _sectioned(section, folder, call.at, done)
-
-
-def _sectioned(section: Section, folder: str | None, call: int, done: int) -> Iterator[FileChange]:
-    path = absolute(section.path, folder)
-    if section.content is not None:
-        yield FileChange(path, "create", call, done, "record", after=as_bytes(section.content))
-    elif section.chunks is None:
-        yield FileChange(path, "delete", call, done, "record", after=ABSENT)
-    else:
-        target = absolute(section.target, folder) if section.target else None
-        yield from _moved(path, target, updating(section.chunks), call, done)
+        path = absolute(section.path, folder)
+        if section.content is not None:
+            yield FileChange(path, "create", call.at, done, "record", after=as_bytes(section.content))
+        elif section.chunks is None:
+            yield FileChange(path, "delete", call.at, done, "record", after=ABSENT)
+        else:
+            target = absolute(section.target, folder) if section.target else None
+            yield from _moved(path, target, changing(partial(updated, chunks=section.chunks)), call.at, done)
 
 
 def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[FileChange]:
@@ -280,12 +273,6 @@ def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: in
         return
     yield FileChange(target, "create", call, done, "edit", edit=edit, source=path)
     yield FileChange(path, "delete", call, done, "edit", after=ABSENT)
-
-
-def _is_plain(call: Call) -> bool:
-    """True for a command that only reads, or only applies a patch."""
-    command = _command(call)
-    return command is not None and (is_read_only_command(command) or in_command(command) is not None)
 
 
 def _is_transparent(code: str) -> bool:

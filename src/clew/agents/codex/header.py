@@ -12,13 +12,12 @@ import tempfile
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
 from clew.agents.codex import locate
 from clew.agents.codex.events import session_id
-from clew.agents.codex.injected_context import request_of
+from clew.agents.codex.items import request_of
 from clew.agents.codex.records import EVENT_LINE
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
@@ -29,13 +28,16 @@ from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 DATABASE = "state_5.sqlite"
-_LIMIT = 64 << 20
-_COPY_LIMIT = 1 << 30
+_LIST_BYTES = 64 << 20
+_MAX_COPY_BYTES = 1 << 30
 """Bytes of a database that is being written to; a larger one is not copied."""
-_VALUE_LIMIT = 1 << 20
+_MAX_VALUE_BYTES = 1 << 20
 """Bytes of a value in a table."""
 _STEPS, _STEPS_LIMIT = 10_000, 2_000
 """So many steps of the database engine are one count, and so many counts are enough for any table of names."""
+
+Names = dict[str, str]
+"""The names of threads by their ids; the last line of a list counts."""
 
 
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
@@ -73,26 +75,17 @@ def _shortest(time: JSON) -> str | None:
     return spell_time(stamp) if stamp is not None else None
 
 
-class _Names(NamedTuple):
-    named: dict[str, str]
-    """By the person, in the table."""
-    listed: dict[str, str]
-    """In the list; the last line of a thread counts."""
-    titled: dict[str, str]
-    """By Codex, in the table."""
-
-
-def _thread_title(path: Path, thread: str, told: str | None) -> str | None:
+def _thread_title(path: Path, thread: str, in_rollout: str | None) -> str | None:
     """The name of a thread: from the table, the list, the rollout itself, else Codex's own title."""
     home = locate.home_of(path)
-    names = _read(home, *_state(home)) if home is not None else _Names({}, {}, {})
-    ranks = (names.named.get(thread), names.listed.get(thread), told, names.titled.get(thread))
+    named: Names = {}
+    listed: Names = {}
+    titled: Names = {}
+    if home is not None:
+        changed = [_changed(f"{home}/{name}") for name in (locate.THREAD_INDEX, DATABASE, f"{DATABASE}-wal")]
+        named, listed, titled = _read_names(home, *changed)
+    ranks = (named.get(thread), listed.get(thread), in_rollout, titled.get(thread))
     return short_title(next((name for name in ranks if name and name.strip()), None))
-
-
-def _state(home: Path) -> tuple[float, ...]:
-    """Changes when one of the files does, so that they are read once."""
-    return tuple([_changed(f"{home}/{name}") for name in (locate.THREAD_INDEX, DATABASE, f"{DATABASE}-wal")])
 
 
 def _changed(path: str) -> float:
@@ -103,18 +96,19 @@ def _changed(path: str) -> float:
 
 
 @lru_cache(16)
-def _read(home: Path, *_state: float) -> _Names:
+def _read_names(home: Path, *_changed: float) -> tuple[Names, Names, Names]:
+    """Names that the person gave, those in the list, and titles by Codex; read anew when one of the files changes."""
     named, titled = _from_table(home / DATABASE)
-    return _Names(named, _from_list(home / locate.THREAD_INDEX), titled)
+    return named, _from_list(home / locate.THREAD_INDEX), titled
 
 
-def _from_list(path: Path) -> dict[str, str]:
-    names: dict[str, str] = {}
+def _from_list(path: Path) -> Names:
+    names: Names = {}
     if not is_plain_file(path):
         return names
     try:
         with open_source(path) as stream:
-            for line in stream.read(_LIMIT).splitlines():
+            for line in stream.read(_LIST_BYTES).splitlines():
                 try:
                     entry = loads(line)
                 except NOT_JSON:
@@ -127,14 +121,14 @@ def _from_list(path: Path) -> dict[str, str]:
     return names
 
 
-def _from_table(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+def _from_table(path: Path) -> tuple[Names, Names]:
     """Names and titles; the database is only looked at, in a copy where it is being written to."""
     if not is_plain_file(path):
         return {}, {}
     try:
         log = path.with_name(f"{path.name}-wal")
         if is_plain_file(log) and log.stat().st_size:
-            if path.stat().st_size + log.stat().st_size > _COPY_LIMIT:
+            if path.stat().st_size + log.stat().st_size > _MAX_COPY_BYTES:
                 return {}, {}
             with tempfile.TemporaryDirectory() as folder:
                 for file in (path, log):
@@ -145,22 +139,19 @@ def _from_table(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         return {}, {}
 
 
-def _query(address: str) -> tuple[dict[str, str], dict[str, str]]:
+def _query(address: str) -> tuple[Names, Names]:
     with closing(sqlite3.connect(address, uri=True)) as database:
         # The file may come from anywhere: what its schema says is not to be run, nor to fill the memory.
         database.execute("PRAGMA trusted_schema = OFF")
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_LIMIT)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         counts = iter(range(_STEPS_LIMIT))
         database.set_progress_handler(lambda: next(counts, None) is None, _STEPS)
         made = database.execute("SELECT type, sql FROM sqlite_master WHERE lower(name) = 'threads'").fetchone()
         if made is None or made[0] != "table" or str(made[1]).upper().split()[1:2] != ["TABLE"]:
             return {}, {}
         known = {row[1] for row in database.execute("PRAGMA table_info(threads)")}
-        return _column(database, "name", known), _column(database, "title", known)
-
-
-def _column(database: sqlite3.Connection, column: str, known: set[str]) -> dict[str, str]:
-    if column not in known:
-        return {}
-    rows = database.execute(f"SELECT id, {column} FROM threads WHERE {column} IS NOT NULL")
-    return {str(thread): name for thread, name in rows if isinstance(name, str) and name}
+        found: list[Names] = []
+        for column in ("name", "title"):
+            rows = database.execute(f"SELECT id, {column} FROM threads") if column in known else ()
+            found.append({str(thread): name for thread, name in rows if isinstance(name, str) and name})
+        return found[0], found[1]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from clew.agents.base import Claim, SourceFile
+from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
-from clew.model.json import JSON
 
 AGENT = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
@@ -72,12 +70,7 @@ def is_rollout(name: str) -> bool:
 
 def source_file(path: Path) -> SourceFile:
     """The session in a rollout."""
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
-    return SourceFile(AGENT, path, (), (), size, mtime)
+    return source_at(AGENT, path)
 
 
 def stem(name: str) -> str:
@@ -95,26 +88,13 @@ def parse_name(path: PurePath) -> Named | None:
 
 def home_of(path: Path) -> Path | None:
     """The Codex home a rollout lies in, by the folders above it."""
-    return _home_above(path.parent)
-
-
-@lru_cache(1024)
-def _home_above(first: Path) -> Path | None:
-    for folder in (first, *first.parents):
-        if folder.name in (SESSIONS, ARCHIVED):
-            return folder.parent
-    return None
+    return next((folder.parent for folder in path.parents if folder.name in (SESSIONS, ARCHIVED)), None)
 
 
 def filed_under(path: Path) -> str:
     """The folder of a rollout below Codex's home, else the name of its folder."""
-    return _filed(path.parent)
-
-
-@lru_cache(1024)
-def _filed(folder: Path) -> str:
-    home = _home_above(folder)
-    return folder.relative_to(home).as_posix() if home is not None else folder.name
+    home = home_of(path)
+    return path.parent.relative_to(home).as_posix() if home is not None else path.parent.name
 
 
 def find_rollout(near: Path, name: str) -> Path | None:
@@ -125,8 +105,13 @@ def find_rollout(near: Path, name: str) -> Path | None:
     found = _INDEXES.get(home, {}).get(name)
     if found is None or not found.exists():
         # What is not known may have come since the folders were listed.
-        _INDEXES[home] = _list(home)
-        found = _INDEXES[home].get(name)
+        index = _INDEXES[home] = {}
+        for source in (*discover(home / ARCHIVED), *discover(home / SESSIONS)):
+            named = parse_name(source.path)
+            if named is not None:
+                # A replaced rollout is known by its own id; the thread's id means the first file.
+                index[named.rollout or named.thread] = source.path
+        found = index.get(name)
     return found
 
 
@@ -134,19 +119,8 @@ _INDEXES: dict[Path, dict[str, Path]] = {}
 """The files of each home by thread or rollout, so that the folders are not listed for every question."""
 
 
-def _list(home: Path) -> dict[str, Path]:
-    index: dict[str, Path] = {}
-    for root in (home / ARCHIVED, home / SESSIONS):
-        for source in discover(root):
-            named = parse_name(source.path)
-            if named is not None:
-                # A replaced rollout is known by its own id; the thread's id means the first file.
-                index[named.rollout or named.thread] = source.path
-    return index
-
-
 def beside(path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
-    """The rollouts of the threads whose heads stand in this one: what it copied from them is told by comparing."""
+    """The rollouts of the threads whose heads are in this one: comparing shows what it copied from them."""
     named = {uuid.decode() for head in _HEAD.findall(content) for uuid in _UUID.findall(head)}
     own = parse_name(path)
     named -= {own.rollout or own.thread} if own else set()
@@ -177,9 +151,5 @@ def _is_rollout_line(line: bytes) -> bool:
         record = loads(line)
     except NOT_JSON:
         return _ENVELOPE_START.match(line) is not None
-    return isinstance(record, dict) and _is_envelope(record)
-
-
-def _is_envelope(record: dict[str, JSON]) -> bool:
-    kind = record.get("type")
+    kind = record.get("type") if isinstance(record, dict) else None
     return isinstance(kind, str) and kind in _LINE_TYPES and isinstance(record.get("payload"), dict)

@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from clew.agents.file_evidence import Edit, FileContent, State
-
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File: ", "*** Delete File: ", "*** Update File: ", "*** Move to: "
 _EOF = "*** End of File"
@@ -119,24 +117,8 @@ def _chunks(body: list[str]) -> tuple[Chunk, ...] | None:
     return tuple(chunks)
 
 
-def updating(chunks: Sequence[Chunk]) -> Edit:
-    """The edit of an update. Only lines that stand in the file letter for letter are found."""
-
-    def edit(base: State | None) -> State | None:
-        if not isinstance(base, FileContent):
-            return None
-        try:
-            text = base.body.decode()
-        except UnicodeDecodeError:
-            return None
-        done = updated(text, chunks)
-        return FileContent(done.encode(), base.exact) if done is not None else None
-
-    return edit
-
-
 def updated(text: str, chunks: Sequence[Chunk]) -> str | None:
-    """The text with an update made; it ends in a newline then."""
+    """The text with an update made; it ends in a newline then. Lines are found only letter for letter."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

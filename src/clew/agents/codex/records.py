@@ -3,7 +3,7 @@
 Since v0.32 (September 2025) a line is an envelope `{timestamp, type, payload}`; before that the items stood on their
 lines without one, behind a first line with the session's id. The TypeScript client (until August 2025) wrote one JSON
 document with a list of the same items. An item (`response_item`) is conversation; events (`event_msg`) repeat it for
-user interfaces and report token usage; all other lines are settings. Only this module, `item_content.py` and
+user interfaces and report token usage; all other lines are settings. Only this module, `items.py` and
 `events.py` know the key names.
 """
 
@@ -37,6 +37,8 @@ RESULT_KINDS = frozenset({"function_call_output", "custom_tool_call_output", "to
 ITEM_LINES = ("response_item", "request_item")
 """Types of lines whose payload is an item; `request_item` is known from other writers only."""
 EVENT_LINE = "event_msg"
+TEXT_TYPES = ("input_text", "output_text", "text")
+"""Types of the parts of a message that are text."""
 DOCUMENT_ITEMS, DOCUMENT_SESSION = "items", "session"
 """The members of a session that is one JSON document."""
 
@@ -82,7 +84,7 @@ UNUSED_SETTING_KEYS = {name: frozenset(keys.split()) for name, keys in _UNUSED_K
 """Such keys of other payloads, by the type of the line or the event."""
 _TEXT_KEYS = frozenset({"type", "text", "annotations", "text_elements", "logprobs"})
 PART_KEYS = {
-    **dict.fromkeys(("input_text", "output_text", "text"), ("text", _TEXT_KEYS)),
+    **dict.fromkeys(TEXT_TYPES, ("text", _TEXT_KEYS)),
     "input_image": ("image", frozenset({"type", "image_url", "detail", "file_id"})),
     "input_audio": ("audio", frozenset({"type", "audio_url"})),
 }

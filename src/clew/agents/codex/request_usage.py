@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from hashlib import blake2b
-from typing import NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import astuple
@@ -19,36 +18,77 @@ from clew.model.events import UsageReport
 from clew.model.usage import TokenUsage
 
 
-class _Scope(NamedTuple):
-    """Tells a request apart from all others; the same in every copy of the rollout."""
+class RequestTracker:
+    """Follows prompts, items and token events, and puts each request down to the last item of its answer.
 
-    thread: str
-    turn: str
-    item: str
-    """The id of the last item before the event."""
-
-
-class RequestDetector:
-    """Finds the requests among token events."""
+    Until late 2025 a token event stands before the items of its request, later behind them: an event with no item
+    of its own before it waits for those that follow.
+    """
 
     def __init__(self) -> None:
         self._before: TokenCounts | None = None
-        """What the event before told: its total, or else its last request."""
+        """The total of the event before, or else its last request."""
         self._total: TokenCounts | None = None
+        self._index, self._item = 0, ""
+        self._model: str | None = None
+        self._is_unclaimed = self._is_prompted = self._is_answered = False
+        self._waiting: UsageReport | None = None
 
-    def used(self, total: TokenCounts | None, last: TokenCounts | None, is_answered: bool) -> TokenCounts | None:
-        """What the request behind an event used; None where the event repeats another one, or only estimates.
+    def begin_turn(self) -> list[UsageReport]:
+        """A turn begins; returns the request that waited for items."""
+        self._is_unclaimed, self._is_prompted, self._is_answered = False, True, False
+        return self.finish()
 
-        A counter that began anew may reach the same total again: `is_answered` tells that a new turn got an answer.
-        """
+    def add_item(self, index: int, model: str | None, item: str) -> None:
+        """The model gave an item."""
+        self._index, self._model, self._item = index, model, item
+        self._is_unclaimed, self._is_answered = True, self._is_prompted
+
+    def add_event(
+        self, info: TokenInfo, thread: str, turn: str, model: str | None, is_inherited: bool
+    ) -> list[UsageReport]:
+        """A token event; returns the request that waited for items, and that of the event unless it waits now."""
+        total = None if info.total_token_usage == NO_TOKENS else info.total_token_usage
+        last = None if info.last_token_usage == NO_TOKENS else info.last_token_usage
+        used = self._used(total, last)
+        if used is None:
+            return []
+        has_item = self._is_unclaimed and self._waiting is None
+        reports = self.finish()
+        self._is_unclaimed = self._is_prompted = self._is_answered = False
+        if not is_inherited:
+            # The id tells the request apart from all others, and is the same in every copy of the rollout. It is short,
+            # because the ids of all requests are kept.
+            facts = dumps((thread, turn, self._item, total, last))
+            call_id = b2a_base64(blake2b(facts, digest_size=8).digest(), newline=False).decode()
+            report = UsageReport(call_id=call_id, usage=unified(used), model=model)
+            if has_item:
+                reports.append(self._put(report))
+            else:
+                self._waiting = report
+        return reports
+
+    def _used(self, total: TokenCounts | None, last: TokenCounts | None) -> TokenCounts | None:
+        """What the request behind an event used; None where the event repeats another one, or only estimates."""
         state = total or last
-        if state is None or (state == self._before and not (is_answered and total == last)):
+        # A counter that began anew may reach the same total again, once a new turn got an answer.
+        if state is None or (state == self._before and not (self._is_answered and total == last)):
             return None
         before, self._before, self._total = self._total, state, total
         used = last
         if total is not None and (last is None or _has_unreported(total, before, last)):
             used = _growth(total, before)
         return used if used is not None and _size(used) > 0 else None
+
+    def finish(self) -> list[UsageReport]:
+        """Put the request that waits down to the last item."""
+        waiting, self._waiting = self._waiting, None
+        return [self._put(waiting)] if waiting is not None else []
+
+    def _put(self, report: UsageReport) -> UsageReport:
+        report.model = self._model or report.model
+        report.message_index = self._index
+        return report
 
 
 def _size(counts: TokenCounts) -> int:
@@ -72,63 +112,6 @@ def _growth(total: TokenCounts, before: TokenCounts | None) -> TokenCounts:
         return total
     pairs = zip(astuple(total), astuple(before), strict=True)
     return TokenCounts(*[None if now is None else max(0, now - (was or 0)) for now, was in pairs])
-
-
-class RequestTracker:
-    """Follows prompts, items and token events, and puts each request down to the last item of its answer.
-
-    Until late 2025 a token event stands before the items of its request, later behind them: an event with no item
-    of its own before it waits for those that follow.
-    """
-
-    def __init__(self) -> None:
-        self._detector = RequestDetector()
-        self._index, self._item = 0, ""
-        self._model: str | None = None
-        self._is_unclaimed = self._is_prompted = self._is_answered = False
-        self._waiting: UsageReport | None = None
-
-    def begin_turn(self) -> list[UsageReport]:
-        """A turn begins; returns the request that waited for items."""
-        self._is_unclaimed, self._is_prompted, self._is_answered = False, True, False
-        return self.finish()
-
-    def add_item(self, index: int, model: str | None, item: str) -> None:
-        """The model gave an item."""
-        self._index, self._model, self._item = index, model, item
-        self._is_unclaimed, self._is_answered = True, self._is_prompted
-
-    def add_event(
-        self, info: TokenInfo, thread: str, turn: str, model: str | None, is_inherited: bool
-    ) -> list[UsageReport]:
-        """A token event; returns the request that waited for items, and that of the event unless it waits now."""
-        total = None if info.total_token_usage == NO_TOKENS else info.total_token_usage
-        last = None if info.last_token_usage == NO_TOKENS else info.last_token_usage
-        used = self._detector.used(total, last, self._is_answered)
-        if used is None:
-            return []
-        has_item = self._is_unclaimed and self._waiting is None
-        reports = self.finish()
-        self._is_unclaimed = self._is_prompted = self._is_answered = False
-        if not is_inherited:
-            report = UsageReport(
-                call_id=_call_id(_Scope(thread, turn, self._item), total, last), usage=unified(used), model=model
-            )
-            if has_item:
-                reports.append(self._put(report))
-            else:
-                self._waiting = report
-        return reports
-
-    def finish(self) -> list[UsageReport]:
-        """Put the request that waits down to the last item."""
-        waiting, self._waiting = self._waiting, None
-        return [self._put(waiting)] if waiting is not None else []
-
-    def _put(self, report: UsageReport) -> UsageReport:
-        report.model = self._model or report.model
-        report.message_index = self._index
-        return report
 
 
 def unified(counts: TokenCounts) -> TokenUsage:
@@ -156,9 +139,3 @@ def add_usage(one: TokenUsage, other: TokenUsage) -> TokenUsage:
         if counts:
             setattr(total, name, sum(counts))
     return total
-
-
-def _call_id(scope: _Scope, total: TokenCounts | None, last: TokenCounts | None) -> str:
-    """A short name for a request: there are many of them, and they are held."""
-    facts = dumps((*scope, total, last))
-    return b2a_base64(blake2b(facts, digest_size=8).digest(), newline=False).decode()

@@ -8,9 +8,9 @@ from pathlib import Path
 from clew.agents.base import Unit
 from clew.agents.codex import locate
 from clew.agents.codex.encode import ID_KEYS, tool_output
-from clew.agents.codex.exit_status import exit_status
-from clew.agents.codex.history_base import read_with_history
-from clew.agents.codex.injected_context import SPOKEN, TEXT_TYPES
+from clew.agents.codex.history import read_with_history
+from clew.agents.codex.items import SPOKEN, exit_status
+from clew.agents.codex.records import TEXT_TYPES
 from clew.agents.target_profile import ORIGIN, Aside, Capacity, Header, TargetProfile
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps

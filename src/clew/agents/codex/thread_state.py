@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from clew.agents.codex.injected_context import folder_of
+from clew.agents.codex.items import folder_of
 
 
 class _Turn(NamedTuple):

@@ -64,7 +64,9 @@ class Gemini(Agent):
             return Claim.NO
         first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
         if first == b"[":
-            return _claims_array(head)
+            if _LOGGED.search(head) and _HEADER.search(head):
+                return Claim.YES
+            return Claim.MAYBE if _TURN.search(head) and b'"parts"' in head else Claim.NO
         if _HEADER.search(head) and _PROJECT.search(head) and (_SPOKEN.search(head) or b'"messages"' in head):
             return Claim.YES
         if (_HEADER.search(head) and b'"projectHash"' in head) or _EVENT.search(head):
@@ -129,9 +131,3 @@ class Gemini(Agent):
         from clew.agents.gemini.file_changes import file_changes
 
         return file_changes(source, units)
-
-
-def _claims_array(head: bytes) -> Claim:
-    if _LOGGED.search(head) and _HEADER.search(head):
-        return Claim.YES
-    return Claim.MAYBE if _TURN.search(head) and b'"parts"' in head else Claim.NO

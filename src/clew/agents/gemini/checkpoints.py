@@ -16,35 +16,37 @@ from functools import cached_property
 from pathlib import Path
 
 from clew.agents.backups import is_behind_link, read_inside
-from clew.agents.file_evidence import FileChange, FileContent, State, absolute
+from clew.agents.file_evidence import FileChange, FileContent, State, absolute, first_text
+from clew.agents.gemini.locate import CHATS
+from clew.agents.gemini.project_registry import marker
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_LIMIT = 64 << 20
+_MAX_BYTES = 64 << 20
 """Bytes that a checkpoint, or the files of one commit together, may have."""
-_MARKER_LIMIT = 1 << 16
 _DESCRIBED = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]{1,18})")
-_MOST = 2000
+_MAX_CHECKPOINTS = 2000
 """So many checkpoints of a project are looked into."""
-_SECONDS = 60
-_PATHS = ("file_path", "absolute_path", "path")
+_MAX_SECONDS = 60
+PATH_ARGUMENTS = ("file_path", "absolute_path", "path")
 
 
 class Checkpoints:
     """The checkpoints of the project that a chat belongs to, by the call they were made for."""
 
     def __init__(self, chat: Path) -> None:
-        project = next((up for up in chat.parents if up.name == "chats"), chat.parent).parent
+        project = next((up for up in chat.parents if up.name == CHATS), chat.parent).parent
         self._chat, self._folder = chat, project / "checkpoints"
         self._history = project.parent.parent / "history" / project.name
-        self._root = _root(project) or _root(self._history)
+        root = marker(project) or marker(self._history)
+        self._root = absolute(root, None) if root else None
         self._commits: dict[bytes, list[str]] | None = None
         self._touched: set[str] = set()
 
     def before(self, name: str, given: dict[str, JSON], index: int) -> Iterator[FileChange]:
         """The files of the session so far as they were when a call was made, if there is a checkpoint for it."""
-        path = next((given[word] for word in _PATHS if isinstance(given.get(word), str)), None)
+        path = first_text(given, *PATH_ARGUMENTS)
         if path is None or self._root is None:
             return
         self._touched.add(absolute(path, None))
@@ -60,7 +62,7 @@ class Checkpoints:
     def _all(self) -> dict[bytes, list[str]]:
         if self._commits is None:
             self._commits = {}
-            for path in sorted(self._folder.glob("*.json"))[:_MOST] if not self._folder.is_symlink() else ():
+            for path in sorted(self._folder.glob("*.json"))[:_MAX_CHECKPOINTS] if not self._folder.is_symlink() else ():
                 found = _checkpoint(self._folder, path.name)
                 if found is not None:
                     self._commits.setdefault(found[0], []).append(found[1])
@@ -95,7 +97,7 @@ def _contents(own: Path, objects: Path, commit: str, names: Sequence[str]) -> li
     if first is None or len(found) != len(names):
         return []
     wanted: list[str] = []
-    left = _LIMIT
+    left = _MAX_BYTES
     for one in found:
         if one is not None and one[1] == "blob" and one[2] <= left:
             wanted.append(one[0])
@@ -120,7 +122,7 @@ def _asked(own: Path, objects: Path, how: str, names: Sequence[str]) -> bytes:
     command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "cat-file", how]
     try:
         asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
-        done = subprocess.run(command, input=asked, capture_output=True, env=environment, cwd=own, timeout=_SECONDS)
+        done = subprocess.run(command, input=asked, capture_output=True, env=environment, cwd=own, timeout=_MAX_SECONDS)
     except (OSError, subprocess.TimeoutExpired, UnicodeEncodeError):
         return b""
     return done.stdout
@@ -147,7 +149,7 @@ def _bodies(output: bytes) -> Iterator[tuple[str, bytes]]:
 def _checkpoint(folder: Path, name: str) -> tuple[bytes, str] | None:
     """The call that a checkpoint was made for, and its commit."""
     try:
-        found = loads(read_inside(folder, name, _LIMIT) or b"")
+        found = loads(read_inside(folder, name, _MAX_BYTES) or b"")
     except NOT_JSON:
         return None
     call, commit = (found.get("toolCall"), found.get("commitHash")) if isinstance(found, dict) else (None, None)
@@ -158,11 +160,3 @@ def _checkpoint(folder: Path, name: str) -> tuple[bytes, str] | None:
 
 def _call(name: JSON, given: JSON) -> bytes:
     return dumps([name, given])
-
-
-def _root(folder: Path) -> str | None:
-    try:
-        text = (read_inside(folder, ".project_root", _MARKER_LIMIT) or b"").decode().strip()
-    except UnicodeDecodeError:
-        return None
-    return absolute(text, None) if text else None

@@ -97,15 +97,11 @@ def _spell_milliseconds(time: JSON) -> str:
 
 
 def _copied_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[NativeRecord]:
-    """The records of a session of the client under the new id, as a log that it replays to the same messages.
-
-    A message whose last version stands behind other messages is written twice: in its own place, and there, because
-    the client may have taken it back in between.
-    """
+    """The records of a session of the client under the new id, as a log that it replays to the same messages."""
     copier = _Copier()
     is_first = True
-    for unit in units:
-        record = copier.message_record(unit) if unit.is_message else copier.state_record(unit)
+    for unit in _without_versions_of_absent(units):
+        record = copier.message_record(unit) if unit.is_message else copier.other_record(unit)
         if record is None:
             continue
         if is_first and not is_header(record):
@@ -114,21 +110,57 @@ def _copied_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Itera
         yield _with_session_id(record, unit.claimed_session, session["id"])
 
 
+def _without_versions_of_absent(units: Iterable[Unit]) -> Iterator[Unit]:
+    """The units without the earlier versions of messages that are left out.
+
+    An earlier version that comes before its message is one of the next message, unless that message is left out.
+    """
+    uuids: set[JSON] = set()
+    held: list[Unit] = []
+    for unit in units:
+        if unit.is_message:
+            uuids.add(unit.value["uuid"])
+            yield from _versions_of(uuids, held)
+            held = []
+            yield unit
+        elif held or (_is_version(unit) and unit.value["message_uuid"] not in uuids):
+            held.append(unit)
+        else:
+            yield unit
+    yield from _versions_of(uuids, held)
+
+
+def _versions_of(uuids: set[JSON], records: list[Unit]) -> Iterator[Unit]:
+    return (record for record in records if not _is_version(record) or record.value["message_uuid"] in uuids)
+
+
+def _is_version(unit: Unit) -> bool:
+    """True for an earlier version of a message, or the last one of a message that stands before it."""
+    return unit.value["kind"] in ("progress", "link")
+
+
 class _Copier:
-    """Finds the native record to write for each unit, if there is one."""
+    """Finds the native record to write for each unit, if there is one.
+
+    All versions of a message are written, because the client may have taken it back between two of them. A message
+    whose last version stands behind other messages is written with that version in its first place as well.
+    """
 
     def __init__(self) -> None:
         self._uuids: set[JSON] = set()
         self._replacements: set[tuple[int, int]] = set()
         """File and end of the records that replace all messages and were written as they are."""
 
-    def state_record(self, unit: Unit) -> Mapping[str, JSON] | None:
+    def other_record(self, unit: Unit) -> Mapping[str, JSON] | None:
         """The record behind a unit that is no message; None for one that does not count when the log is replayed."""
         native, kind = unit.native, unit.value["kind"]
         has_messages = embedded_messages(native) is not None
-        if kind == "link":
-            # The last version of a message, unless that message is left out.
-            return native if not has_messages and unit.value["message_uuid"] in self._uuids else None
+        if _is_version(unit):
+            if not has_messages:
+                return native
+            # A version inside of a later record that replaces all messages is shortened.
+            uuid, is_written = unit.value["message_uuid"], (unit.part, unit.stop) in self._replacements
+            return None if is_written or uuid in self._uuids else message_record(native, uuid)
         if kind not in ("state", "summary", "rewind"):
             return None
         if not has_messages:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import UNSET, UnsetType, to_builtins
+from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile, masked_text
 from clew.agents.derived_ids import derived_id
@@ -25,15 +25,13 @@ from clew.agents.gemini.records import (
     ChatRecord,
     SessionState,
     Step,
-    Thought,
     TodoDisplay,
     Tokens,
     ToolCall,
     UsageRecord,
 )
-from clew.analysis.calls import UNKNOWN, Calls
+from clew.analysis.calls import Calls
 from clew.analysis.facts import SYNTHETIC_MODEL
-from clew.analysis.usage import FIELDS
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem
@@ -72,22 +70,22 @@ _ROOT = -1
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session: first all records are replayed, then they become events, in file order."""
-    files = [_HeldSteps(ChatFile(source, number)) for number in range(1 + len(source.parts))]
+    files = [ChatFile(source, number) for number in range(1 + len(source.parts))]
     replay = Replay()
     for file in files:
-        replay.add_file(file)
+        replay.add_file(file.steps(CHAT))
     replay.finish()
     later_versions = _find_steps(files, set(replay.later_slots.values()))
     decoder = EventDecoder(source, replay, later_versions)
     yield SessionInfo(session_id=decoder.session, leaf_uuid=replay.leaf_uuid(), has_derived_parents=True)
     for file, count in zip(files, replay.step_counts, strict=True):
         # A file may have grown since it was replayed.
-        for step, _ in zip(file, range(count), strict=False):
+        for step, _ in zip(file.steps(CHAT), range(count), strict=False):
             yield from decoder.events(step)
     yield decoder.last_info()
-    for held in files:
-        if held.file.damage:
-            yield problem("damaged-archive", held.file.damage, file=held.file.path)
+    for file in files:
+        if file.damage:
+            yield problem("damaged-archive", file.damage, file=file.path)
 
 
 def read_usage(source: SourceFile) -> Calls:
@@ -98,7 +96,7 @@ def read_usage(source: SourceFile) -> Calls:
     versions: dict[str, tuple[bool, UsageRecord]] = {}
     slot = 0
     for number in range(1 + len(source.parts)):
-        for step in ChatFile(source, number).steps(USAGE, UsageRecord):
+        for step in ChatFile(source, number).steps(USAGE):
             record = step.record
             if record is None:
                 continue
@@ -114,11 +112,9 @@ def read_usage(source: SourceFile) -> Calls:
     for name, (_, record) in versions.items():
         usage = _usage(record.tokens) if record.type == "gemini" else None
         if usage is not None and record.model != SYNTHETIC_MODEL:
-            found = [getattr(usage, field) for field in FIELDS]
-            counts = [UNKNOWN if count is UNSET else count for count in found]
             model = record.model if type(record.model) is str else None
             time = canonical_time(record.timestamp)
-            calls.note(call_id(name, calls.session), model, None if time is UNSET else time, None, counts)
+            calls.note_usage(call_id(name, calls.session), model, time or None, None, usage)
     return calls
 
 
@@ -130,17 +126,6 @@ def message_id(record: UsageRecord, file: int, slot: int) -> str:
 def call_id(message: str, session: str) -> str:
     """The id of the API call behind a message. Ids that are not random may stand in other sessions too."""
     return message if locate.is_random_id(message) else f"{session} {message}"
-
-
-class _HeldSteps:
-    """The steps of a file, which can be iterated again: from memory if it is small, else by decoding it again."""
-
-    def __init__(self, file: ChatFile) -> None:
-        self.file = file
-        self._steps = list(file.steps(CHAT, ChatRecord)) if file.is_held else None
-
-    def __iter__(self) -> Iterator[Step[ChatRecord]]:
-        return iter(self._steps) if self._steps is not None else self.file.steps(CHAT, ChatRecord)
 
 
 class _Version(IntEnum):
@@ -155,20 +140,33 @@ class _Version(IntEnum):
     """The last version of a message that was an event before."""
 
 
+class _Replayed(Struct, gc=False):
+    """A message of the client's list."""
+
+    id: str
+    first_slot: int
+    last_slot: int
+    parent: int = _ROOT
+    """The message before it, when it was last put on the list."""
+    is_last_inside: bool = True
+    is_summary: bool = False
+    """True for a new message that replaced others."""
+    finished_calls: list[JSON] = []
+    has_results: bool = False
+
+
 class Replay:
-    """The list of messages that the client would show, and for each message where its last version stands."""
+    """The list of messages that the client would show, and for each message where its last version stands.
+
+    Each version of a message is known by its slot, its number among all versions.
+    """
 
     def __init__(self) -> None:
-        self.ids: list[str] = []
-        self.parents: list[int] = []
-        """For each message the one before it, when it was last put on the list."""
-        self.summaries: set[int] = set()
-        """New messages that replaced others."""
+        self.messages: list[_Replayed] = []
         self.answered_calls: set[str] = set()
         """Calls that a message of its own answers; the result that stands with the call is then a copy."""
-        self.has_results: list[bool] = []
         self.fates = bytearray()
-        """For each version of a message a `_Version`."""
+        """For each slot a `_Version`."""
         self.later_slots: dict[int, int] = {}
         """For each FIRST version the LAST one."""
         self.step_counts: list[int] = []
@@ -177,10 +175,6 @@ class Replay:
         self._numbers: dict[str, int] = {}
         self._active: list[int] = []
         self._positions: dict[int, int] = {}
-        self._first_slots: list[int] = []
-        self._last_slots: list[int] = []
-        self._is_last_inside: list[bool] = []
-        self._finished_calls: list[list[JSON]] = []
         self._slots = 0
         self._lists: list[tuple[str, list[int]]] = []
         self._updated = ""
@@ -197,9 +191,14 @@ class Replay:
             elif step.action is Action.ADD:
                 self._add(step, record)
             elif step.action is Action.REWIND:
-                self._rewind(step, record)
+                position = self._positions.get(self._numbers.get(record.rewind_to or "", _ROOT))
+                if position is None:
+                    self.unknown_rewinds.append([step.file, step.number])
+                self._cut(position or 0)
             else:
-                self._note_update(record)
+                state: SessionState = record.set if record.set is not None else record
+                if type(state.lastUpdated) is str:
+                    self._updated = max(self._updated, state.lastUpdated)
                 if step.action is Action.REPLACE:
                     self._is_replacing = bool(self._active)
                     self._cut(0)
@@ -210,46 +209,28 @@ class Replay:
             self._lists.append((self._updated, self._active))
         self._active, self._positions, self._updated = [], {}, ""
 
-    def _rewind(self, step: Step[ChatRecord], record: ChatRecord) -> None:
-        position = self._positions.get(self._numbers.get(record.rewind_to or "", _ROOT))
-        if position is None:
-            self.unknown_rewinds.append([step.file, step.number])
-        self._cut(position or 0)
-
-    def _note_update(self, record: ChatRecord) -> None:
-        state: SessionState = record.set if record.set is not None else record
-        if type(state.lastUpdated) is str:
-            self._updated = max(self._updated, state.lastUpdated)
-
     def _add(self, step: Step[ChatRecord], record: ChatRecord) -> None:
-        name = message_id(record, step.file, self._slots)
+        slot, self._slots = self._slots, self._slots + 1
+        name = message_id(record, step.file, slot)
         number = self._numbers.get(name)
         answers = _answered_calls(record)
-        if number is None and step.is_inside and answers and self.ids:
+        if number is None and step.is_inside and answers and self.messages:
             # Written for the model only: the results stand with their calls, or were recorded when they came.
-            self._slots += 1
             return
         if number is None:
-            number = self._numbers[name] = len(self.ids)
-            self.ids.append(name)
-            self.parents.append(_ROOT)
-            self._first_slots.append(self._slots)
-            self._last_slots.append(self._slots)
-            self._is_last_inside.append(True)
-            self._finished_calls.append([])
-            if self._is_replacing and step.is_inside:
-                self.summaries.add(number)
+            number = self._numbers[name] = len(self.messages)
+            is_summary = self._is_replacing and step.is_inside
+            self.messages.append(_Replayed(name, slot, slot, is_summary=is_summary))
+        message = self.messages[number]
         if number not in self._positions:
-            self.parents[number] = self._active[-1] if self._active else _ROOT
+            message.parent = self._active[-1] if self._active else _ROOT
             self._positions[number] = len(self._active)
             self._active.append(number)
-        if not step.is_inside or self._is_last_inside[number]:
+        if not step.is_inside or message.is_last_inside:
             # Messages that are kept when all are replaced are shortened there.
-            self._last_slots[number] = self._slots
-            self._is_last_inside[number] = step.is_inside
+            message.last_slot, message.is_last_inside = slot, step.is_inside
             calls = record.toolCalls or () if _is_reply(record) else ()
-            self._finished_calls[number] = [call.id for call in calls if _is_finished(call)]
-        self._slots += 1
+            message.finished_calls = [call.id for call in calls if _is_finished(call)]
         if not step.is_inside:
             self.answered_calls.update(answers)
 
@@ -266,21 +247,27 @@ class Replay:
             self._active = self._lists[latest][1]
         before = _ROOT
         for number in self._active:
-            self.parents[number], before = before, number
+            self.messages[number].parent, before = before, number
         self.fates = bytearray(self._slots)
-        for number, (first, last) in enumerate(zip(self._first_slots, self._last_slots, strict=True)):
-            following = self._first_slots[number + 1] if number + 1 < len(self.ids) else self._slots
+        following = self._slots
+        for message in reversed(self.messages):
+            first, last = message.first_slot, message.last_slot
             if last < following:
                 self.fates[last] = _Version.SHOWN
             else:
                 self.fates[first], self.fates[last] = _Version.FIRST, _Version.LAST
                 self.later_slots[first] = last
-        answered = self.answered_calls
-        self.has_results = [any(_is_unanswered(call, answered) for call in calls) for calls in self._finished_calls]
+            following = first
+            message.has_results = any(self.is_unanswered(call) for call in message.finished_calls)
+
+    def is_unanswered(self, call_id: JSON) -> bool:
+        """True for a call that no message of its own answers."""
+        return type(call_id) is not str or call_id not in self.answered_calls
 
     def uuid_of_end(self, number: int) -> str:
         """The uuid of a message, or of its results, which the next message follows."""
-        return self.ids[number] + RESULTS_SUFFIX if self.has_results[number] else self.ids[number]
+        message = self.messages[number]
+        return message.id + RESULTS_SUFFIX if message.has_results else message.id
 
     def leaf_uuid(self) -> str:
         """Where the conversation stands; empty where all messages were taken back."""
@@ -299,10 +286,6 @@ def _state_of(step: Step[Any], record: UsageRecord) -> SessionState | None:
 def _is_finished(call: ToolCall) -> bool:
     """True for a call that has a result; after a crash a call may be left `executing`."""
     return call.status in FINISHED_STATES if type(call.status) is str else call.result is not None
-
-
-def _is_unanswered(call_id: JSON, answered: set[str]) -> bool:
-    return type(call_id) is not str or call_id not in answered
 
 
 def _is_reply(record: ChatRecord) -> bool:
@@ -334,11 +317,11 @@ def _answered_calls(record: ChatRecord) -> list[str]:
     return found
 
 
-def _find_steps(files: list[_HeldSteps], slots: set[int]) -> dict[int, Step[ChatRecord]]:
+def _find_steps(files: list[ChatFile], slots: set[int]) -> dict[int, Step[ChatRecord]]:
     """The versions of messages with these numbers."""
     if not slots:
         return {}
-    versions = (step for file in files for step in file if step.action is Action.ADD)
+    versions = (step for file in files for step in file.steps(CHAT) if step.action is Action.ADD)
     return {slot: step for slot, step in enumerate(versions) if slot in slots}
 
 
@@ -364,7 +347,8 @@ class EventDecoder:
     def events(self, step: Step[ChatRecord]) -> Iterator[Event]:
         """The events of the next step."""
         record = step.record
-        self._source = SourceRef(step.file, step.number)
+        if not step.is_inside:
+            self._source = SourceRef(step.file, step.number)
         if record is None:
             yield from step.problems
             yield self._record("fragment")
@@ -382,10 +366,10 @@ class EventDecoder:
                 yield self._record("link", type="place", message_uuid=record.id)
             case fate:
                 if fate == _Version.FIRST:
-                    later = self._later_versions.get(self._replay.later_slots[slot], step)
+                    later, own = self._later_versions.get(self._replay.later_slots[slot], step), self._source
                     self._source = SourceRef(later.file, later.number)
                     yield from self._message(later.record or record)
-                    self._source = SourceRef(step.file, step.number)
+                    self._source = own
                 yield self._record("progress", type=_text(record.type), message_uuid=_text(record.id))
 
     def last_info(self) -> SessionInfo:
@@ -426,7 +410,7 @@ class EventDecoder:
     def _message(self, record: ChatRecord) -> Iterator[Event]:
         """A message, the sub-agents that it starts, and the message with the results of its calls."""
         number, self._number = self._number, self._number + 1
-        uuid = self._replay.ids[number]
+        uuid = self._replay.messages[number].id
         form = self._form(record)
         if isinstance(form, Record):
             yield form
@@ -450,11 +434,10 @@ class EventDecoder:
         for call, use in zip(calls, uses, strict=True):
             if type(call.agentId) is str:
                 yield SubagentStarted(agent_id=call.agentId, tool_id=use.tool_id)
-        answered = self._replay.answered_calls
         results: list[Block] = [
             _tool_result(call, use)
             for call, use in zip(calls, uses, strict=True)
-            if _is_finished(call) and _is_unanswered(use.tool_id, answered)
+            if _is_finished(call) and self._replay.is_unanswered(use.tool_id)
         ]
         if results:
             answer = self._add("user", uuid + RESULTS_SUFFIX, _last_time(message.timestamp, calls), results)
@@ -484,9 +467,9 @@ class EventDecoder:
         if _is_entry(record):
             session = str(None if record.sessionId is UNSET else record.sessionId)
             message.parent_uuid = self._last_entries.get(session, UNSET)
-            self._last_entries[session] = self._replay.ids[number]
+            self._last_entries[session] = self._replay.messages[number].id
             return
-        parent = self._replay.parents[number]
+        parent = self._replay.messages[number].parent
         if parent != _ROOT:
             message.parent_uuid = self._replay.uuid_of_end(parent)
 
@@ -494,7 +477,7 @@ class EventDecoder:
         metadata = Metadata()
         if message.role == "system" or (message.role == "user" and not is_typed(message.content)):
             metadata.is_meta = True
-        if message.role == "user" and number in self._replay.summaries:
+        if message.role == "user" and self._replay.messages[number].is_summary:
             metadata.is_compact_summary = True
         if message.role == "assistant" and _is_reply(record):
             if type(record.model) is str:
@@ -502,7 +485,7 @@ class EventDecoder:
             usage = _usage(record.tokens)
             if usage is not None:
                 metadata.token_usage = usage
-                call = call_id(self._replay.ids[number], self.session)
+                call = call_id(self._replay.messages[number].id, self.session)
                 if call != message.uuid:
                     metadata.message_id = call
         if metadata != _NO_METADATA:
@@ -531,7 +514,7 @@ class EventDecoder:
                 block.tool_id = f"{uuid}:part{position}"
                 self._unnamed_calls.setdefault(block.tool_name, []).append(block.tool_id)
             elif type(block) is ToolResult and block.tool_id is None:
-                waiting = self._unnamed_calls.get(_none(block.tool_name))
+                waiting = self._unnamed_calls.get(None if block.tool_name is UNSET else block.tool_name)
                 if waiting:
                     block.tool_id = waiting.pop(0)
 
@@ -595,12 +578,8 @@ def _thoughts(record: ChatRecord, blocks: list[Block]) -> list[Block]:
         return []
     if any(type(thought.description) is not str for thought in thoughts):
         return []
-    return [Thinking(thinking=_thought_text(thought)) for thought in thoughts]
-
-
-def _thought_text(thought: Thought) -> str:
-    subject: str = thought.subject if type(thought.subject) is str else ""
-    return "\n".join(text for text in (subject, thought.description) if text)
+    texts = [(_string(thought.subject), thought.description) for thought in thoughts]
+    return [Thinking(thinking="\n".join(filter(None, text))) for text in texts]
 
 
 def _without_repeated_calls(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
@@ -701,13 +680,6 @@ def _attachment_block(blob: dict[str, JSON], content_key: str, encoding: str) ->
     return DocumentBlock(media_type=media_type, encoding=encoding, document=content)
 
 
-class _Response(NamedTuple):
-    """The response to a call, when the result of the call is that and attachments."""
-
-    text: str
-    attachments: list[JSON]
-
-
 def _output(call: ToolCall) -> JSON:
     """What a tool gave back: a text, or blocks as JSON.
 
@@ -717,28 +689,19 @@ def _output(call: ToolCall) -> JSON:
     result = call.result
     if type(result) is str:
         return result
-    response = _own_response(call) if type(result) is list else None
-    if response is None:
-        return _other_output(call)
-    if not response.attachments:
-        return response.text
-    return [{"type": "text", "text": response.text}, *(_block_json(part) for part in response.attachments)]
-
-
-def _own_response(call: ToolCall) -> _Response | None:
-    first, *others = call.result or [None]
+    first, *others = result if type(result) is list and result else [None]
     response = first.get("functionResponse") if type(first) is dict and len(first) == 1 else None
     if type(response) is not dict or not {"id", "name", "response"} <= response.keys() <= _RESPONSE_KEYS:
-        return None
-    if response["id"] != _string(call.id) or response["name"] != _string(call.name):
-        return None
+        return _other_output(call)
     _, text = _single_text(response["response"])
     nested = response.get("parts", [])
-    if text is None or type(nested) is not list:
-        return None
-    if any(type(part) is dict and "functionResponse" in part for part in others):
-        return None
-    return _Response(text, [*nested, *others])
+    is_own = response["id"] == _string(call.id) and response["name"] == _string(call.name)
+    is_alone = not any(type(part) is dict and "functionResponse" in part for part in others)
+    if text is None or type(nested) is not list or not is_own or not is_alone:
+        return _other_output(call)
+    if not nested and not others:
+        return text
+    return [{"type": "text", "text": text}, *(to_builtins(_block(part)) for part in (*nested, *others))]
 
 
 _RESPONSE_KEYS = {"id", "name", "response", "parts"}
@@ -760,7 +723,7 @@ def _other_output(call: ToolCall) -> JSON:
     attachments = [part for part in (*nested, *parts) if _is_attachment(part)]
     if attachments:
         before = [{"type": "text", "text": "\n".join(texts)}] if texts else []
-        return before + [_block_json(part) for part in attachments]
+        return before + [to_builtins(_block(part)) for part in attachments]
     if texts:
         return "\n".join(texts)
     return UNSET if call.result is None else dumps(call.result).decode()
@@ -781,18 +744,9 @@ def _is_attachment(part: JSON) -> bool:
     return type(part) is dict and ("inlineData" in part or "fileData" in part)
 
 
-def _block_json(part: JSON) -> JSON:
-    """A block inside a tool's output, which stands in the document as plain JSON."""
-    return to_builtins(_block(part))
-
-
 def _text(value: JSON) -> str | UnsetType:
     return value if type(value) is str else UNSET
 
 
 def _string(value: JSON) -> str | None:
     return value if type(value) is str else None
-
-
-def _none(value: str | None | UnsetType) -> str | None:
-    return None if value is UNSET else value

@@ -19,15 +19,16 @@ from clew.agents.file_evidence import (
     FileChange,
     State,
     WriterFinished,
-    WriterStarted,
     absolute,
     as_bytes,
     as_text,
+    first_text,
+    tool_call,
+    writer_started,
 )
-from clew.agents.gemini.checkpoints import Checkpoints
+from clew.agents.gemini.checkpoints import PATH_ARGUMENTS, Checkpoints
 from clew.agents.gemini.records import message_record
 from clew.agents.read_only_commands import is_read_only_command
-from clew.analysis.titles import short_command
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
@@ -37,7 +38,6 @@ _HARMLESS = frozenset(
     "list_background_processes read_background_output".split()
 )
 _CHANGES = ("write_file", "replace", "edit")
-_PATHS = ("file_path", "absolute_path", "path")
 _CUT = ("IMPORTANT: The file content has been truncated", "[File content truncated")
 
 
@@ -88,16 +88,16 @@ class _Reader:
                 yield from self._returned(block, message["index"])
 
     def _called(self, block: dict[str, JSON], index: int, display: JSON) -> Iterator[Event]:
-        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
-        if not isinstance(key, str) or not isinstance(name, str) or key in self._done:
+        call = tool_call(block)
+        if call is None or call[0] in self._done:
             return
-        given = given if isinstance(given, dict) else {}
+        key, name, given = call
         self._calls[key] = Call(name, given, index, display)
         yield from self._checkpoints.before(name, given, index)
         command = given.get("command")
         reads = name == "run_shell_command" and isinstance(command, str) and is_read_only_command(command)
         if name not in _HARMLESS and name not in _CHANGES and not reads:
-            yield WriterStarted(key, index, f"`{short_command(command)}`" if isinstance(command, str) else name)
+            yield writer_started(key, index, name, command)
 
     def _returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
         key = block.get("tool_id")
@@ -106,14 +106,15 @@ class _Reader:
             return
         assert isinstance(key, str)
         self._done.add(key)
-        if not _goes_on(call, block):
+        if call.input.get("is_background") is not True and "Background PIDs:" not in str(block.get("output")):
             yield WriterFinished(key, index)
         display, failed = self._earlier_displays.pop(key, (None, False))
         if call.display is not None:
             display = call.display
-        path = _path(call)
-        if path is None or failed or block.get("is_error") is True:
+        named = first_text(call.input, *PATH_ARGUMENTS)
+        if named is None or failed or block.get("is_error") is True:
             return
+        path = absolute(named, None)
         if call.name == "read_file":
             yield from _read(path, call, block, index)
         elif call.name in _CHANGES:
@@ -126,15 +127,6 @@ def _native_calls(native: Mapping[str, JSON], uuid: JSON) -> Iterator[tuple[str,
     for position, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict):
             yield call["id"] if isinstance(call.get("id"), str) else f"{uuid}:{position}", call
-
-
-def _path(call: Call) -> str | None:
-    path = next((call.input[name] for name in _PATHS if isinstance(call.input.get(name), str)), None)
-    return absolute(path, None) if path is not None else None
-
-
-def _goes_on(call: Call, block: dict[str, JSON]) -> bool:
-    return call.input.get("is_background") is True or "Background PIDs:" in str(block.get("output"))
 
 
 def _read(path: str, call: Call, block: dict[str, JSON], done: int) -> Iterator[FileChange]:
@@ -156,11 +148,9 @@ def _changed(path: str, call: Call, display: dict[str, JSON], done: int) -> File
         return FileChange(path, "change", call.at, done, "record", edit=edit)
     if is_new:
         return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(new))
-    before: State | None = None
-    if isinstance(old, str):
-        # What begins with a mark may be of another encoding.
-        is_raw = call.name == "write_file" and not old.startswith("\ufeff")
-        before = as_bytes(old) if is_raw else as_text(old)
+    # What begins with a mark may be of another encoding.
+    is_raw = call.name == "write_file" and isinstance(old, str) and not old.startswith("\ufeff")
+    before = as_bytes(old) if is_raw else as_text(old)
     edit = writing(new) if call.name == "write_file" else _restyling(new)
     return FileChange(path, "change", call.at, done, "record", before, edit=edit)
 

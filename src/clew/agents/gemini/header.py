@@ -93,10 +93,12 @@ def _parent(path: Path, session: str) -> str | None:
     folder = locate.parent_folder(path)
     if folder is None:
         return locate.caller(path, session)
-    for name in sorted(locate.known_names(path.parent.parent, folder[:8])):
-        claimed = locate.claimed_id(path.parent.parent / name)
-        if claimed is not None and locate.safe_id(claimed) == folder:
-            return claimed
+    chats = path.parent.parent
+    for name in locate.chat_names(chats):
+        if locate.safe_id(locate.short_id(name)) == folder[:8]:
+            claimed = locate.claimed_id(chats / name)
+            if claimed is not None and locate.safe_id(claimed) == folder:
+                return claimed
     return folder
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
 from clew.agents.base import SourceFile
 from clew.agents.derived_ids import derived_id
-from clew.agents.gemini.project_registry import MARKER, copies_of
+from clew.agents.gemini.project_registry import MARKER, copies_of, folders
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.compress import open_source
@@ -24,12 +25,10 @@ _FIRST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"([^"\\]+)"')
 _LOGGED = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
-_HEAD = 1 << 12
-_MAX_LOG = 16 << 20
+_HEAD_BYTES = 1 << 12
+_MAX_LOG_BYTES = 16 << 20
 _FIRST_STEPS = 20
 """How many records of a file are searched for the session id."""
-_RECENT = 32
-"""What names tell is asked several times of each file."""
 
 
 def roots(host: Host) -> Iterator[Path]:
@@ -41,13 +40,13 @@ def roots(host: Host) -> Iterator[Path]:
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every chat, sub-agents included, every saved chat, and logs of prompts whose chats are gone."""
     copies = copies_of(root)
-    for project in _folders(root):
+    for project in folders(root):
         newer = copies.get(project.name)
         for folder in _chat_folders(project):
-            kept = [
-                name for name in _chat_names(folder) if newer is None or not _is_copied(folder / name, project, newer)
-            ]
-            yield from (source_of(folder, group) for group in _sessions(folder, kept))
+            names = chat_names(folder)
+            if newer is not None:
+                names = [name for name in names if not _is_copied(folder / name, project, newer)]
+            yield from (source_of(folder, group) for group in _sessions(folder, names))
         for name in _files(project):
             if _SAVED.fullmatch(plain_name(name)) or (plain_name(name) == LOG and gone_sessions(project / name)):
                 yield source_of(project, [name])
@@ -57,7 +56,7 @@ def _chat_folders(project: Path) -> Iterator[Path]:
     chats = project / CHATS
     if not chats.is_symlink():
         yield chats
-        yield from _folders(chats)
+        yield from folders(chats)
 
 
 def _is_copied(path: Path, project: Path, newer: Path) -> bool:
@@ -68,13 +67,6 @@ def _is_copied(path: Path, project: Path, newer: Path) -> bool:
         return False
 
 
-def _folders(root: Path) -> list[Path]:
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
 def _files(folder: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
@@ -82,7 +74,7 @@ def _files(folder: Path) -> list[str]:
         return []
 
 
-def _chat_names(folder: Path) -> list[str]:
+def chat_names(folder: Path) -> list[str]:
     """The chats in a folder. Sub-agents are named by their ids; what recovery left behind ends in other ways."""
     is_main = folder.name == CHATS
     names = [name for name in _files(folder) if plain_name(name).endswith((".json", ".jsonl"))]
@@ -127,24 +119,19 @@ def _order(name: str) -> tuple[str, bool, str]:
 
 def source_of(folder: Path, names: list[str]) -> SourceFile:
     """The session in some files of a folder."""
-    path = folder / names[0]
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
-    for name in names[1:]:
-        try:
-            mtime = max(mtime, (folder / name).stat().st_mtime)
-        except OSError:
-            continue
-    return SourceFile(AGENT, path, tuple(names[1:]), (), size, mtime)
+    size, mtime = 0, 0.0
+    for name in names:
+        with suppress(OSError):
+            stat = (folder / name).stat()
+            size = stat.st_size if name == names[0] else size
+            mtime = max(mtime, stat.st_mtime)
+    return SourceFile(AGENT, folder / names[0], tuple(names[1:]), (), size, mtime)
 
 
 def source_file(path: Path) -> SourceFile:
     """The session a file belongs to, with the other files of it beside."""
     if is_chat(path):
-        alike = [name for name in _chat_names(path.parent) if short_id(name) == short_id(path.name)]
+        alike = [name for name in chat_names(path.parent) if short_id(name) == short_id(path.name)]
         for group in _sessions(path.parent, alike):
             if path.name in group:
                 return source_of(path.parent, group)
@@ -156,19 +143,16 @@ def is_chat(path: Path) -> bool:
     return path.parent.name == CHATS or path.parent.parent.name == CHATS
 
 
-@lru_cache(_RECENT)
 def is_log(path: Path) -> bool:
     """True for a log of prompts."""
     return plain_name(path.name).endswith(LOG)
 
 
-@lru_cache(_RECENT)
 def parent_folder(path: Path) -> str | None:
     """The name of the folder between chats/ and a sub-agent."""
     return path.parent.name if path.parent.parent.name == CHATS else None
 
 
-@lru_cache(_RECENT)
 def project_folder(path: Path) -> Path:
     """The project's folder, which holds chats/ and saved chats."""
     if path.parent.name == CHATS:
@@ -176,7 +160,6 @@ def project_folder(path: Path) -> Path:
     return path.parent.parent.parent if path.parent.parent.name == CHATS else path.parent
 
 
-@lru_cache(_RECENT)
 def relative_name(path: Path) -> str:
     """The file's name in its project's folder."""
     name = plain_name(path.name)
@@ -185,14 +168,12 @@ def relative_name(path: Path) -> str:
     return f"{CHATS}/{path.parent.name}/{name}" if path.parent.parent.name == CHATS else name
 
 
-@lru_cache(_RECENT)
 def saved_tag(path: Path) -> str | None:
     """The name a chat was saved under; a percent sign that escapes nothing stands for itself."""
     match = _SAVED.fullmatch(plain_name(path.name))
     return unquote(match.group(1)) if match else None
 
 
-@lru_cache(_RECENT)
 def file_time(path: Path) -> str | None:
     """The minute a chat began, by its name."""
     match = _SESSION.fullmatch(plain_name(path.name))
@@ -221,8 +202,8 @@ def claimed_id(path: Path) -> str | None:
 @lru_cache(512)
 def _read_claim(path: Path, _changed: int, _size: int) -> str | None:
     try:
-        with open_source(path, _HEAD) as stream:
-            match = _FIRST.match(stream.read(_HEAD))
+        with open_source(path, _HEAD_BYTES) as stream:
+            match = _FIRST.match(stream.read(_HEAD_BYTES))
         if match:
             return match.group(1).decode("utf-8", "replace")
         from clew.agents.gemini.records import first_session_id
@@ -234,22 +215,19 @@ def _read_claim(path: Path, _changed: int, _size: int) -> str | None:
 
 def known_chats(project: Path) -> frozenset[str]:
     """The first characters of the ids of all chats that are there."""
-    return frozenset(short_id(name) for name in _chat_names(project / CHATS))
+    return frozenset(short_id(name) for name in chat_names(project / CHATS))
 
 
 def gone_sessions(log: Path) -> set[str]:
     """The sessions of a log of prompts that have no chat any more."""
     try:
         with open_source(log) as stream:
-            found = {name.decode("utf-8", "replace") for name in _LOGGED.findall(stream.read(_MAX_LOG))}
+            found = {name.decode("utf-8", "replace") for name in _LOGGED.findall(stream.read(_MAX_LOG_BYTES))}
     except (OSError, SourceUnreadable):
         return set()
-    return found - set(still_there(found, known_chats(log.parent)))
-
-
-def still_there(sessions: Iterable[str], chats: frozenset[str]) -> Iterator[str]:
-    """Those of the sessions that have a chat; names of chats hold eight characters of the id."""
-    return (session for session in sessions if session[:8] in chats)
+    # The names of chats hold eight characters of the id.
+    chats = known_chats(log.parent)
+    return {session for session in found if session[:8] not in chats}
 
 
 def is_random_id(name: str) -> bool:
@@ -276,12 +254,12 @@ def subagent_files(path: Path, session: str) -> Iterator[Path]:
     """The sub-agents that a session started, by their place."""
     chats = path.parent
     if chats.name == CHATS and (folder := chats / safe_id(session)).is_dir():
-        yield from (folder / group[0] for group in _sessions(folder, _chat_names(folder)))
+        yield from (folder / group[0] for group in _sessions(folder, chat_names(folder)))
 
 
 def named_after(path: Path, agent: str) -> Iterator[Path]:
     """Chats in the same folder whose names fit an agent's id: for some time sub-agents lay there."""
-    for name in _chat_names(path.parent) if path.parent.name == CHATS else ():
+    for name in chat_names(path.parent) if path.parent.name == CHATS else ():
         if short_id(name) == agent[:8] and name != path.name:
             yield path.parent / name
 
@@ -289,29 +267,21 @@ def named_after(path: Path, agent: str) -> Iterator[Path]:
 def caller(path: Path, agent: str) -> str | None:
     """The session beside whose calls name this agent; for sub-agents that lie among the chats."""
     pattern = re.compile(rb'"agentId"\s*:\s*' + re.escape(f'"{agent}"'.encode()))
-    for name in _chat_names(path.parent) if path.parent.name == CHATS else ():
+    for name in chat_names(path.parent) if path.parent.name == CHATS else ():
         if name == path.name:
             continue
-        try:
-            with open_source(path.parent / name) as stream:
-                if pattern.search(stream.read()):
-                    return claimed_id(path.parent / name)
-        except (OSError, SourceUnreadable):
-            continue
+        with suppress(OSError, SourceUnreadable), open_source(path.parent / name) as stream:
+            if pattern.search(stream.read()):
+                return claimed_id(path.parent / name)
     return None
-
-
-def known_names(chats: Path, short: str) -> list[str]:
-    """The chats in a folder whose names end in the beginning of an id."""
-    return [name for name in _chat_names(chats) if safe_id(short_id(name)) == short]
 
 
 def beside(path: PurePath, known: Sequence[str]) -> Iterator[str]:
     """What names the project; and for a log of prompts the chats, because it tells of those that are gone."""
     above = next((folder for folder in path.parents if folder.name == CHATS), None)
     project = above.parent if above is not None else path.parent
-    is_log = plain_name(path.name) == LOG
+    needs_chats = plain_name(path.name) == LOG
     for name in known:
         other = PurePath(name)
-        if other == project / MARKER or (is_log and other.is_relative_to(project / CHATS)):
+        if other == project / MARKER or (needs_chats and other.is_relative_to(project / CHATS)):
             yield name

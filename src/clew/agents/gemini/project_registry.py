@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain, count
 from pathlib import Path
+from typing import NamedTuple
 
+from clew.agents.backups import read_inside
 from clew.errors import WouldLose
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
 
 MARKER, REGISTRY, TRUSTED = ".project_root", "projects.json", "trustedFolders.json"
 _HASH = re.compile(r"[0-9a-f]{64}")
-_LIMIT = 4 << 20
+_MAX_BYTES = 4 << 20
 _MAX_TRIED = 2000
 
 
@@ -51,10 +53,11 @@ def registered(text: bytes | None, workspace: str) -> tuple[str, bytes]:
     projects = registry.get("projects", {}) if isinstance(registry, dict) else None
     if not isinstance(projects, dict):
         raise WouldLose(f"{REGISTRY} is no list of projects, and would have to be replaced")
-    key = workspace.lower() if _is_windows(workspace) else workspace
+    key = workspace.lower() if re.match(r"[A-Za-z]:|\\\\", workspace) else workspace
     slug = projects.get(key)
     if not isinstance(slug, str):
-        slug = _free(slug_of(workspace), set(map(str, projects.values())))
+        base, taken = slug_of(workspace), set(map(str, projects.values()))
+        slug = next(name for name in chain([base], (f"{base}-{number}" for number in count(1))) if name not in taken)
         registry = {**registry, "projects": {**projects, key: slug}}
         from msgspec.json import format
 
@@ -62,29 +65,17 @@ def registered(text: bytes | None, workspace: str) -> tuple[str, bytes]:
     return slug, text or b""
 
 
-def _free(slug: str, taken: set[str]) -> str:
-    number, name = 0, slug
-    while name in taken:
-        number += 1
-        name = f"{slug}-{number}"
-    return name
-
-
-def _is_windows(path: str) -> bool:
-    return re.match(r"[A-Za-z]:|\\\\", path) is not None
-
-
 def workspace_of(project: Path, project_hash: str | None, hints: Iterable[str]) -> str:
     """The folder of a project: by its marker, by the registry, or one of the hints whose hash is the project's.
 
     Where nothing tells, it is the hash, or the name of the project's folder.
     """
-    base = _base(project)
-    written = _marker(project) or _registry(base).get(project.name)
+    known = _known_roots(project.parent.parent)
+    written = marker(project) or known.by_slug.get(project.name)
     if written:
         return written
     wanted = project_hash or project.name
-    proved = proven(wanted, (*_known(base), *hints)) if _HASH.fullmatch(wanted) else None
+    proved = proven(wanted, (*known.roots, *hints)) if _HASH.fullmatch(wanted) else None
     return proved or wanted
 
 
@@ -110,34 +101,21 @@ def _spellings(path: str) -> tuple[str, ...]:
     return (path, path[0].upper() + path[1:]) if path[1:2] == ":" and "a" <= path[0] <= "z" else (path,)
 
 
-def _marker(project: Path) -> str | None:
-    text = _text(f"{project}/{MARKER}")
+def marker(project: Path) -> str | None:
+    """The root that is written down in a project's folder."""
+    text = _text(project, MARKER)
     return text.strip() or None if text is not None else None
 
 
-@lru_cache(64)
-def _base(project: Path) -> str:
-    return str(project.parent.parent)
-
-
-@lru_cache(64)
-def _read_registry(path: str, _changed: int) -> dict[str, str]:
-    found = _json(path)
-    projects = found.get("projects") if isinstance(found, dict) else None
-    pairs = projects.items() if isinstance(projects, dict) else ()
-    return {slug: path for path, slug in pairs if isinstance(slug, str)}
-
-
-def _registry(base: str) -> dict[str, str]:
-    """Folders by the name of the project."""
-    changed = _changed(f"{base}/{REGISTRY}")
-    return _read_registry(f"{base}/{REGISTRY}", changed) if changed else {}
-
-
-def _known(base: str) -> tuple[str, ...]:
+class _KnownRoots(NamedTuple):
+    by_slug: dict[str, str]
+    """Those in the registry, by the name of the project."""
+    roots: tuple[str, ...]
     """Every project root that the store names anywhere."""
-    changed = [_changed(f"{base}/{name}") for name in ("tmp", "history", REGISTRY, TRUSTED)]
-    return _read_known(base, tuple(changed))
+
+
+def _known_roots(base: Path) -> _KnownRoots:
+    return _read_roots(base, *[_changed(f"{base}/{name}") for name in ("tmp", "history", REGISTRY, TRUSTED)])
 
 
 def _changed(path: str) -> int:
@@ -148,46 +126,46 @@ def _changed(path: str) -> int:
 
 
 @lru_cache(64)
-def _read_known(base: str, _changed: tuple[int, ...]) -> tuple[str, ...]:
-    markers = [_marker(folder) for store in ("tmp", "history") for folder in _folders(Path(base, store))]
-    trusted = _json(f"{base}/{TRUSTED}")
+def _read_roots(base: Path, *_changed: int) -> _KnownRoots:
+    """Read again when one of the files or folders changes."""
+    registry, trusted = _json(base, REGISTRY), _json(base, TRUSTED)
+    projects = registry.get("projects") if isinstance(registry, dict) else None
+    pairs = projects.items() if isinstance(projects, dict) else ()
+    by_slug = {slug: path for path, slug in pairs if isinstance(slug, str)}
+    markers = [marker(folder) for store in ("tmp", "history") for folder in folders(base / store)]
     named = trusted if isinstance(trusted, dict) else ()
-    return (*_registry(base).values(), *(root for root in markers if root), *named)
+    return _KnownRoots(by_slug, (*by_slug.values(), *(root for root in markers if root), *named))
 
 
 def copies_of(root: Path) -> Mapping[str, Path]:
     """For each hash the folder with a readable name of the same project: chats were copied there, not moved."""
     found: dict[str, Path] = {}
-    for folder in _folders(root):
+    for folder in folders(root):
         if not _HASH.fullmatch(folder.name):
-            path = _marker(folder) or _registry(str(root.parent)).get(folder.name)
+            path = marker(folder) or _known_roots(root.parent).by_slug.get(folder.name)
             if path:
                 found.update({hash_of(spelling): folder for spelling in _spellings(path)})
     return found
 
 
-def _folders(root: Path) -> list[Path]:
+def folders(root: Path) -> list[Path]:
+    """The folders in a folder; no links."""
     try:
-        return sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
+        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
 
 
-def _text(path: str) -> str | None:
+def _text(folder: Path, name: str) -> str | None:
     """A small file, if it is one."""
     try:
-        found = os.lstat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LIMIT:
-            return None
-        with open(path, "rb") as file:
-            return file.read().decode()
-    except (OSError, ValueError):
+        return (read_inside(folder, name, _MAX_BYTES) or b"").decode() or None
+    except UnicodeDecodeError:
         return None
 
 
-def _json(path: str) -> JSON:
-    text = _text(path)
+def _json(folder: Path, name: str) -> JSON:
     try:
-        return loads(text.encode()) if text else None
+        return loads(_text(folder, name) or b"null")
     except NOT_JSON:
         return None

@@ -22,7 +22,7 @@ from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.json_document import read_document
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG, RawRecord
-from clew.io.typed_records import RecordDecoder, decode_leniently, unknown_keys
+from clew.io.typed_records import RecordDecoder, decode_leniently, decode_value, unknown_keys
 from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.problem import Problem
@@ -181,10 +181,10 @@ class ChatFile:
             self._content = content if self.is_document or self.is_held else None
             self.damage = damage(stream)
 
-    def steps(self, decoder: RecordDecoder[T], record_type: type[T]) -> Iterator[Step[T]]:
+    def steps(self, decoder: RecordDecoder[T]) -> Iterator[Step[T]]:
         """The records of the file in order."""
         if self.is_document:
-            yield from self._document_steps(decoder, record_type)
+            yield from self._document_steps(decoder)
             return
         content = self._content
         with io.BytesIO(content) if content is not None else open_file(self._source, self._name) as stream:
@@ -193,7 +193,7 @@ class ChatFile:
                 if isinstance(record, RawRecord):
                     yield self._fragment(record.findings, line - 1, line)
                 else:
-                    yield from self._record_steps(record, record_type, line - 1, is_first=line != last_line)
+                    yield from self._record_steps(record, line - 1, is_first=line != last_line)
                 last_line = line
             # Of a compressed file this is known once it was read to its end.
             self.damage = damage(stream) or self.damage
@@ -202,7 +202,7 @@ class ChatFile:
         problems = tuple(problem(code, file=self.path, line=line) for code in findings)
         return Step(Action.NOTHING, None, self.number, number, problems=problems)
 
-    def _record_steps(self, record: T, record_type: type[T], number: int, is_first: bool = True) -> Iterator[Step[T]]:
+    def _record_steps(self, record: T, number: int, is_first: bool = True) -> Iterator[Step[T]]:
         """A record of a log, tested in the client's own order.
 
         Behind damage an object with an id and without a type is a part of a message, such as a call.
@@ -221,11 +221,11 @@ class ChatFile:
                 if type(value) is not dict:
                     yield self._fragment(("not-an-object",), number, None)._replace(is_inside=True)
                     continue
-                inner = _convert(value, record_type)
+                inner = decode_value(value, type(record))
                 action = Action.ADD if inner.id is not None else Action.NOTHING
                 yield Step(action, inner, self.number, number, is_inside=True)
 
-    def _document_steps(self, decoder: RecordDecoder[T], record_type: type[T]) -> Iterator[Step[T]]:
+    def _document_steps(self, decoder: RecordDecoder[T]) -> Iterator[Step[T]]:
         assert self._content is not None
         if self._is_too_long:
             yield self._fragment((TOO_LONG,), 0, 1)
@@ -241,9 +241,9 @@ class ChatFile:
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
             elements = UNSET
         if elements is UNSET:
-            yield from self._irregular_document_steps(record_type)
+            yield from self._irregular_document_steps(decoder.record_type)
             return
-        record = record_type(**{name: getattr(header, name) for name in STATE_KEYS})
+        record = decoder.record_type(**{name: getattr(header, name) for name in STATE_KEYS})
         record.messages = [] if header.messages is not UNSET else UNSET
         yield self._header_step(record)
         for number, element in enumerate(elements, 1):
@@ -270,24 +270,17 @@ class ChatFile:
             elif found.is_header:
                 yield self._header_step(decode_leniently(found.value, record_type))
             elif found.width == len(self._content):
-                yield from self._record_steps(decode_leniently(found.value, record_type), record_type, 0)
+                yield from self._record_steps(decode_leniently(found.value, record_type), 0)
             else:
                 yield self._element_step(decode_leniently(found.value, record_type), number)
 
 
 def first_session_id(source: SourceFile, max_steps: int) -> str | None:
     """The session id that a header among the first records claims."""
-    for step in islice(ChatFile(source, 0).steps(USAGE, UsageRecord), max_steps):
+    for step in islice(ChatFile(source, 0).steps(USAGE), max_steps):
         if step.record is not None and step.record.id is None and type(step.record.sessionId) is str:
             return step.record.sessionId
     return None
-
-
-def _convert(value: dict[str, JSON], record_type: type[T]) -> T:
-    try:
-        return msgspec.convert(value, record_type)
-    except (msgspec.ValidationError, RecursionError):
-        return decode_leniently(value, record_type)
 
 
 def is_document(head: bytes, name: str) -> bool:

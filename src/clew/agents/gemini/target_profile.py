@@ -1,4 +1,4 @@
-"""What Gemini CLI can hold of other agents' sessions, and how it is told of them."""
+"""What Gemini CLI can hold of other agents' sessions, and how it is made to list them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The history that a rollout builds upon: a fork, or a thread after a revert, holds only what came later.
+"""History that a rollout has from other threads.
 
-Its head then says `history_base`: the thread that holds the beginning, and how many bytes of it.
+A fork or a sub-agent may begin with a copy of its parent's lines. Or a fork, or a thread after a revert, holds only
+what came later: then its head says `history_base`, the thread with the beginning, and how many bytes of it.
 """
 
 from __future__ import annotations
@@ -10,19 +11,108 @@ import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+import msgspec
+from msgspec import Raw
+
+from clew.agents.base import SourceFile, open_main
 from clew.agents.codex import locate
+from clew.agents.codex.records import AnyRecord
 from clew.errors import SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import SUFFIXES, open_source
 from clew.io.records import read_lines
 from clew.model.json import JSON
+from clew.model.time import parse_time
 
+BURST_SECONDS = 1.0
+"""Copied lines are written at once: a longer pause ends them where the parent is not at hand."""
 MAX_CHAIN = 100
 """Upon so many rollouts one may build."""
 _CHUNK_BYTES = 1 << 20
 _ORDINAL = re.compile(rb'\A(\{"timestamp":"[^"]*","ordinal":)\d+')
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class CopiedHistory:
+    """Finds the line up to which a rollout is a copy."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self._source = source
+        self.boundary = 0
+        """The last line that is a copy."""
+        self.is_undecided = False
+        """True while further lines decide whether the copy goes on."""
+        self._first_own_ordinal: int | None = None
+        self._time: object = None
+
+    def on_own_header(self, first_own_ordinal: int | None) -> None:
+        """The rollout's own head; since v0.144 a sub-agent's says which line is the first of its own."""
+        self._first_own_ordinal = first_own_ordinal
+        self.is_undecided = first_own_ordinal is not None
+
+    def on_parent_header(self, thread: str, line: int) -> None:
+        """The head of another thread: from there on the rollout is a copy, as far as it agrees with the parent."""
+        if line <= self.boundary:
+            return
+        self.boundary = line
+        parent = locate.find_rollout(self._source.path, thread)
+        common = count_common_lines(self._source, line, parent) if parent is not None else 0
+        if common:
+            self.boundary = line + common - 1
+        else:
+            self.is_undecided = True
+
+    def on_line(self, line: int, record: AnyRecord) -> None:
+        """Let a line decide whether the copy goes on."""
+        if self._first_own_ordinal is not None:
+            if record.ordinal is not None and record.ordinal < self._first_own_ordinal:
+                self.boundary = line
+            else:
+                self.is_undecided = False
+            return
+        earlier, later = parse_time(self._time), parse_time(record.timestamp)
+        self._time = record.timestamp
+        if earlier is not None and later is not None and (later - earlier).total_seconds() > BURST_SECONDS:
+            self.is_undecided = False
+        else:
+            self.boundary = line
+
+
+def count_common_lines(source: SourceFile, first: int, parent: Path) -> int:
+    """How many lines of the source, from `first` on, are those of the parent, apart from their times and numbers."""
+    count = 0
+    # A mask hides different things in different files. Nothing but a number leaves this function.
+    unmasked = msgspec.structs.replace(source, mask=None)
+    try:
+        with open_main(unmasked) as own, open_source(parent) as other:
+            lines = _contents(own)
+            for _ in range(first - 1):
+                next(lines, None)
+            for one, another in zip(lines, _contents(other), strict=False):
+                if one != another:
+                    break
+                count += 1
+    except (OSError, SourceUnreadable):
+        return count
+    return count
+
+
+def _contents(stream: BinaryIO) -> Iterator[dict[str, Raw] | bytes]:
+    """What each line says, without its time and number, which a copy does not keep."""
+    for text, _, _, _ in read_lines(stream):
+        try:
+            members = _decode_members(text)
+        except NOT_JSON:
+            yield text
+            continue
+        members.pop("timestamp", None)
+        members.pop("ordinal", None)
+        yield members
+
+
+# History that a rollout builds upon
 
 
 class _Part(NamedTuple):
@@ -54,26 +144,20 @@ def base_problem(path: Path, base: dict[str, JSON]) -> str | None:
         if found in seen:
             return f"the rollout {name} builds upon itself"
         seen.add(found)
-        size, further = _size_and_base(found)
+        try:
+            with open_source(found) as stream:
+                size = sum(map(len, iter(lambda: stream.read(_CHUNK_BYTES), b"")))
+            head = _read_head(found)
+        except (OSError, SourceUnreadable):
+            size, head = 0, None
         end = base.get("end_byte_offset")
         if isinstance(end, int) and size < end:
             return f"the rollout {name} has {size} bytes, not the {end} that the history begins with"
-        if further is None:
+        further = head["payload"].get("history_base") if head is not None else None
+        if not isinstance(further, dict):
             return None
         base = further
     return "the history has no beginning"
-
-
-def _size_and_base(path: Path) -> tuple[int, dict[str, JSON] | None]:
-    """The unpacked size of a rollout, and the base it builds upon itself."""
-    try:
-        with open_source(path) as stream:
-            size = sum(map(len, iter(lambda: stream.read(_CHUNK_BYTES), b"")))
-        head = _read_head(path)
-    except (OSError, SourceUnreadable):
-        return 0, None
-    base = head["payload"].get("history_base") if head is not None else None
-    return size, base if isinstance(base, dict) else None
 
 
 def _read_head(path: Path) -> dict[str, JSON] | None:
