@@ -20,10 +20,10 @@ OPEN_FILES = 256
 FOLDERS = 320
 
 
-def limited(*words: str | Path) -> Ran:
+def limited(*words: str | Path, open_files: int = OPEN_FILES) -> Ran:
     """Run the command as a process that may have few files open."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return run(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard)))
+    return run(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, hard)))
 
 
 @pytest.fixture
@@ -64,6 +64,6 @@ def test_restore_of_a_session(home: Path, project: Path) -> None:
     assert len([path for path in project.rglob("f.txt") if path.is_file()]) == FOLDERS
     for path in project.rglob("f.txt"):
         path.write_text("changed since\n")
-    done = limited(*words, "--force")
+    done = limited(*words, "--force", open_files=64)
     assert done.code == 0 and f"kept a copy of {FOLDERS}" in done.err
     assert (project / "d007/e/f.txt").read_text() == "7\n"

@@ -34,7 +34,11 @@ PATHS = [
     ("\\\\WSL.LOCALHOST\\Debian\\home\\{}\\src", "alice"),
     ("//wsl$/Ubuntu/home/{}/src", "alice"),
     ("file://wsl.localhost/Ubuntu/home/{}/src", "alice"),
+    ("\\\\wsl$\\Ubuntu\\home\\{}\\src", "John Smith"),
     ("/home/{}/src", "alice"),
+    ("see \\/home\\/{}\\/x now", "alice"),
+    ("see %2Fhome%2F{}%2Fx", "alice"),
+    ("see &#x2F;home&#x2F;{}&#x2F;x", "alice"),
     ("C:\\Users\\{}", "alice"),
 ]
 
@@ -96,3 +100,10 @@ def test_what_stands_behind_a_home_stays(text: str, masked: str) -> None:
 def test_a_home_of_nobody_stays(text: str) -> None:
     assert redact(text, "paths") == text
     assert json.loads(masked_line({"a": text})) == {"a": text}
+
+
+@pytest.mark.parametrize("escape", ["\\n", "\\t", "\\r\\n"])
+def test_an_address_behind_an_escaped_line_end_is_masked(escape: str) -> None:
+    address = ".".join(["10", "1", "2", "3"])
+    assert redact(f'printf "x{escape}{address}{escape}" done', "paths") == f'printf "x{escape}[REDACTED]{escape}" done'
+    assert address not in masked_line(f"x{escape}{address}{escape} done")

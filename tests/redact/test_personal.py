@@ -77,3 +77,16 @@ def test_a_number_with_a_check_code_a_date_or_a_bank_code_is_masked(number: str,
 )
 def test_a_number_in_a_path_stays(text: str) -> None:
     assert redact(text.format(CARD), "all") == text.format(CARD)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("GET /pay?card={}&x=1", f"GET /pay?card={PLAIN}&x=1"),
+        ("GET /pay?card={}", f"GET /pay?card={PLAIN}"),
+    ],
+)
+@pytest.mark.parametrize("space", ["%20", "%2520"])
+def test_a_card_with_escaped_spaces_is_masked(text: str, masked: str, space: str) -> None:
+    groups = space.join(CARD[at : at + 4] for at in range(0, 16, 4))
+    assert redact(text.format(groups), "all") == masked

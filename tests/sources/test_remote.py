@@ -62,6 +62,19 @@ def added(box: Box) -> Box:
     return box
 
 
+def test_a_file_in_the_place_of_a_folder_is_a_problem_of_that_file_alone(added: Box) -> None:
+    name = ".claude/projects/-p/d.jsonl"
+    put(added, f"{name}/y.jsonl", line("u1"))
+    fetched()
+    shutil.rmtree(added.home / name)
+    put(added, name, line("u2") * 100)
+    put(added, ".claude/projects/-p/new.jsonl", line("u3"))
+    ran = clew("sources", "fetch", "--json")
+    assert ran.code in (0, 3) and len(ran.json) == 1
+    assert copied(added, ".claude/projects/-p/new.jsonl").exists()
+    assert copied(added, f"{name}/y.jsonl").exists()
+
+
 @pytest.mark.seed("S2-17", "S2-18", "S2-19", "S2-22")
 def test_a_host_is_read_and_left_as_it_is(box: Box) -> None:
     before = state(box.home)

@@ -80,7 +80,7 @@ def _verdict(there: bytes | None, state: State) -> Verdict:
 def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) -> list[str]:
     """Write what the steps say, all of it or nothing. What is replaced or removed is first copied below `rescue`.
 
-    Returns the paths that were copied. It is told in `place`, clew's own folder, and the caller is alone there.
+    Returns the paths that were copied. The journal lies in `place`, clew's own folder; the caller has the lock there.
     """
     changes = [
         Change(step.path, step.state.body if isinstance(step.state, FileContent) else None)
@@ -89,10 +89,11 @@ def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) -
     ]
     with Within(folder) as within:
         kept = [(change.path, body) for change in changes if (body := within.read(change.path)) is not None]
-        if kept:
-            make_folder(SYSTEM, rescue)
-            with Within(rescue, folder_mode=0o700) as copies:
-                copies.apply([Change(path, body, 0o600) for path, body in kept])
-        with journalled(place, rescue, folder, changes):
-            within.apply(changes)
+    # One `Within` at a time: each keeps folders open, and a process may open few files.
+    if kept:
+        make_folder(SYSTEM, rescue)
+        with Within(rescue, folder_mode=0o700) as copies:
+            copies.apply([Change(path, body, 0o600) for path, body in kept])
+    with journalled(place, rescue, folder, changes), Within(folder) as within:
+        within.apply(changes)
     return [path for path, _ in kept]

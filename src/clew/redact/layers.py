@@ -31,6 +31,9 @@ SIGNS = (
     r"\\u00[2-7][0-9A-Fa-f]",
     r"\\/",
     r"%(?:25)*(?:3[DdAa]|2[Bb6DdEe]|22|40|7[BbEe]|5[Ff]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])",
+    # A space between the groups of a number, and a slash before the folder of homes.
+    r"[0-9]%(?:25)*20[0-9]",
+    r"%(?:25)*2[Ff](?:home|Users)%",
     r"&(?:quot|apos|equals|lowbar|#[0-9xX])",
 )
 # ESC as a byte, in the spellings of programs and of JSON at any depth, and as terminals and editors show it.

@@ -29,7 +29,7 @@ _CAPITALISED = rb"[A-Z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
 # words in capitals at the end of a path of Windows.
 _HOMES = re.compile(
     rb"((?P<windows>(?:(?<=[A-Za-z]:)|(?<=/[a-z]))%b)|%b)((?:%b){1,64}"
-    rb"(?(windows)(?:(?: %b){1,3}(?=[\\/])|(?: %b){1,3}(?=[\"'\r\n]|\Z))?|(?:(?: %b){1,3}(?=/))?))"
+    rb"(?(windows)(?:(?: %b){1,3}(?=[\\/])|(?: %b){1,3}(?=[\"'\r\n]|\Z))?|(?:(?: %b){1,3}(?=[\\/]))?))"
     % (*(each.replace("{1,4}", _DEEPER).encode() for each in (_WINDOWS, _OTHERS)), _LETTER.encode(), _WORD,
        _CAPITALISED, _CAPITALISED)
 )  # fmt: skip

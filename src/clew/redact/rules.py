@@ -158,6 +158,9 @@ class Rules:
             yield from ((hit, "pii") for hit in layers.hits_without_controls(plain, whole.ends, _personal))
         if "path" in kinds:
             yield from ((hit, "path") for hit in places.place_hits(raw))
+            # In front of an address or a host, `\\n` is a line end. In a path of Windows it may begin a name.
+            yield from ((hit, "path") for hit in places.other_hits(plain, places.look))
+            yield from ((hit, "path") for hit in layers.layered_hits(raw, whole.ends, _of_machine))
             yield from ((hit, "path") for hit in layers.hits_without_controls(raw, whole.ends, _of_machine))
         yield from self._found_by_user(whole, kinds)
 

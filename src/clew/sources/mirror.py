@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -156,6 +157,9 @@ class Mirror:
             try:
                 known = place.stat()
             except OSError:
+                known = None
+            if known is None or not stat.S_ISREG(known.st_mode):
+                # A folder in its place is refused when the file comes.
                 yield Wanted(file, 0, "-")
                 continue
             if (known.st_size, known.st_mtime_ns) == (file.size, file.mtime * _SECOND):
