@@ -93,10 +93,10 @@ def test_P11_permission_denied_is_one_line(tmp_path: Path, monkeypatch: pytest.M
     path = long_session(tmp_path)
     real = os.open
 
-    def denied(name: str | os.PathLike[str], *rest: int) -> int:
+    def denied(name: str | os.PathLike[str], *rest: int, **more: int) -> int:
         if str(name) == str(path):
             raise PermissionError(13, "Permission denied", str(name))
-        return real(name, *rest)
+        return real(name, *rest, **more)
 
     monkeypatch.setattr(os, "open", denied)
     for words in (["verify"], ["show", SESSION], ["export", SESSION], ["graph", SESSION]):
