@@ -50,7 +50,7 @@ def command(
     session, history = opened(context, homes, reference)
     pairs = _by_one(history, first) if last is None else _between(history, first, last)
     if paths:
-        wanted = {history.named(path) for path in paths}
+        wanted = {history.resolve_path(path) for path in paths}
         pairs = [pair for pair in pairs if pair.before.path in wanted]
     diffs, unknown = _compare(history, pairs, unproved)
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)

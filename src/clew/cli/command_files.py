@@ -55,7 +55,7 @@ def _all(history: FileHistory, wanted: int | None) -> list[Evidence]:
     """What was done to files in the order of the session, or what one message did."""
     if wanted is None:
         return sorted(
-            [*history.all_evidence(), *history.outside()],
+            [*history.all_evidence(), *history.unexplained_changes()],
             key=lambda evidence: (evidence.call, evidence.number, evidence.action),
         )
     return [

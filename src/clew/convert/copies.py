@@ -16,7 +16,7 @@ from clew.agents.backups import is_behind_link, is_plain_file
 from clew.agents.base import SourceFile
 from clew.io.paths import safe_below
 
-MAX_BYTES = 16 << 20
+MAX_COPIES_BYTES = 16 << 20
 """More than this does not travel inside another agent's session."""
 _PIECE_BYTES = 512 << 10
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.target_profile import Header, Read, TargetProfile
+from clew.agents.target_profile import Header, ReadFile, TargetProfile
 from clew.convert.copies import place_of, places_of, read_pieces
 from clew.convert.file_transaction import FileTransaction, StagedFile, roll_back_on_signal
 from clew.convert.losses import Converted, Loss, counted
@@ -104,7 +104,7 @@ class SessionFiles:
         return [*map(self._path, self._files), *self._copies]
 
 
-def file_reader(home: Path) -> Read:
+def file_reader(home: Path) -> ReadFile:
     """Gives the content of a file below a home."""
 
     def read(name: str) -> bytes | None:

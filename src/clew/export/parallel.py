@@ -31,7 +31,7 @@ def write_in_workers(
     that the error is raised where it can be reported), or a worker died. In that case `left_over` is called with each
     batch of sessions that no worker reported as written.
     """
-    batches = batch_numbers(sizes)
+    batches = split_into_batches(sizes)
     if not batches:
         yield from repeat(None, len(sizes))
         return
@@ -48,7 +48,7 @@ def write_in_workers(
             yield from result
 
 
-def batch_numbers(sizes: Sequence[int]) -> list[Sequence[int]]:
+def split_into_batches(sizes: Sequence[int]) -> list[Sequence[int]]:
     """Sessions of these sizes in batches, in their order; no batch where one process is enough."""
     workers = min(os.cpu_count() or 1, len(sizes))
     if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2 or not hasattr(os, "fork"):

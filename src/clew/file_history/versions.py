@@ -14,7 +14,7 @@ from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS, RESTORATIONS, Evidence
 from clew.io.compress import open_source
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _PLAIN = re.compile(r"[A-Za-z0-9_.,+=@-]{2,}")
 """What every spelling of JSON leaves as it is."""
 
@@ -32,7 +32,7 @@ def _holds(path: Path, wanted: bytes) -> bool:
     try:
         with open_source(path) as stream:
             kept = b""
-            while chunk := stream.read(_CHUNK):
+            while chunk := stream.read(_CHUNK_BYTES):
                 if wanted in kept + chunk:
                     return True
                 kept = chunk[-len(wanted) :]

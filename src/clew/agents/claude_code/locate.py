@@ -17,7 +17,7 @@ from clew.model.json import JSON
 AGENT = "claude-code"
 _AGENT_FILE = "agent-"
 _SKIPPED = re.compile(r"\.(?:orphaned|superseded)")
-_OTHERS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
+_NAMES_OF_OTHER_LOGS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
 """Of sage-emacs, of the prompt line, of workflows."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROJECT = re.compile(r"-|[A-Za-z]--")
@@ -50,7 +50,7 @@ def discover(root: Path) -> Iterator[SourceFile]:
     """Every transcript below the root, sub-agents and workflow agents included; follows no links."""
     for below, names, files in os.walk(root):
         names.sort()
-        found = [name for name in sorted(files) if _is_transcripts_name(name)]
+        found = [name for name in sorted(files) if _is_transcript_name(name)]
         if found and _holds_transcripts(folder := Path(below)):
             beside = frozenset(files)
             for path in (folder / name for name in found):
@@ -60,12 +60,12 @@ def discover(root: Path) -> Iterator[SourceFile]:
 
 def is_transcript(name: str, folder: Path) -> bool:
     """True unless the name or the folder says that a file is something else."""
-    return _is_transcripts_name(name) and _holds_transcripts(folder)
+    return _is_transcript_name(name) and _holds_transcripts(folder)
 
 
-def _is_transcripts_name(name: str) -> bool:
+def _is_transcript_name(name: str) -> bool:
     plain = name.removesuffix(".gz").removesuffix(".zst")
-    return plain.endswith(".jsonl") and plain not in _OTHERS and not _SKIPPED.search(name)
+    return plain.endswith(".jsonl") and plain not in _NAMES_OF_OTHER_LOGS and not _SKIPPED.search(name)
 
 
 def _holds_transcripts(folder: Path) -> bool:
