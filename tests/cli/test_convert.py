@@ -41,7 +41,7 @@ def test_losses_are_refused_with_code_6_and_the_list(demo: Path, tmp_path: Path)
         {
             "message": None,
             "what": "2 messages on other branches",
-            "why": "one path goes over; --branch chooses another",
+            "why": "only one branch is converted; --branch selects another",
         }
     ]
     assert done.json["files"] == []

@@ -290,7 +290,7 @@ class Conversation:
             self._lose_note(unit)
             return
         if value["role"] == "system" and self._own.capacity.instructions and not self._capacity.instructions:
-            self._lose(index, "what the model was told by the system", f"{self._title} has words of its own")
+            self._lose(index, "what the model was told by the system", f"{self._title} uses its own system prompt")
             return
         content: list[dict[str, JSON]] = []
         results: list[dict[str, JSON]] = []
@@ -328,7 +328,7 @@ class Conversation:
         index = unit.value["index"]
         kind = self._own.unknown_kind(unit) if unit.value["role"] == "system" else None
         if kind is not None:
-            self._lose(index, f"a message of the kind {kind!r}", "nobody knows who speaks in it")
+            self._lose(index, f"a message of the kind {kind!r}", "clew does not know this kind of message")
         for block in unit.value["content"]:
             if block["type"] in _ATTACHED:
                 self._lose(index, f"{_ATTACHED[block['type']]} in a note of the agent", "notes stay behind")

@@ -181,7 +181,7 @@ class Conversion(Prepared):
         if not self._is_same and has_title and not self._profile.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not message_count:
-            raise NothingToConvert("nothing was said in this session, so there is nothing to convert")
+            raise NothingToConvert("the session has no messages to convert")
         if (own := self._agent.target_profile()) is not None:
             for what in own.referred_history(self._original):
                 yield Loss(None, what, REFERRED)
@@ -198,7 +198,7 @@ class Conversion(Prepared):
         if not self._with_original:
             why = "they are not masked" if self._is_same else None
         elif not self._is_same and size > MAX_COPIES_BYTES:
-            why = f"{size >> 20} MB are too much to travel along"
+            why = f"{size >> 20} MB exceed the limit of {MAX_COPIES_BYTES >> 20} MB"
         elif not self._is_same:
             self._copies = origin.describe_copies(self._source)
         if size and why:
@@ -207,7 +207,9 @@ class Conversion(Prepared):
     def _left_out(self) -> Iterator[Loss]:
         """The messages in the session's file that are not on the path."""
         if count := self._path.left_out:
-            yield Loss(None, f"{_messages(count)} on other branches", "one path goes over; --branch chooses another")
+            yield Loss(
+                None, f"{_messages(count)} on other branches", "only one branch is converted; --branch selects another"
+            )
         named = {link.get("root_uuid") for link in self._original.get("subagents") or ()} - {None}
         if count := sum(count for root, count in self._path.sidechain_message_counts.items() if root not in named):
             yield Loss(None, f"{_messages(count)} of sub-agents", "they lie within the session's own file")

@@ -25,7 +25,10 @@ from clew.io.compress import SUFFIXES
 
 
 class BranchSelection:
-    """The messages of one path, and how many others there are."""
+    """The messages of one path, and how many others there are.
+
+    A selection changes `facts.tree.links` (messages without a known parent get one), so make only one for each Facts.
+    """
 
     def __init__(self, facts: Facts, branch: str | None, *, stops_at_named_message: bool = False) -> None:
         """`stops_at_named_message`: the branch ends with the message that it is named by, whatever follows that."""

@@ -79,7 +79,7 @@ class SessionFiles:
         self._files[name].write(piece)
 
     def write_copy(self, agent: str, name: str, content: Path) -> None:
-        """Write a copy that the agent keeps for the session, unless there is one."""
+        """Write a file that the agent keeps beside the session (backup, long output), unless the path exists."""
         path = place_of(places_of(SourceFile(agent, self.main.path)), name)
         if path is None or os.path.lexists(path):
             return

@@ -1,7 +1,7 @@
-"""Which messages lead to which, in a conversation that may have forked: what another branch did is no proof.
+"""Which messages precede which in a conversation with forks.
 
-Unless the records tell what became of files when the conversation went elsewhere: then they go on from message to
-message in the order of time, whatever branch each is on.
+A change on another branch proves nothing about a file, except where the records show that no files were restored on the
+switch (NoExternalRestore): then changes count in order of time.
 """
 
 from __future__ import annotations

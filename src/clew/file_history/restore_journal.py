@@ -47,7 +47,7 @@ def roll_back_interrupted(data_folder: Path, system: System = SYSTEM) -> list[st
 
 
 def roll_back(data_folder: Path, system: System = SYSTEM) -> list[str]:
-    """The same for a caller that has the lock."""
+    """Roll back interrupted restores; the caller holds restore_lock."""
     return [name for path in journals(data_folder) for name in _roll_back_one(path, system)]
 
 

@@ -53,9 +53,10 @@ def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tu
         before, after = (_body(contents.get((evidence.number, is_after))) for is_after in (False, True))
         time = history.times.get(evidence.done) or history.times.get(evidence.call) or ""
         if evidence.how == "backup" and after is None:
-            continue  # when it ended is not known either, so others may have come before
+            # Nothing shows when the tool ended, so its place among other changes is unknown.
+            continue
         if evidence.action in OBSERVATIONS or (evidence.how == "backup" and before is None):
-            # What was seen behind a tool is not all of its writing, where nobody knows what it found.
+            # Without the content before the tool, its own lines cannot be told from those that were there.
             yield time, Version(None, after, None)
         elif evidence.action in RESTORATIONS:
             yield time, Version(None, before, after, is_put_back=True)

@@ -30,8 +30,9 @@ def run_in_workers(
     `ahead` limits how many tasks per process may be running or finished before their results are taken.
 
     Processes are forked, so `work` may be a closure; tasks and results are pickled. Where a process dies (killed, out
-    of memory), `fallback` (else `work`) does the tasks without a result in this process. Closing the generator
-    terminates the processes; `work` sees that as SystemExit.
+    of memory), this process does the first task without a result and all tasks after it, with `fallback` (else `work`);
+    some of them may have been done before. Closing the generator terminates the processes; `work` sees that as
+    SystemExit.
     """
     count = min(workers or os.cpu_count() or 1, len(tasks))
     if count < 2 or not hasattr(os, "fork"):

@@ -53,7 +53,7 @@ MAX_HELD_EVENTS = 4096
 """How many events wait for the usage of the reply before them."""
 HEAD_RECORDS = 8
 HEAD_BYTES = 1 << 16
-"""The session's id is looked for in so many records, of which the first is read without the rest of the file."""
+"""How far to search for the thread id: the first line up to HEAD_BYTES, then the first HEAD_RECORDS records."""
 SPAWN_TOOL = "spawn_agent"
 STOP_REASONS = {"final_answer": "end_turn"}
 """Why the model stopped, by the phase of its words."""
