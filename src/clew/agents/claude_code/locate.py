@@ -11,6 +11,7 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
+from clew.io.compress import plain_name
 from clew.io.paths import encode_claude, safe_relative
 from clew.model.json import JSON
 
@@ -64,7 +65,7 @@ def is_transcript(name: str, folder: Path) -> bool:
 
 
 def _is_transcript_name(name: str) -> bool:
-    plain = name.removesuffix(".gz").removesuffix(".zst")
+    plain = plain_name(name)
     return plain.endswith(".jsonl") and plain not in _NAMES_OF_OTHER_LOGS and not _SKIPPED.search(name)
 
 
@@ -92,7 +93,7 @@ def stem(path: Path) -> str:
 
 @lru_cache(256)
 def _stem(name: str) -> str:
-    return _FILED.sub("", name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl"))
+    return _FILED.sub("", plain_name(name).removesuffix(".jsonl"))
 
 
 def is_agent_file(path: Path) -> bool:
@@ -160,7 +161,7 @@ def flat_agents(folder: Path) -> Iterator[Path]:
 
 def claims(path: Path, head: bytes) -> Claim:
     """How sure it is that the file is a transcript."""
-    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    name = plain_name(path.name)
     if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
         return Claim.NO
     # Sage Agent uses the same keys, but nests where it was and what it called.

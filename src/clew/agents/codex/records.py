@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from clew.agents.base import SourceFile
+from clew.io.compress import plain_name
 from clew.io.typed_records import RecordDecoder, unknown_keys
 from clew.model.json import JSON
 
@@ -254,7 +255,7 @@ def is_document(source: SourceFile) -> bool:
 
 def is_document_name(name: str) -> bool:
     """True for the file of such a session."""
-    return name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+    return plain_name(name).endswith(".json")
 
 
 def document_session(record: Mapping[str, JSON]) -> dict[str, JSON] | None:

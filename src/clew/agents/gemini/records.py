@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from clew.agents.base import SourceFile, open_file
 from clew.io.codec import NOT_JSON, loads
-from clew.io.compress import damage
+from clew.io.compress import damage, plain_name
 from clew.io.json_document import read_document
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG, RawRecord
 from clew.io.typed_records import RecordDecoder, decode_leniently, decode_value, unknown_keys
@@ -295,7 +295,7 @@ def is_document(head: bytes, name: str) -> bool:
     try:
         value = loads(line)
     except NOT_JSON:
-        return line[:1] == b"{" and name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+        return line[:1] == b"{" and plain_name(name).endswith(".json")
     return isinstance(value, dict) and type(value.get("history")) is list
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.sage_agent import locate
-from clew.agents.sage_format import plain_name
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
+from clew.io.compress import plain_name
 from clew.io.paths import safe_relative
 from clew.model import Problem
 from clew.model.events import Event

@@ -8,8 +8,8 @@ from clew.agents.base import SourceFile
 from clew.agents.sage_agent import locate
 from clew.agents.sage_agent.metadata import disagreements
 from clew.agents.sage_agent.records import SNAPSHOT_TYPES, counts_as_message, message_body
-from clew.agents.sage_format import check_metadata, plain_name
-from clew.io.compress import open_source
+from clew.agents.sage_format import check_metadata
+from clew.io.compress import open_source, plain_name
 from clew.io.records import read_records
 from clew.model import Problem
 from clew.model.codes import problem
