@@ -13,7 +13,7 @@ import msgspec
 
 from clew.agents.derived_ids import derived_id
 from clew.agents.target_profile import Capacity, RecordText, TargetProfile
-from clew.agents.tools import TODOS, Translator
+from clew.agents.tools import TODOS, RecentCalls, Translator
 from clew.analysis.todos import Replay
 from clew.convert.history import BranchSelection
 from clew.convert.losses import Loss, Losses
@@ -186,16 +186,6 @@ def find_native_value(native: Mapping[str, JSON], name: str) -> JSON:
     return next((each[name] for each in objects if each.get(name)), None)
 
 
-class RecentCalls(dict[str, str]):
-    """Names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
-
-    def __setitem__(self, call: str, name: str) -> None:
-        self.pop(call, None)
-        super().__setitem__(call, name)
-        if len(self) > _MAX_OPEN_CALLS:
-            del self[next(iter(self))]
-
-
 class Conversation:
     """The messages of a path for the target, one at a time. The losses are complete once all were converted."""
 
@@ -212,8 +202,8 @@ class Conversation:
         self._path, self._target, self._translator, self._title = path, target, translator, title
         self._capacity, self._own = target.capacity, own or _NO_PROFILE
         self._new_id = new_id
-        self._calls = RecentCalls()
-        self._answered = RecentCalls()
+        self._calls = RecentCalls(_MAX_OPEN_CALLS)
+        self._answered = RecentCalls(_MAX_OPEN_CALLS)
         self._asides = Asides()
         self._todos = Todos(target.capacity, translator, title)
         self._failures = 0

@@ -16,9 +16,6 @@ from clew.io.typed_records import RecordDecoder, unknown_keys
 from clew.model.json import JSON
 from clew.model.message import ThinkingSettings
 
-SYNTHETIC_MODEL = "<synthetic>"
-"""The model of messages that the client wrote itself, such as errors of the API."""
-
 MESSAGE_TYPES = frozenset({"user", "assistant", "system", "attachment"})
 
 _KINDS = {
