@@ -13,6 +13,7 @@ from clew.agents.tools import Tool
 from clew.errors import UsageError
 from clew.host import Host
 from clew.io.compress import SUFFIXES
+from clew.io.paths import is_own_home
 from clew.model.json import JSON
 from clew.model.unit import Unit
 from clew.redact.packed import ORIGIN as ORIGIN
@@ -152,8 +153,7 @@ class TargetProfile(msgspec.Struct, frozen=True):
 
     def main_file_path(self, place: str, home: Path) -> Path:
         """Where a main file goes in a home, given where it goes in any; the environment speaks of the user's own."""
-        is_own = os.path.realpath(home) == os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - never fails
-        return self.main_path(place, Host(home, os.environ) if is_own else Host.at(home))
+        return self.main_path(place, Host(home, os.environ) if is_own_home(home) else Host.at(home))
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
         """The command that resumes a session; refuses an id that could become an option or steer a terminal."""

@@ -26,7 +26,7 @@ from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, SourceFile
 from clew.agents.target_profile import ORIGIN
 from clew.agents.target_profile import ORIGINAL_FILE_SUFFIX as ORIGINAL_FILE_SUFFIX
-from clew.convert.copies import copies_of, is_own, place_of, places_of, read_pieces
+from clew.convert.copies import PIECE_BYTES, copies_of, is_own, place_of, places_of, read_pieces
 from clew.errors import InvalidDocument, UsageError
 from clew.host import Host
 from clew.io.codec import dumps
@@ -37,7 +37,6 @@ from clew.redact.packed import is_origin_line
 
 MARK = b'{"type":"clew-origin",'
 """How clew begins every such line, so that most lines need not be decoded."""
-_PIECE_BYTES = 512 << 10
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -143,12 +142,12 @@ def encode_original(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[b
     packed = b""
     for piece in _contents(origin, sources):
         packed += compressor.compress(piece)
-        while len(packed) >= _PIECE_BYTES:
-            yield _line(packed[:_PIECE_BYTES])
-            packed = packed[_PIECE_BYTES:]
+        while len(packed) >= PIECE_BYTES:
+            yield _line(packed[:PIECE_BYTES])
+            packed = packed[PIECE_BYTES:]
     packed += compressor.flush()
-    for at in range(0, len(packed), _PIECE_BYTES):
-        yield _line(packed[at : at + _PIECE_BYTES])
+    for at in range(0, len(packed), PIECE_BYTES):
+        yield _line(packed[at : at + PIECE_BYTES])
 
 
 def _contents(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
@@ -209,7 +208,7 @@ class Original:
                 with (self._folder / str(number)).open("wb") as out:
                     while missing:
                         try:
-                            piece = reader.read(min(missing, _PIECE_BYTES))
+                            piece = reader.read(min(missing, PIECE_BYTES))
                         except zstandard.ZstdError as error:
                             raise DamagedOriginal(str(error)) from error
                         if not piece:

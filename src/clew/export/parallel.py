@@ -5,13 +5,12 @@ After an error, sessions behind the failed one may be written already.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from itertools import repeat
 from typing import TypeVar
 
-from clew.io.workers import run_in_workers
+from clew.io.workers import available_workers, run_in_workers
 
 R = TypeVar("R")
 
@@ -53,8 +52,8 @@ def write_in_workers(
 
 def split_into_batches(sizes: Sequence[int]) -> list[Sequence[int]]:
     """Sessions of these sizes in batches, in their order; no batch where one process is enough."""
-    workers = min(os.cpu_count() or 1, len(sizes))
-    if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2 or not hasattr(os, "fork"):
+    workers = available_workers(len(sizes))
+    if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2:
         return []
     limit = min(BATCH_BYTES, sum(sizes) // (BATCHES_PER_WORKER * workers))
     batches: list[list[int]] = [[]]

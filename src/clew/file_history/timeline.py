@@ -17,8 +17,6 @@ from clew.file_history.lineage import Lineage
 
 OBSERVATIONS = ("read", "snapshot")
 """Actions that change nothing."""
-RESTORATIONS = ("undo", "redo")
-"""Changes that no message made: files were put back."""
 NEVER = 1 << 62
 """The end of what was never seen to end."""
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.file_evidence import FileContent, State, absolute
+from clew.agents.file_evidence import RESTORATIONS, FileContent, State, absolute
 from clew.errors import SourceUnreadable
 from clew.file_history.blame import Origin, Version
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import OBSERVATIONS, RESTORATIONS, Evidence
+from clew.file_history.timeline import OBSERVATIONS, Evidence
 from clew.io.compress import open_source
 
 _CHUNK_BYTES = 1 << 20

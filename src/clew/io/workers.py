@@ -34,8 +34,8 @@ def run_in_workers(
     some of them may have been done before. Closing the generator terminates the processes; `work` sees that as
     SystemExit.
     """
-    count = min(workers or os.cpu_count() or 1, len(tasks))
-    if count < 2 or not hasattr(os, "fork"):
+    count = available_workers(len(tasks), workers)
+    if count < 2:
         yield from map(work, tasks)
         return
     # Imported here: many commands need no process, and all of them would wait for these modules.
@@ -64,6 +64,11 @@ def run_in_workers(
                 process.terminate()
             process.join()
     yield from map(fallback or work, tasks[done:])
+
+
+def available_workers(task_count: int, wanted: int | None = None) -> int:
+    """How many processes can share the tasks: as many as wanted, else one per processor; 1 where none can be forked."""
+    return min(wanted or os.cpu_count() or 1, task_count) if hasattr(os, "fork") else 1
 
 
 def _prepare_worker(work: Callable[[Any], Any]) -> None:

@@ -61,13 +61,11 @@ def _resumes_file(path: Path, _parts: Sequence[str]) -> bool:
 def _referred_history(session: Mapping[str, JSON]) -> Sequence[str]:
     """The history before a fork or a revert, where the rollout names the thread that holds it."""
     base = _base(session)
-    thread = base.get("thread_id") if isinstance(base, dict) else None
-    return [] if base is None else [f"the history before it, in the thread {thread}"]
+    return [] if base is None else [f"the history before it, in the thread {_base_thread(base)}"]
 
 
 def _missing_history(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
-    base = _base(session)
-    thread = base.get("thread_id") if isinstance(base, dict) else None
+    thread = _base_thread(_base(session))
     near = home / ".codex" / locate.SESSIONS / "any"
     is_there = isinstance(thread, str) and locate.find_rollout(near, thread) is not None
     return () if is_there else _referred_history(session)
@@ -76,6 +74,10 @@ def _missing_history(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
 def _base(session: Mapping[str, JSON]) -> JSON:
     own = (session.get("extensions") or {}).get(locate.AGENT) or {}
     return own.get("history_base")
+
+
+def _base_thread(base: JSON) -> JSON:
+    return base.get("thread_id") if isinstance(base, dict) else None
 
 
 def _aside(unit: Unit) -> RecordText | None:

@@ -124,9 +124,9 @@ class Gemini(Agent):
         return check(source, facts, self.units(source))
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.gemini.records import unknown_record_keys
+        from clew.agents.gemini.records import find_unknown_keys
 
-        return unknown_record_keys(native)
+        return find_unknown_keys(native)
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.gemini.file_changes import file_changes
