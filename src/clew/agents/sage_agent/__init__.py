@@ -85,7 +85,7 @@ class SageAgent(Agent):
         return encode(header, units)
 
     def target_profile(self) -> TargetProfile:
-        from clew.agents.sage_agent.encode import TARGET_PROFILE
+        from clew.agents.sage_agent.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE
 

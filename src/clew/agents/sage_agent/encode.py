@@ -14,7 +14,6 @@ from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
 from clew.agents.sage_format import SessionIds, encode_metadata, encode_output, replace_links
-from clew.agents.target_profile import Capacity, TargetProfile
 from clew.agents.tools import RecentCalls
 from clew.io.codec import dumps
 from clew.model.json import JSON
@@ -198,11 +197,3 @@ def _file_map(files: Mapping[str, _Object], keys: Mapping[str, str]) -> _Object:
 
 def _renamed(values: Mapping[str, JSON], keys: Mapping[str, str]) -> _Object:
     return {native: values[name] for name, native in keys.items() if name in values}
-
-
-TARGET_PROFILE = TargetProfile(
-    Capacity(failures=True, instructions=True, titles=True, todos=("user", "assistant")),
-    (),
-    ("sessionId", "id"),
-    lambda session: ["sage", "-r", str(session["id"])],
-)
