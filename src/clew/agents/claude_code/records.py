@@ -2,7 +2,7 @@
 
 One JSON object per line. A line of type `user`, `assistant`, `system` or `attachment` is part of the conversation and
 names its parent; every other line is bookkeeping. The client writes one line for each content block of a reply and
-repeats the reply's id and usage on all of them. Only this module and `events.py` know the key names.
+repeats the reply's id and usage on all of them. The modules of this package know the key names, and no others.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Since v0.32 (September 2025) a line is an envelope `{timestamp, type, payload}`; before that the items stood on their
 lines without one, behind a first line with the session's id. The TypeScript client (until August 2025) wrote one JSON
 document with a list of the same items. An item (`response_item`) is conversation; events (`event_msg`) repeat it for
-user interfaces and report token usage; all other lines are settings. Only this module, `items.py` and
-`events.py` know the key names.
+user interfaces and report token usage; all other lines are settings. The modules of this package know
+the key names, and no others.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Until March 2026 a chat was one JSON document that the client wrote anew at every change; since then it is a log of JSON
 lines that the client replays. A line adds a message or writes one anew (`id`), takes messages back (`$rewindTo`),
 changes the header (`$set`, which may replace all messages), or is the header. Saved chats (`/chat save`) hold turns as
-the API has them, and `logs.json` is a list of prompts. Only this module and `events.py` know the key names.
+the API has them, and `logs.json` is a list of prompts. The modules of this package know the key names, and no others.
 """
 
 from __future__ import annotations
