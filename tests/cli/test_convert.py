@@ -41,7 +41,7 @@ def test_losses_are_refused_with_code_6_and_the_list(demo: Path, tmp_path: Path)
         {
             "message": None,
             "what": "2 messages on other branches",
-            "why": "one path goes over; --branch chooses another",
+            "why": "only one branch is converted; --branch selects another",
         }
     ]
     assert done.json["files"] == []
@@ -247,7 +247,7 @@ def test_nothing_said_is_nothing_to_convert(tmp_path: Path) -> None:
     path.write_text('{"type":"summary","summary":"Nothing","leafUuid":"x"}\n')
     done = clew("convert", path, "--to", "codex", "--home", tmp_path / "home")
     assert done.code == 2
-    assert "nothing" in done.err
+    assert "the session has no messages to convert" in done.err
     assert not (tmp_path / "home").exists()
 
 

@@ -181,7 +181,7 @@ def test_a_process_that_dies_is_named_and_its_sessions_written(
     monkeypatch.setattr(parallel, "BATCH_BYTES", share)
     monkeypatch.setattr(parallel, "BATCHES_PER_WORKER", 1)
     sessions = list(Library(Host.at(home)).sources())
-    numbers = max(parallel.batch_numbers([session.source.size for session in sessions]), key=len)
+    numbers = max(parallel.split_into_batches([session.source.size for session in sessions]), key=len)
     last = sessions[numbers[-1]].path
     write = Writer.write
 
@@ -277,4 +277,4 @@ def test_one_process_where_there_is_no_fork(home: Path, monkeypatch: pytest.Monk
 def test_batches_keep_the_order(monkeypatch: pytest.MonkeyPatch, sizes: list[int], batches: list[list[int]]) -> None:
     monkeypatch.setattr(parallel, "MIN_PARALLEL_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert parallel.batch_numbers(sizes) == batches
+    assert parallel.split_into_batches(sizes) == batches

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from clew.agents.base import Unit
 from clew.convert import origin
-from clew.convert.conversation import call_id, unread
+from clew.convert.conversation import call_id, find_native_value
 from clew.convert.conversion import Find, NothingToConvert
 from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Loss
@@ -188,7 +188,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 def _of_the_way_back(session: StoredSession, copy: StoredSession, home: Path) -> list[str]:
     back = prepare(copy.agent, copy.source, session.agent.id).write(home)
-    before = [origin.place(session.source, name).read_bytes() for name in origin.names(session.source)]
+    before = [origin.file_path(session.source, name).read_bytes() for name in origin.file_names(session.source)]
     after = [Path(name).read_bytes() for name in back.files[: len(before)]]
     return [] if after == before and not back.losses else ["does not come back as it was"]
 
@@ -243,7 +243,7 @@ def held(*messages: dict[str, Any]) -> Held:
         if kind == "text":
             found.lines.update(_lines(block["text"]))
         elif kind == "tool_result":
-            output = block.get("output") or unread(message["native"], "output")
+            output = block.get("output") or find_native_value(message["native"], "output")
             found.lines.update(line for text in _texts(output) for line in _lines(text))
             found.attached.update(_pictures(block.get("output")))
             found.attached["failure"] += block.get("is_error") is True and block.get("output") != _UNANSWERED

@@ -27,7 +27,7 @@ def said(agent: Agent, source: SourceFile, branch: str | None = None) -> list[Sa
     return [
         word
         for message in messages
-        if not is_note(message, agent) and path.holds(message["index"])
+        if not is_note(message, agent) and path.contains(message["index"])
         for block in message["content"]
         for word in _words("assistant" if message["role"] == "assistant" else "user", block)
     ]

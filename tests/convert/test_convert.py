@@ -65,7 +65,7 @@ def test_converting_back_gives_the_original_bytes(demo: Path, tmp_path: Path, or
         there = only(Path(prepare(agent, source, target).write(home, allow_loss=True).files[0]))
         back = prepare(there.agent, there.source, origin_of).write(home / "back")
         assert back.session_id == agent.session_id(source)
-        originals = [origin.place(source, name) for name in origin.names(source)]
+        originals = [origin.file_path(source, name) for name in origin.file_names(source)]
         files = back.files[: len(originals)]
         assert [Path(file).read_bytes() for file in files] == [file.read_bytes() for file in originals]
         assert back.losses == []
@@ -100,7 +100,9 @@ def test_sub_agents_go_with_their_session_and_come_back(demo: Path, tmp_path: Pa
         return
     parent = converted[written.session_id]
     back = prepare(parent.agent, parent.source, "claude-code").write(tmp_path / "back")
-    files = [origin.place(each.source, name) for each in (session, *originals) for name in origin.names(each.source)]
+    files = [
+        origin.file_path(each.source, name) for each in (session, *originals) for name in origin.file_names(each.source)
+    ]
     assert sorted(Path(file).read_bytes() for file in back.files) == sorted(file.read_bytes() for file in files)
     assert {Path(file).relative_to(tmp_path / "back") for file in back.files} == {f.relative_to(demo) for f in files}
 
@@ -217,7 +219,7 @@ class TestOrigin:
         kept = self.kept(demo, tmp_path)
         text = kept.path.read_text().replace('"target":".sage', '"target":"../../.sage')
         kept.path.write_text(text)
-        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        there = only(Path(str(kept.path).removesuffix(origin.ORIGINAL_FILE_SUFFIX)))
         with pytest.raises(InvalidDocument, match="nowhere"):
             prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
 
@@ -230,14 +232,14 @@ class TestOrigin:
         value = json.loads(lines[0])
         value["origin"]["target"] = place
         kept.path.write_text(json.dumps(value, separators=(",", ":")) + "\n" + "".join(lines[1:]))
-        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        there = only(Path(str(kept.path).removesuffix(origin.ORIGINAL_FILE_SUFFIX)))
         with pytest.raises(InvalidDocument, match="nowhere"):
             prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
         assert not (tmp_path / "back").exists()
 
     def test_what_was_changed_since_is_not_undone(self, demo: Path, tmp_path: Path) -> None:
         kept = self.kept(demo, tmp_path)
-        path = Path(str(kept.path).removesuffix(origin.BESIDE))
+        path = Path(str(kept.path).removesuffix(origin.ORIGINAL_FILE_SUFFIX))
         path.write_bytes(path.read_bytes().replace(b"fog", b"FOG"))
         there = only(path)
         back = prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back", allow_loss=True)
@@ -245,7 +247,7 @@ class TestOrigin:
 
     def test_without_its_original_a_session_is_converted_anew(self, demo: Path, tmp_path: Path) -> None:
         kept = self.kept(demo, tmp_path)
-        there = only(Path(str(kept.path).removesuffix(origin.BESIDE)))
+        there = only(Path(str(kept.path).removesuffix(origin.ORIGINAL_FILE_SUFFIX)))
         kept.path.unlink()
         back = prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back", allow_loss=True)
         assert back.session_id != kept.origin.session

@@ -105,7 +105,7 @@ def test_too_many_are_a_loss(tmp_path: Path) -> None:
     session = claude(tmp_path / "home")
     big = tmp_path / f"home/.claude/file-history/{session}/big@v1"
     with big.open("wb") as stream:
-        stream.truncate(copies.MAX_BYTES + 1)
+        stream.truncate(copies.MAX_COPIES_BYTES + 1)
     prepared = way(tmp_path / "home", session, "codex")
     assert LOSS in [loss.what for loss in prepared.describe(tmp_path).losses]
     with pytest.raises(WouldLose):

@@ -35,7 +35,7 @@ def there(demo: Path, target: str, home: Path) -> Found:
 
 
 def kept_in(found: Found) -> Path:
-    beside = found.source.path.with_name(found.source.path.name + origin.BESIDE)
+    beside = found.source.path.with_name(found.source.path.name + origin.ORIGINAL_FILE_SUFFIX)
     return beside if beside.exists() else found.source.path
 
 

@@ -124,7 +124,7 @@ class TestResultsWithoutCalls:
     @pytest.mark.parametrize("target", OTHERS)
     def test_one_that_says_nothing_is_no_session(self, tmp_path: Path, target: str) -> None:
         found = only(transcript(tmp_path, self.result("")))
-        with pytest.raises(UsageError, match="nothing was said"):
+        with pytest.raises(UsageError, match="the session has no messages to convert"):
             prepare(found.agent, found.source, target)
 
     @pytest.mark.parametrize("target", OTHERS)
@@ -141,7 +141,7 @@ class TestResultsWithoutCalls:
     def test_thoughts_alone_are_no_session(self, tmp_path: Path) -> None:
         thought = {"type": "thinking", "thinking": "hm", "signature": "x"}
         found = only(transcript(tmp_path, spoke("assistant", [thought])))
-        with pytest.raises(UsageError, match="nothing was said"):
+        with pytest.raises(UsageError, match="the session has no messages to convert"):
             prepare(found.agent, found.source, "codex")
 
 

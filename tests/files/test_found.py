@@ -24,7 +24,7 @@ def tool(world: World, name: str, named: bool = False) -> None:
 
 def actions(world: World) -> list[tuple[str, str]]:
     history = world.history()
-    marks = [mark for mark in (*history.all_evidence(), *history.outside()) if mark.action != "snapshot"]
+    marks = [mark for mark in (*history.all_evidence(), *history.unexplained_changes()) if mark.action != "snapshot"]
     return sorted((mark.path.rpartition("/")[2], mark.action) for mark in marks)
 
 

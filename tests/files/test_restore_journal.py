@@ -13,7 +13,7 @@ import pytest
 from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.errors import Busy, SourceUnreadable
 from clew.file_history.restore import Step, apply_plan
-from clew.file_history.restore_journal import restore_lock, roll_back, roll_back_interrupted, unfinished
+from clew.file_history.restore_journal import journals, restore_lock, roll_back, roll_back_interrupted
 from clew.file_history.timeline import Answer
 from clew.store import Store
 from clew.store.system import SYSTEM
@@ -94,7 +94,7 @@ def test_R10_killed_at_every_call(work: Path, tmp_path: Path, how: str) -> None:
         if not done:
             assert (tree(work), folders(work)) == (before, inside), f"killed at call {at}"
             assert (work / "changed").stat().st_mode & 0o777 == 0o640
-        assert not unfinished(tmp_path / "own")
+        assert not journals(tmp_path / "own")
         if how == "restore" and was_killed:
             assert done
         if not was_killed:
@@ -118,7 +118,7 @@ def _cut_off(work: Path) -> None:
     for at in range(1, 200):
         assert killed(work, at)
         now = tree(work)
-        if unfinished(work.parent / "own") and now.get("changed") == b"behind\n" and "a/b/deep" not in now:
+        if journals(work.parent / "own") and now.get("changed") == b"behind\n" and "a/b/deep" not in now:
             return
         roll_back_interrupted(work.parent / "own")
     raise AssertionError("no kill left it half done")
@@ -164,7 +164,7 @@ def test_without_its_copies_it_says_so_and_how_to_go_on(work: Path, tmp_path: Pa
     (tmp_path / "rescue" / "changed").write_bytes(b"flipped\n")
     with pytest.raises(SourceUnreadable, match=r"cannot be rolled back.*remove") as caught:
         roll_back_interrupted(tmp_path / "own")
-    [told] = unfinished(tmp_path / "own")
+    [told] = journals(tmp_path / "own")
     assert str(told) in str(caught.value)
     told.unlink()
     assert roll_back_interrupted(tmp_path / "own") == []
@@ -227,7 +227,7 @@ def test_R10_the_next_command_takes_it_back_and_says_so(
     told = clew(*done, "--home", tmp_path / "home")
     assert told.code == (6 if by == "restore" else 0), told.err  # the file that the tool wrote is there and differs
     assert "cut off half-way" in told.out + told.err
-    assert not unfinished(tmp_path / "own")
+    assert not journals(tmp_path / "own")
     now = tree(work)
     assert {name: now[name] for name in before if name != "other"} == {
         name: body for name, body in before.items() if name != "other"

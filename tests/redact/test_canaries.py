@@ -240,7 +240,7 @@ MOST_SHOWN = 12
 """So many members of each output are named when a test fails."""
 USAGE = 2
 """The exit code for a command that was not understood."""
-EXPECTED = re.compile("is a sub-agent's|nothing was said in this session")
+EXPECTED = re.compile("is a sub-agent's|the session has no messages to convert")
 """What may be wrong with a session for a command."""
 
 

@@ -297,7 +297,7 @@ class Agent(ABC):
 def main_file(agent: Agent, header: Header, home: Path) -> Path:
     """Where the main file of a session goes below a home."""
     target, receiver = agent.target(header), agent.target_profile()
-    return receiver.main(target, home) if receiver is not None else home / target
+    return receiver.main_file_path(target, home) if receiver is not None else home / target
 
 
 def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, JSON]:

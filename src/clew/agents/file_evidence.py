@@ -20,6 +20,8 @@ Action = Literal["read", "create", "change", "delete", "snapshot", "undo", "redo
 """What a message did, or what a copy shows. An undo or redo is no message's: it put files back between two of them.
 No record holds a change from outside: two pieces of evidence disagree, and nothing ran between them.
 """
+RESTORATIONS = ("undo", "redo")
+"""Changes that no message made: files were put back."""
 How = Literal["backup", "record", "edit", "read"]
 """A copy that the agent made; whole content in a record; an edit of content known before; what a tool read."""
 

@@ -22,11 +22,6 @@ METADATA = "metadata.json"
 _MAX_METADATA_BYTES = 16 << 20
 
 
-def plain_name(name: str) -> str:
-    """A file name without compression suffixes."""
-    return name.removesuffix(".gz").removesuffix(".zst")
-
-
 def subfolders(root: Path) -> list[Path]:
     """The folders in a folder, without links; none where it cannot be read."""
     try:

@@ -13,12 +13,15 @@ from clew.agents.tools import Tool
 from clew.errors import UsageError
 from clew.host import Host
 from clew.io.compress import SUFFIXES
+from clew.io.paths import is_own_home
 from clew.model.json import JSON
 from clew.model.unit import Unit
 from clew.redact.packed import ORIGIN as ORIGIN
 
-BESIDE = ".clew"
-"""Suffix of the file that holds them where they cannot stand in the session's own file."""
+ORIGINAL_FILE_SUFFIX = ".clew"
+"""Suffix of the file beside a session that holds its original, where the agent accepts no foreign lines in its own
+file.
+"""
 
 
 class Header(NamedTuple):
@@ -31,23 +34,23 @@ class Header(NamedTuple):
     extensions: dict[str, JSON]
 
 
-class Aside(NamedTuple):
+class RecordText(NamedTuple):
     """What a record says that messages may not: words that go over, or what is lost, and why."""
 
-    what: str
-    why: str = ""
+    description: str
+    loss_reason: str = ""
     text: str = ""
     """Goes over as words where there are some."""
     role: str = "user"
     call: str | None = None
     """The call by which the conversation tells it as well, if it has it."""
-    marks: tuple[str, ...] = ()
+    identifying_texts: tuple[str, ...] = ()
     """Words by which it is known that the message before or behind says the same."""
-    begins: bool = False
+    belongs_to_next_message: bool = False
     """True for what belongs to the message behind it."""
     after: int = 0
     """Index of the message it stands behind."""
-    waits: bool = False
+    may_be_sent_later: bool = False
     """True for a prompt that any later message may hold."""
     is_thought: bool = False
     """True for words that a model thought, and did not say."""
@@ -82,12 +85,14 @@ class Capacity(msgspec.Struct, frozen=True):
     """Lines of a type the agent does not know may stand in its file: it passes over them."""
 
 
-Read = Callable[[str], bytes | None]
+ReadFile = Callable[[str], bytes | None]
 """Gives the content of a file below the home folder, None where there is none."""
 
 
 class TargetProfile(msgspec.Struct, frozen=True):
-    """What other agents' sessions need to know of an agent: as the one that resumes them, or as the one they are of."""
+    """How clew converts sessions to an agent (what it can hold, where files go, how to resume) and from it (what its
+    records mean).
+    """
 
     capacity: Capacity
     tools: tuple[Tool, ...]
@@ -106,7 +111,7 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
     user_note_prefixes: tuple[str, ...] = ()
     """How notes of the agent begin that are words of the person all the same."""
-    aside: Callable[[Unit], Aside | None] = lambda _record: None
+    aside: Callable[[Unit], RecordText | None] = lambda _record: None
     """What a record of the agent says that is part of the conversation."""
     unknown_kind: Callable[[Unit], str | None] = lambda _note: None
     """The kind of a note that clew does not know; it may be no note at all."""
@@ -133,23 +138,22 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """What a session of the agent refers to and does not hold, in words."""
     missing_history: Callable[[Mapping[str, JSON], Path], Sequence[str]] = lambda _session, _home: ()
     """What a session of the agent refers to and is not below a home folder, in words."""
-    filed_under: Callable[[str, Read], str] = lambda _workspace, _read: ""
+    project_folder_name: Callable[[str, ReadFile], str] = lambda _workspace, _read: ""
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
     main_path: Callable[[str, Host], Path] = lambda place, host: host.home / place
     """Where a main file goes on a host, given where it goes in any home: some agents have one of several folders."""
-    register: Callable[[Header, Read], Iterable[tuple[str, bytes]]] = lambda _header, _read: ()
+    register: Callable[[Header, ReadFile], Iterable[tuple[str, bytes]]] = lambda _header, _read: ()
     """Files below the home that must name the session so that the agent sees it, with their new content."""
     index_lines: Callable[[Header], Iterable[tuple[str, bytes]]] = lambda _header: ()
     """Lines that name the session, to be appended to logs below the home."""
     merged_files: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
     """Files beside the main one that may exist before it: old and needed content give the new content."""
-    finds: Callable[[Path, str], bool] = lambda path, _identity: path.suffix not in SUFFIXES
+    can_find_by_id: Callable[[Path, str], bool] = lambda path, _identity: path.suffix not in SUFFIXES
     """Whether the agent finds a session by its id in a file that lies among its own."""
 
-    def main(self, place: str, home: Path) -> Path:
+    def main_file_path(self, place: str, home: Path) -> Path:
         """Where a main file goes in a home, given where it goes in any; the environment speaks of the user's own."""
-        is_own = os.path.realpath(home) == os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - never fails
-        return self.main_path(place, Host(home, os.environ) if is_own else Host.at(home))
+        return self.main_path(place, Host(home, os.environ) if is_own_home(home) else Host.at(home))
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
         """The command that resumes a session; refuses an id that could become an option or steer a terminal."""

@@ -25,7 +25,23 @@ FETCH = "fetch"  # url, prompt
 SEARCH = "search"  # query
 TODOS = "todos"  # todos: a list of {content, status, active_form?}
 
+MAX_NAMED_CALLS = 10_000
+"""How many tool calls are remembered, so that their results can be named."""
 _SHELLS = ("bash", "sh", "zsh")
+
+
+class RecentCalls(dict[str | None, str | None]):
+    """Names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
+
+    def __init__(self, limit: int = MAX_NAMED_CALLS) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def __setitem__(self, call: str | None, name: str | None) -> None:
+        self.pop(call, None)
+        super().__setitem__(call, name)
+        if len(self) > self._limit:
+            del self[next(iter(self))]
 
 
 class Tool(NamedTuple):

@@ -26,6 +26,7 @@ from clew.model.usage import TokenUsage
 
 T = TypeVar("T", str, int)
 SYNTHETIC_MODEL = "<synthetic>"
+"""The model of messages that the client wrote itself, such as errors of the API."""
 _NO_METADATA = Metadata()
 
 

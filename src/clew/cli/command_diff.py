@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import click
 
-from clew.agents.file_evidence import State
+from clew.agents.file_evidence import RESTORATIONS, State
 from clew.cli.filing import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting, redaction
 from clew.file_history.diffs import unified_diff
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import OBSERVATIONS, RESTORATIONS, Answer, Evidence, is_continued
+from clew.file_history.timeline import OBSERVATIONS, Answer, Evidence, is_continued
 from clew.model.json import JSON
 
 
@@ -50,7 +50,7 @@ def command(
     session, history = opened(context, homes, reference)
     pairs = _by_one(history, first) if last is None else _between(history, first, last)
     if paths:
-        wanted = {history.named(path) for path in paths}
+        wanted = {history.resolve_path(path) for path in paths}
         pairs = [pair for pair in pairs if pair.before.path in wanted]
     diffs, unknown = _compare(history, pairs, unproved)
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)

@@ -12,7 +12,7 @@ from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
-from clew.file_history.restore_journal import roll_back_interrupted, unfinished
+from clew.file_history.restore_journal import journals, roll_back_interrupted
 from clew.host import data_dir
 from clew.model import Problem
 from clew.store.doctor import examine
@@ -72,7 +72,7 @@ def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bo
 def _restores() -> list[Finding]:
     """Restores that were cut off."""
     place = data_dir()
-    return [found("restore-unfinished", path, "", lambda: roll_back_interrupted(place)) for path in unfinished(place)]
+    return [found("restore-unfinished", path, "", lambda: roll_back_interrupted(place)) for path in journals(place)]
 
 
 def _counts(finding: Finding, mended: bool) -> bool:

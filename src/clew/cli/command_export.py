@@ -30,7 +30,7 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 
 FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
-_TEXTS = ("markdown", "html")
+_TEXT_FORMATS = ("markdown", "html")
 _LAYOUTS = ("date", "project")
 MAX_PART_BYTES = 64 << 20
 """A larger session is not written to a temporary file by a worker, but straight to the output by this process."""
@@ -90,12 +90,12 @@ def command(
     An HTML page needs nothing but itself. Of one session it holds the sub-agents too; in a folder each session has a
     page of its own, and --site adds an index of all of them.
     """
-    form = _form(_named(form, output) if layout is None else form, site, carry, output)
+    form = _resolve_format(_format_of_file_name(form, output) if layout is None else form, site, carry, output)
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --to {form} contradict each other")
     if gz and zst:
         raise UsageError("--gz and --zst contradict each other")
-    if no_native and (form in _TEXTS or layout is not None):
+    if no_native and (form in _TEXT_FORMATS or layout is not None):
         raise UsageError("--no-native goes with --to json or ndjson")
     shelf = library(context, homes)
     refuse_stores(shelf, site or output)
@@ -104,7 +104,7 @@ def command(
     if not found:
         raise UnknownReference("no session to export")
     compression = "gzip" if gz else "zstd" if zst else None
-    masking = redaction(context, TEXT if form in _TEXTS and layout is None else DATA)
+    masking = redaction(context, TEXT if form in _TEXT_FORMATS and layout is None else DATA)
     if form == "html" and layout is None:
         return _write_pages(shelf, masking, found, site, output, detail, carry, compression, force) or (
             UNREADABLE if unreadable else 0
@@ -113,15 +113,15 @@ def command(
     writer = Writer(form or "json", compression, detail, timestamp, force, masking, native=not no_native)
     with without_collector():
         if layout is not None:
-            writer.file_away(found, _folder(output), layout)
+            writer.copy_native_files(found, _folder(output), layout)
         elif form == "ndjson" or len(found) == 1:
-            writer.to_one(found, output)
+            writer.write_to_one_file(found, output)
         else:
-            writer.to_folder(found, _folder(output))
+            writer.write_to_folder(found, _folder(output))
     return UNREADABLE if unreadable or writer.unreadable else 0
 
 
-def _named(form: str | None, output: Path | None) -> str | None:
+def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
     """The format that the name of a file says, where nothing else does."""
     if output is None or output.is_dir():
         return form
@@ -132,7 +132,7 @@ def _named(form: str | None, output: Path | None) -> str | None:
     return form or said
 
 
-def _form(form: str | None, site: Path | None, carry: bool, output: Path | None) -> str | None:
+def _resolve_format(form: str | None, site: Path | None, carry: bool, output: Path | None) -> str | None:
     """The format that the options come to."""
     if site is not None and (form not in (None, "html") or output is not None):
         raise UsageError("--site is a folder of HTML pages; it goes with no other format and no -o")
@@ -167,7 +167,10 @@ def _write_pages(
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Nothing here makes circles, and looking for them costs a tenth of the time."""
+    """Turn the garbage collector off.
+
+    An export makes no reference cycles, and searching for them takes a tenth of the time.
+    """
     gc.disable()
     try:
         yield
@@ -220,17 +223,17 @@ class Writer:
         if self.masking.masked:
             out.write(f"\n---\n\n*Redacted by clew: {self.masking.words()}.*\n".encode())
 
-    def to_one(self, sessions: list[StoredSession], target: Path | None) -> None:
+    def write_to_one_file(self, sessions: list[StoredSession], target: Path | None) -> None:
         """All sessions into one file, or to stdout."""
         if target is not None and target.is_dir():
-            return self.to_folder(sessions, target)
+            return self.write_to_folder(sessions, target)
 
         with tempfile.TemporaryDirectory() as parts, opened(target, self.compression, self.force) as out:
 
             def write_part(number: int) -> Masked | None:
                 if sizes[number] >= MAX_PART_BYTES:
                     return None
-                with self._counting_apart(sessions[number]) as masked, Path(parts, str(number)).open("wb") as part:
+                with self._separate_count(sessions[number]) as masked, Path(parts, str(number)).open("wb") as part:
                     self.write(sessions[number], part)
                 return masked
 
@@ -244,7 +247,7 @@ class Writer:
                 return Path(parts, str(number)).unlink()
 
             sizes = self._sizes(sessions)
-            with closing(write_in_workers(write_part, sizes, LeftOver())) as results:
+            with closing(write_in_workers(write_part, sizes, SessionsOfDeadWorkers())) as results:
                 written = enumerate(results)
                 self.unreadable += each(sessions, Filters(), append_part)
             if self.unreadable == len(sessions):
@@ -252,10 +255,10 @@ class Writer:
                 raise click.exceptions.Exit(UNREADABLE)
         return None
 
-    def to_folder(self, sessions: list[StoredSession], folder: Path) -> None:
+    def write_to_folder(self, sessions: list[StoredSession], folder: Path) -> None:
         """Each session into a file of its own."""
         targets = list(self._targets(sessions, folder))
-        left_over = LeftOver()
+        left_over = SessionsOfDeadWorkers()
 
         def write(number: int) -> Masked:
             # A worker that died may have written the file.
@@ -263,7 +266,7 @@ class Writer:
             if isinstance(target, SourceUnreadable):
                 raise target
             with (
-                self._counting_apart(sessions[number]) as masked,
+                self._separate_count(sessions[number]) as masked,
                 opened(target, self.compression, force, below=folder) as out,
             ):
                 self.write(sessions[number], out)
@@ -301,7 +304,7 @@ class Writer:
         return [session.source.size for session in sessions]
 
     @contextmanager
-    def _counting_apart(self, session: StoredSession) -> Iterator[Masked]:
+    def _separate_count(self, session: StoredSession) -> Iterator[Masked]:
         """Counts what is masked meanwhile, apart from the total: a worker's total reaches nobody."""
         total, masked = self.masking.masked, Masked()
         self.masking.masked = masked
@@ -311,7 +314,7 @@ class Writer:
             self.masking.masked = total
         session.forget()
 
-    def file_away(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
+    def copy_native_files(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
         """Copies of the native files, filed by date or by project."""
         from clew.export.organise import organise
 
@@ -332,7 +335,7 @@ class Writer:
         return session.session_object
 
 
-class LeftOver:
+class SessionsOfDeadWorkers:
     """The sessions that are written by this process because a worker died."""
 
     def __init__(self) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from clew.agents.file_evidence import RESTORATIONS
 from clew.cli.filing import opened, printed, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import RESTORATIONS, Evidence
+from clew.file_history.timeline import Evidence
 from clew.model.json import JSON
 from clew.references import message_of
 
@@ -55,7 +56,7 @@ def _all(history: FileHistory, wanted: int | None) -> list[Evidence]:
     """What was done to files in the order of the session, or what one message did."""
     if wanted is None:
         return sorted(
-            [*history.all_evidence(), *history.outside()],
+            [*history.all_evidence(), *history.unexplained_changes()],
             key=lambda evidence: (evidence.call, evidence.number, evidence.action),
         )
     return [

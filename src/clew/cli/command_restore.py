@@ -16,7 +16,7 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redactio
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import Step, apply_plan, plan
-from clew.file_history.restore_journal import restore_lock, roll_back_interrupted, unfinished
+from clew.file_history.restore_journal import journals, restore_lock, roll_back_interrupted
 from clew.host import Host, data_dir
 from clew.io.paths import file_name, is_own_home
 from clew.library import StoredSession
@@ -88,7 +88,7 @@ def command(
 
 def _settle(place: Path, write: bool) -> None:
     """What a restore that was cut off left half done is taken back before anything else is done."""
-    if not write and unfinished(place):
+    if not write and journals(place):
         say("a restore was cut off half-way; the next one with --write takes it back, and so does `clew doctor --fix`")
     for path in roll_back_interrupted(place) if write else ():
         say(f"a restore was cut off half-way: {path} is as it was before it")
@@ -124,7 +124,7 @@ def _refuse_foreign(session: StoredSession, hosts: Sequence[Host], folder: Path)
 def _plan(
     history: FileHistory, message: int, paths: tuple[str, ...], folder: Path, base: str, options: dict[str, Any]
 ) -> list[Step]:
-    answers = [history.at(message, history.named(path)) for path in paths] or history.all_at(message)
+    answers = [history.at(message, history.resolve_path(path)) for path in paths] or history.all_at(message)
     if not answers:
         raise UnknownReference("; ".join(["no record of the session tells of any file", *history.cut_off()]))
     contents = history.contents(answers)

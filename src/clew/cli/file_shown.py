@@ -20,7 +20,7 @@ def show_file(
     """Print the content, byte for byte; how it is known goes to stderr."""
     message = message_in(reference)
     session, history = opened(context, homes, reference)
-    answer = history.at(message, history.named(path))
+    answer = history.at(message, history.resolve_path(path))
     wanted = answer.certainty in ("exact", "text") or (unproved and answer.certainty == "unproved")
     (state,) = history.contents([answer]) if wanted else [None]
     masking = redaction(context, DATA)

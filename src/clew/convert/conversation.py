@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from clew.agents.derived_ids import derived_id
-from clew.agents.target_profile import Aside, Capacity, TargetProfile
-from clew.agents.tools import TODOS, Translator
+from clew.agents.target_profile import Capacity, RecordText, TargetProfile
+from clew.agents.tools import TODOS, RecentCalls, Translator
 from clew.analysis.todos import Replay
 from clew.convert.history import BranchSelection
 from clew.convert.losses import Loss, Losses
@@ -45,21 +45,23 @@ class Asides:
     """Texts of records that are no messages, until it is known whether a message holds the same text."""
 
     def __init__(self) -> None:
-        self._near: list[Aside] = []
+        self._near: list[RecordText] = []
         """Those behind the last message."""
-        self._prompts: deque[Aside] = deque(maxlen=_MAX_QUEUED_PROMPTS)
+        self._prompts: deque[RecordText] = deque(maxlen=_MAX_QUEUED_PROMPTS)
         """Those that any later message may hold."""
         self.last: dict[str, JSON] = {"content": []}
         """The last message that was converted."""
 
-    def add(self, aside: Aside, is_on_path: bool) -> None:
+    def add(self, aside: RecordText, is_on_path: bool) -> None:
         """Add the text of a record; `is_on_path`: the message before it is converted."""
-        if aside.waits:
+        if aside.may_be_sent_later:
             self._prompts.append(aside)
-        elif (is_on_path or aside.begins) and not _has_all(_words_of(self.last), aside.marks):
+        elif (is_on_path or aside.belongs_to_next_message) and not _has_all(
+            _words_of(self.last), aside.identifying_texts
+        ):
             self._near.append(aside)
 
-    def before(self, message: dict[str, JSON], is_on_path: bool) -> list[Aside]:
+    def before(self, message: dict[str, JSON], is_on_path: bool) -> list[RecordText]:
         """Those that stand before a message, and that neither it nor the one before it holds."""
         if self._prompts:
             text = text_of(message["content"])
@@ -67,11 +69,15 @@ class Asides:
                 (aside for aside in self._prompts if not _is_sent(aside.text, text)), _MAX_QUEUED_PROMPTS
             )
         words = _words_of(message) if self._near else ""
-        found = [aside for aside in self._near if (is_on_path or not aside.begins) and not _has_all(words, aside.marks)]
+        found = [
+            aside
+            for aside in self._near
+            if (is_on_path or not aside.belongs_to_next_message) and not _has_all(words, aside.identifying_texts)
+        ]
         self._near = []
         return found
 
-    def rest(self) -> list[Aside]:
+    def remaining(self) -> list[RecordText]:
         """Those behind the last message, and the prompts that no message holds."""
         return [*self._near, *(aside._replace(text="") for aside in self._prompts)]
 
@@ -174,20 +180,10 @@ def _content_and_status(todos: list[Todo]) -> list[tuple[JSON, JSON]]:
     return [(todo.content, todo.status) for todo in todos]
 
 
-def unread(native: Mapping[str, JSON], name: str) -> JSON:
+def find_native_value(native: Mapping[str, JSON], name: str) -> JSON:
     """The value of a key of a native record or of the message in it; None where there is none."""
     objects = [native, *(native[key] for key in _WRAPPERS if isinstance(native.get(key), dict))]
     return next((each[name] for each in objects if each.get(name)), None)
-
-
-class RecentCalls(dict[str, str]):
-    """Names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
-
-    def __setitem__(self, call: str, name: str) -> None:
-        self.pop(call, None)
-        super().__setitem__(call, name)
-        if len(self) > _MAX_OPEN_CALLS:
-            del self[next(iter(self))]
 
 
 class Conversation:
@@ -206,8 +202,8 @@ class Conversation:
         self._path, self._target, self._translator, self._title = path, target, translator, title
         self._capacity, self._own = target.capacity, own or _NO_PROFILE
         self._new_id = new_id
-        self._calls = RecentCalls()
-        self._answered = RecentCalls()
+        self._calls = RecentCalls(_MAX_OPEN_CALLS)
+        self._answered = RecentCalls(_MAX_OPEN_CALLS)
         self._asides = Asides()
         self._todos = Todos(target.capacity, translator, title)
         self._failures = 0
@@ -232,9 +228,9 @@ class Conversation:
             if not unit.is_message:
                 if (aside := self._own.aside(unit)) is not None:
                     after = value["after"]
-                    self._asides.add(aside._replace(after=after), not after or self._path.holds(after))
+                    self._asides.add(aside._replace(after=after), not after or self._path.contains(after))
                 continue
-            is_on_path = self._path.holds(value["index"])
+            is_on_path = self._path.contains(value["index"])
             for aside in self._asides.before(value, is_on_path):
                 yield from self._aside(aside)
             if is_on_path:
@@ -243,7 +239,7 @@ class Conversation:
                         self._lose(value["index"], *_REPLACED[code])
                 self._todos.add(value)
                 yield from self._message_or_command(unit)
-        for aside in self._asides.rest():
+        for aside in self._asides.remaining():
             yield from self._aside(aside)
         # Where an agent's own results do not say that a call failed, their text does, wherever it goes.
         if self._failures and not self._capacity.failures and self._own.capacity.failures:
@@ -252,12 +248,12 @@ class Conversation:
         if lost := self._todos.lost():
             self._lose(self._todos.changed, *lost)
 
-    def _aside(self, aside: Aside) -> Iterator[Unit]:
+    def _aside(self, aside: RecordText) -> Iterator[Unit]:
         """A message for the text of a record that no message holds."""
         if aside.call is not None and safe_id(aside.call) in self._calls:
             return
         if not aside.text:
-            self._lose(aside.after or None, aside.what, aside.why)
+            self._lose(aside.after or None, aside.description, aside.loss_reason)
         elif not aside.is_thought:
             self.message_count += 1
             yield self._unit({"role": aside.role}, [{"type": "text", "text": aside.text}])
@@ -284,7 +280,7 @@ class Conversation:
             self._lose_note(unit)
             return
         if value["role"] == "system" and self._own.capacity.instructions and not self._capacity.instructions:
-            self._lose(index, "what the model was told by the system", f"{self._title} has words of its own")
+            self._lose(index, "what the model was told by the system", f"{self._title} uses its own system prompt")
             return
         content: list[dict[str, JSON]] = []
         results: list[dict[str, JSON]] = []
@@ -297,7 +293,7 @@ class Conversation:
                     results.append(self._tool_result(call_id(value, number - 1), output))
             else:
                 content += self._block(block, unit, number)
-        if not blocks and (text := unread(unit.native, "content")) is not None:
+        if not blocks and (text := find_native_value(unit.native, "content")) is not None:
             content = [{"type": "text", "text": as_text(text)}]
         for what in self._own.unconvertible(unit):
             self._lose(index, what, f"{self._title} has no place for it")
@@ -322,7 +318,7 @@ class Conversation:
         index = unit.value["index"]
         kind = self._own.unknown_kind(unit) if unit.value["role"] == "system" else None
         if kind is not None:
-            self._lose(index, f"a message of the kind {kind!r}", "nobody knows who speaks in it")
+            self._lose(index, f"a message of the kind {kind!r}", "clew does not know this kind of message")
         for block in unit.value["content"]:
             if block["type"] in _ATTACHED:
                 self._lose(index, f"{_ATTACHED[block['type']]} in a note of the agent", "notes stay behind")
@@ -395,7 +391,7 @@ class Conversation:
     def _result(self, block: dict[str, JSON], unit: Unit) -> list[dict[str, JSON]]:
         index, output, is_error = unit.value["index"], block.get("output"), bool(block.get("is_error"))
         if not output:
-            output = unread(unit.native, "output")
+            output = find_native_value(unit.native, "output")
             output = output if output is None or isinstance(output, list) else as_text(output)
         identity = safe_id(block["tool_id"])
         if block["tool_id"] is None or identity not in self._calls:

@@ -26,12 +26,11 @@ from clew.agents.masking import learn_subagents
 from clew.agents.tools import Translator
 from clew.convert import origin
 from clew.convert.conversation import Conversation, is_custom_title, safe_id
-from clew.convert.copies import MAX_BYTES as MAX_COPIES_BYTES
-from clew.convert.copies import copies_of
+from clew.convert.copies import MAX_COPIES_BYTES, copies_of
 from clew.convert.file_transaction import FileTransaction
 from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Damage, Loss
-from clew.convert.origin import BESIDE, Origin
+from clew.convert.origin import ORIGINAL_FILE_SUFFIX, Origin
 from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.compress import SUFFIXES
@@ -158,7 +157,7 @@ class Conversion(Prepared):
             if not unit.is_message:
                 if value["kind"] != "fragment" and (self._is_whole_copy or value["kind"] != "rewind"):
                     yield unit
-            elif self._is_whole_copy or self._path.holds(value["index"]):
+            elif self._is_whole_copy or self._path.contains(value["index"]):
                 parent = self._path.bridges.get(value["index"])
                 is_relinked = parent is not None and "parent_uuid" in value
                 yield unit._replace(value={**value, "parent_uuid": parent}) if is_relinked else unit
@@ -182,7 +181,7 @@ class Conversion(Prepared):
         if not self._is_same and has_title and not self._profile.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one")
         if not message_count:
-            raise NothingToConvert("nothing was said in this session, so there is nothing to convert")
+            raise NothingToConvert("the session has no messages to convert")
         if (own := self._agent.target_profile()) is not None:
             for what in own.referred_history(self._original):
                 yield Loss(None, what, REFERRED)
@@ -199,7 +198,7 @@ class Conversion(Prepared):
         if not self._with_original:
             why = "they are not masked" if self._is_same else None
         elif not self._is_same and size > MAX_COPIES_BYTES:
-            why = f"{size >> 20} MB are too much to travel along"
+            why = f"{size >> 20} MB exceed the limit of {MAX_COPIES_BYTES >> 20} MB"
         elif not self._is_same:
             self._copies = origin.describe_copies(self._source)
         if size and why:
@@ -208,9 +207,11 @@ class Conversion(Prepared):
     def _left_out(self) -> Iterator[Loss]:
         """The messages in the session's file that are not on the path."""
         if count := self._path.left_out:
-            yield Loss(None, f"{_messages(count)} on other branches", "one path goes over; --branch chooses another")
+            yield Loss(
+                None, f"{_messages(count)} on other branches", "only one branch is converted; --branch selects another"
+            )
         named = {link.get("root_uuid") for link in self._original.get("subagents") or ()} - {None}
-        if count := sum(count for root, count in self._path.aside.items() if root not in named):
+        if count := sum(count for root, count in self._path.sidechain_message_counts.items() if root not in named):
             yield Loss(None, f"{_messages(count)} of sub-agents", "they lie within the session's own file")
 
     def _survey_child(self, link: Mapping[str, JSON]) -> Iterator[Loss]:
@@ -220,7 +221,7 @@ class Conversion(Prepared):
             if old_id in self._converted_ids:
                 return
             source = self._find(old_id)
-        elif self._is_whole_copy or link.get("root_uuid") not in self._path.aside:
+        elif self._is_whole_copy or link.get("root_uuid") not in self._path.sidechain_message_counts:
             return  # it is copied with the file, or listed with the other branches
         if not old_id or source is None or not self._profile.capacity.subagents:
             why = f"{self._target.title} has no sub-agents"
@@ -273,7 +274,7 @@ class Conversion(Prepared):
         return Converted(self._new_id, [str(path) for path in files], resume, self.losses)
 
     def _header(self, home: Path) -> Header:
-        folder = self._profile.filed_under(self.session["workspace"], file_reader(home))
+        folder = self._profile.project_folder_name(self.session["workspace"], file_reader(home))
         session = {**self.session, "workspace_encoded": folder} if folder else self.session
         return Header(SCHEMA_VERSION, "", self._target.id, session, {})
 
@@ -296,9 +297,9 @@ class Conversion(Prepared):
                         files.write(name, self._renamed(stream.read(), subagents))
         self._main = files.main.path, files.main.digest.hexdigest()
         if is_root and self._with_original:
-            name = "" if self._profile.capacity.foreign_lines else files.main.path.name + BESIDE
+            name = "" if self._profile.capacity.foreign_lines else files.main.path.name + ORIGINAL_FILE_SUFFIX
             sources = [each._source for each in self._family()]
-            for line in origin.lines(self._origin(files.main.path.parent), sources):
+            for line in origin.encode_original(self._origin(files.main.path.parent), sources):
                 files.write(name, line)
         if self._is_same and self._with_original:
             for name, path in copies_of(self._source):

@@ -16,9 +16,9 @@ from clew.agents.backups import is_behind_link, is_plain_file
 from clew.agents.base import SourceFile
 from clew.io.paths import safe_below
 
-MAX_BYTES = 16 << 20
+MAX_COPIES_BYTES = 16 << 20
 """More than this does not travel inside another agent's session."""
-_PIECE_BYTES = 512 << 10
+PIECE_BYTES = 512 << 10
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = re.compile(r"(\d{1,3})(?:/(.+))?", re.DOTALL)
 
@@ -70,6 +70,6 @@ def read_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
     """A file in pieces, or its first `size` bytes: it may have grown since."""
     left = path.stat().st_size if size is None else size
     with path.open("rb") as stream:
-        while left and (piece := stream.read(min(left, _PIECE_BYTES))):
+        while left and (piece := stream.read(min(left, PIECE_BYTES))):
             left -= len(piece)
             yield piece

@@ -359,15 +359,15 @@ def roll_back_on_signal() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    names = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    ours = [name for name in names if signal.getsignal(name) is signal.SIG_DFL]
-    for name in ours:
-        signal.signal(name, _exit)
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ours = [number for number in signals if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _exit)
     try:
         yield
     finally:
-        for name in ours:
-            signal.signal(name, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _exit(number: int, _frame: FrameType | None) -> NoReturn:

@@ -25,15 +25,18 @@ from clew.io.compress import SUFFIXES
 
 
 class BranchSelection:
-    """The messages of one path, and how many others there are."""
+    """The messages of one path, and how many others there are.
 
-    def __init__(self, facts: Facts, branch: str | None, *, ends: bool = False) -> None:
-        """`ends`: the branch ends with the message that it is named by, whatever else follows that."""
+    A selection changes `facts.tree.links` (messages without a known parent get one), so make only one for each Facts.
+    """
+
+    def __init__(self, facts: Facts, branch: str | None, *, stops_at_named_message: bool = False) -> None:
+        """`stops_at_named_message`: the branch ends with the message that it is named by, whatever follows that."""
         links = facts.tree.links
         self.bridges = _link_loose_messages(links)
         """For a message whose parent is missing the uuid it follows instead, by its index."""
         named = NONE if branch is None else _node_of_branch(links, branch)
-        leaf = named if ends else _leaf(facts) if branch is None else _end(links, named)
+        leaf = named if stops_at_named_message else _leaf(facts) if branch is None else _end(links, named)
         path = find_path(links, leaf)
         self._chosen = bytearray(facts.messages + 1)
         for node in path:
@@ -41,7 +44,7 @@ class BranchSelection:
         self._order = _order(links, path)
         self.left_out = 0
         """How many messages stand on other branches."""
-        self.aside: Counter[str | None] = Counter()
+        self.sidechain_message_counts: Counter[str | None] = Counter()
         """How many messages of sub-agents stand in the same file, by the uuid of the first message of each."""
         is_aside = leaf != NONE and bool(links.flags[leaf] & SIDECHAIN)
         firsts = array("i", range(len(links)))
@@ -53,9 +56,9 @@ class BranchSelection:
                 if is_aside or not flags & SIDECHAIN:
                     self.left_out += 1
                 else:
-                    self.aside[links.uuid(firsts[node])] += 1
+                    self.sidechain_message_counts[links.uuid(firsts[node])] += 1
 
-    def holds(self, index: int) -> bool:
+    def contains(self, index: int) -> bool:
         """True for a message on the path."""
         return index < len(self._chosen) and self._chosen[index] == 1
 
@@ -69,7 +72,7 @@ class BranchSelection:
         turn = next(expected, 0)
         for unit in units:
             index = unit.value["index"] if unit.is_message else 0
-            if not self.holds(index):
+            if not self.contains(index):
                 yield unit
             elif index != turn:
                 waiting[index] = unit
@@ -236,7 +239,7 @@ class SessionWithHistory:
         index = self._first_message(links, links.ancestors(node)) or self._last_of_history()
         if index is None:
             raise _branch_error(branch, "no message")
-        return BranchSelection(self.facts, str(index), ends=True)
+        return BranchSelection(self.facts, str(index), stops_at_named_message=True)
 
     def with_own_index(self, loss: Loss) -> Loss:
         """A loss with the index that its message has in the session's own file; None where it is in the history."""

@@ -24,9 +24,9 @@ import zstandard
 from clew.agents import registry
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, SourceFile
-from clew.agents.target_profile import BESIDE as BESIDE
 from clew.agents.target_profile import ORIGIN
-from clew.convert.copies import copies_of, is_own, place_of, places_of, read_pieces
+from clew.agents.target_profile import ORIGINAL_FILE_SUFFIX as ORIGINAL_FILE_SUFFIX
+from clew.convert.copies import PIECE_BYTES, copies_of, is_own, place_of, places_of, read_pieces
 from clew.errors import InvalidDocument, UsageError
 from clew.host import Host
 from clew.io.codec import dumps
@@ -37,7 +37,6 @@ from clew.redact.packed import is_origin_line
 
 MARK = b'{"type":"clew-origin",'
 """How clew begins every such line, so that most lines need not be decoded."""
-_PIECE_BYTES = 512 << 10
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -103,14 +102,14 @@ class _Line(msgspec.Struct):
 # Packing
 
 
-def names(source: SourceFile) -> list[str]:
+def file_names(source: SourceFile) -> list[str]:
     """The files of a session: "" is the main one. One that was converted itself keeps its own original beside it."""
-    beside = source.path.name + BESIDE
+    beside = source.path.name + ORIGINAL_FILE_SUFFIX
     is_there = is_plain_file(source.path.parent / beside)
     return ["", *source.parts, *source.sides, *([beside] if is_there else ())]
 
 
-def place(source: SourceFile, name: str) -> Path:
+def file_path(source: SourceFile, name: str) -> Path:
     """The path of a file of a session."""
     return source.path.parent / name if name else source.path
 
@@ -118,8 +117,8 @@ def place(source: SourceFile, name: str) -> Path:
 def describe(source: SourceFile) -> list[OriginalFile]:
     """Size and hash of each file of a session."""
     return [
-        _describe_file(name, place(source, name), source.size if source.frozen and not name else None)
-        for name in names(source)
+        _describe_file(name, file_path(source, name), source.size if source.frozen and not name else None)
+        for name in file_names(source)
     ]
 
 
@@ -136,26 +135,26 @@ def _describe_file(name: str, path: Path, size: int | None) -> OriginalFile:
     return OriginalFile(name, length, digest.hexdigest())
 
 
-def lines(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
+def encode_original(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
     """The original as lines; the first describes it. `sources`: of it and of those below it."""
     yield dumps({"type": ORIGIN, "data": "", "origin": msgspec.to_builtins(origin)}) + b"\n"
     compressor = zstandard.ZstdCompressor(level=9).compressobj()
     packed = b""
     for piece in _contents(origin, sources):
         packed += compressor.compress(piece)
-        while len(packed) >= _PIECE_BYTES:
-            yield _line(packed[:_PIECE_BYTES])
-            packed = packed[_PIECE_BYTES:]
+        while len(packed) >= PIECE_BYTES:
+            yield _line(packed[:PIECE_BYTES])
+            packed = packed[PIECE_BYTES:]
     packed += compressor.flush()
-    for at in range(0, len(packed), _PIECE_BYTES):
-        yield _line(packed[at : at + _PIECE_BYTES])
+    for at in range(0, len(packed), PIECE_BYTES):
+        yield _line(packed[at : at + PIECE_BYTES])
 
 
 def _contents(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
     pairs = list(zip(origin.family(), sources, strict=True))
     for each, source in pairs:
         for file in each.files:
-            yield from read_pieces(place(source, file.name), file.size)
+            yield from read_pieces(file_path(source, file.name), file.size)
     for each, source in pairs:
         places = places_of(source)
         for copy in each.copies:
@@ -209,7 +208,7 @@ class Original:
                 with (self._folder / str(number)).open("wb") as out:
                     while missing:
                         try:
-                            piece = reader.read(min(missing, _PIECE_BYTES))
+                            piece = reader.read(min(missing, PIECE_BYTES))
                         except zstandard.ZstdError as error:
                             raise DamagedOriginal(str(error)) from error
                         if not piece:
@@ -251,7 +250,7 @@ class Original:
 
 def find(source: SourceFile) -> Original | None:
     """The original that a converted session was made from; raises where it is damaged."""
-    beside = source.path.with_name(source.path.name + BESIDE)
+    beside = source.path.with_name(source.path.name + ORIGINAL_FILE_SUFFIX)
     path = beside if is_plain_file(beside) else source.path
     origin, has_lines = None, False
     with open_source(path) as stream:
@@ -342,7 +341,7 @@ def _member(agent: Agent, origin: Origin, home: Path, copies: list[Path]) -> Mem
     if not _is_listed(agent, main, home):
         raise Misplaced(origin.target)
     source = agent.locate(main)
-    known = {"", *source.parts, *source.sides, main.name + BESIDE}
+    known = {"", *source.parts, *source.sides, main.name + ORIGINAL_FILE_SUFFIX}
     stray = [file.name for file in origin.files if file.name not in known]
     stray += [copy.name for copy in origin.copies if not is_own(source, copy.name)]
     if stray:

@@ -18,7 +18,7 @@ from clew.convert.copies import read_pieces
 from clew.convert.file_transaction import FileTransaction
 from clew.convert.history import BranchSelection
 from clew.convert.losses import Converted, Loss
-from clew.convert.origin import Member, Origin, Original, is_marked, place
+from clew.convert.origin import Member, Origin, Original, file_path, is_marked
 from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
 from clew.errors import UsageError, WouldLose
 from clew.io.codec import dumps
@@ -69,7 +69,7 @@ class Restoration(Prepared):
             main = self._main(member.origin, home)
             files = SessionFiles(transaction, main, self._profile, is_last=member is self._members[0])
             for file in member.origin.files:
-                for piece in chain([b""], read_pieces(place(member.source, file.name))):
+                for piece in chain([b""], read_pieces(file_path(member.source, file.name))):
                     files.write(file.name, piece)
             for copy, path in zip(member.origin.copies, member.copies, strict=True):
                 files.write_copy(self._target.id, copy.name, path)
@@ -82,23 +82,23 @@ class Restoration(Prepared):
     def _converted(self, files: Sequence[Path]) -> Converted:
         return Converted(self._session["id"], [str(path) for path in files], self._resume, self.losses)
 
-    def _filed_under(self, home: Path) -> str:
-        return self._profile.filed_under(self._workspace, file_reader(home)) if self._profile else ""
+    def _project_folder_name(self, home: Path) -> str:
+        return self._profile.project_folder_name(self._workspace, file_reader(home)) if self._profile else ""
 
     def _main(self, origin: Origin, home: Path) -> Path:
         """Where a session goes: as it was, in the folder that this home has for its project."""
         parts = safe_below(origin.target).split("/")
-        filed_under = self._filed_under(home)
-        if filed_under and self._folder in parts:
-            parts[parts.index(self._folder)] = filed_under
+        project_folder_name = self._project_folder_name(home)
+        if project_folder_name and self._folder in parts:
+            parts[parts.index(self._folder)] = project_folder_name
         path = safe_below("/".join(parts))
-        return self._profile.main(path, home) if self._profile else home / path
+        return self._profile.main_file_path(path, home) if self._profile else home / path
 
     def _header(self, home: Path) -> Header:
         """What the lists that name the session must say: its title only where its own files do not have it."""
         title = self._original.origin.title
         named = {"id": self._session["id"], "workspace": self._workspace}
-        named["workspace_encoded"] = self._filed_under(home) or self._folder
+        named["workspace_encoded"] = self._project_folder_name(home) or self._folder
         named["title"] = None
         if isinstance(title, str) and title != self._session.get("title"):
             named["title"] = title if is_custom_title(title, self._members[0].first_prompt) else None
@@ -155,6 +155,6 @@ def _fingerprint(source: SourceFile, size: int) -> tuple[str, int]:
         value = unit.value
         if unit.is_message and (value["role"] != "system" or has_instructions):
             messages += 1
-            if path.holds(value["index"]):
+            if path.contains(value["index"]):
                 digest.update(dumps([value["role"], value["content"]]))
     return digest.hexdigest(), messages

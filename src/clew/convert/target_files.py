@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.target_profile import Header, Read, TargetProfile
+from clew.agents.target_profile import Header, ReadFile, TargetProfile
 from clew.convert.copies import place_of, places_of, read_pieces
 from clew.convert.file_transaction import FileTransaction, StagedFile, roll_back_on_signal
 from clew.convert.losses import Converted, Loss, counted
@@ -79,7 +79,7 @@ class SessionFiles:
         self._files[name].write(piece)
 
     def write_copy(self, agent: str, name: str, content: Path) -> None:
-        """Write a copy that the agent keeps for the session, unless there is one."""
+        """Write a file that the agent keeps beside the session (backup, long output), unless the path exists."""
         path = place_of(places_of(SourceFile(agent, self.main.path)), name)
         if path is None or os.path.lexists(path):
             return
@@ -104,7 +104,7 @@ class SessionFiles:
         return [*map(self._path, self._files), *self._copies]
 
 
-def file_reader(home: Path) -> Read:
+def file_reader(home: Path) -> ReadFile:
     """Gives the content of a file below a home."""
 
     def read(name: str) -> bytes | None:

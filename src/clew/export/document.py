@@ -28,7 +28,7 @@ from clew.agents.base import (
 from clew.analysis.facts import collect_facts
 from clew.analysis.tree import Tree
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.compress import SUFFIXES
+from clew.io.compress import SUFFIXES, plain_name
 from clew.io.records import read_lines
 from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
 from clew.model.blocks import block_type
@@ -149,7 +149,7 @@ class _Writer:
                 self._out.write((b"," if number else b"") + b'{"path":' + path + b',"records":[' + self._layout)
                 verbatim_lines = self._written.verbatim_lines
                 self._write_file(stream)
-                if not name.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl"):
+                if not plain_name(name).endswith(".jsonl"):
                     # A file that is one JSON document, or a text, has lines of any layout.
                     self._written.verbatim_lines = verbatim_lines
         self._out.write(b"]}")

@@ -1,25 +1,27 @@
-"""Many sessions written by several processes, with the same result as if one process had written them in order."""
+"""Many sessions written by several processes, with the same result as if one process had written them in order.
+
+After an error, sessions behind the failed one may be written already.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from itertools import repeat
 from typing import TypeVar
 
-from clew.io.workers import run_in_workers
+from clew.io.workers import available_workers, run_in_workers
 
 R = TypeVar("R")
 
 MIN_PARALLEL_BYTES = 8 << 20
 """Below this total, one process is faster."""
 BATCH_BYTES = 1 << 20
-"""Small sessions go to a worker together, up to this size ..."""
+"""Upper limit of a batch of small sessions."""
 BATCHES_PER_WORKER = 8
-"""... or less, so that every worker gets at least this many batches."""
+"""A batch is smaller than that where workers would get fewer batches than this."""
 BATCHES_AHEAD = 4
-"""Batches per worker that may wait, written, for their turn."""
+"""How many batches per worker may be running, or written and not yet taken."""
 
 
 def write_in_workers(
@@ -28,10 +30,10 @@ def write_in_workers(
     """What `write` returned for each session, given by its number.
 
     None means that the caller must write the session itself: there is little to do, `write` failed in the worker (so
-    that the error is raised where it can be reported), or a worker died. In that case `left_over` is called with each
-    batch of sessions that no worker reported as written.
+    that the error is raised where it can be reported), or a worker died. In that case `left_over` is called with the
+    first batch without a result and all batches after it; some of their sessions may have been written before.
     """
-    batches = batch_numbers(sizes)
+    batches = split_into_batches(sizes)
     if not batches:
         yield from repeat(None, len(sizes))
         return
@@ -48,10 +50,10 @@ def write_in_workers(
             yield from result
 
 
-def batch_numbers(sizes: Sequence[int]) -> list[Sequence[int]]:
+def split_into_batches(sizes: Sequence[int]) -> list[Sequence[int]]:
     """Sessions of these sizes in batches, in their order; no batch where one process is enough."""
-    workers = min(os.cpu_count() or 1, len(sizes))
-    if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2 or not hasattr(os, "fork"):
+    workers = available_workers(len(sizes))
+    if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2:
         return []
     limit = min(BATCH_BYTES, sum(sizes) // (BATCHES_PER_WORKER * workers))
     batches: list[list[int]] = [[]]

@@ -33,7 +33,7 @@ class Version(NamedTuple):
     before: bytes | None
     after: bytes | None
     is_put_back: bool = False
-    """An undo or redo: its lines are of whoever wrote them when the file was last so."""
+    """True for an undo or redo. Its lines keep the origins they had when the file last had this content."""
 
 
 class Line(NamedTuple):

@@ -23,7 +23,7 @@ def unified_diff(path: str, before: State, after: State, modes: tuple[int, int] 
 def _modes(path: str, modes: tuple[int, int] | None) -> str:
     if modes is None or modes[0] == modes[1]:
         return ""
-    one, other = _named("a", path), _named("b", path)
+    one, other = _quoted_name("a", path), _quoted_name("b", path)
     return f"diff --git {one} {other}\nold mode 100{modes[0]:03o}\nnew mode 100{modes[1]:03o}\n"
 
 
@@ -32,7 +32,7 @@ def _contents(path: str, before: State, after: State) -> str:
         isinstance(before, FileContent) and isinstance(after, FileContent) and before.body == after.body
     ):
         return ""
-    one, other = _name("a", path, before), _name("b", path, after)
+    one, other = _header_name("a", path, before), _header_name("b", path, after)
     if _is_binary(before) or _is_binary(after):
         return f"Binary files {one} and {other} differ\n"
     lines = difflib.unified_diff(_lines(before), _lines(after), one, other)
@@ -40,11 +40,11 @@ def _contents(path: str, before: State, after: State) -> str:
     return "".join(_ended(lines)) or f"--- {one}\n+++ {other}\n"
 
 
-def _name(side: str, path: str, state: State) -> str:
-    return "/dev/null" if isinstance(state, Absent) else _named(side, path)
+def _header_name(side: str, path: str, state: State) -> str:
+    return "/dev/null" if isinstance(state, Absent) else _quoted_name(side, path)
 
 
-def _named(side: str, path: str) -> str:
+def _quoted_name(side: str, path: str) -> str:
     """A name in a header, in quotes where it could be taken for something else."""
     name = f"{side}/{path.lstrip('/')}"
     return name if _QUOTED.search(name) is None else f'"{_QUOTED.sub(_escaped, name)}"'

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from clew.agents.file_evidence import Absent, FileContent, State
 
 Certainty = Literal["exact", "text", "unproved", "unknown"]
-"""Every byte is proved; every character is, but not how lines end; it was so once, and nothing proves that it still
-was; nothing is known.
+"""exact: every byte is proved. text: every character is, but not the line ends. unproved: it was so once. unknown: no
+evidence.
 """
 RANK: dict[Certainty, int] = {"exact": 3, "text": 2, "unproved": 1, "unknown": 0}
 
@@ -44,7 +44,10 @@ def _hex(body: bytes) -> str:
 
 
 def _characters(body: bytes) -> bytes:
-    """The text of a file, of which agents keep no more: without a mark at its beginning, lines ended alike."""
+    """The text of a file for comparison: as UTF-8, without a byte order mark, with "\\n" as line end.
+
+    Agents record no more than that.
+    """
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             body = body.decode("utf-16").encode()

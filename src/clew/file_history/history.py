@@ -27,7 +27,7 @@ class FileHistory:
         self.times: dict[int, str] = {}
         """When each message was written."""
         self._prompts: dict[int, str] = {}
-        self._said: list[int] = []
+        self._prompt_indexes: list[int] = []
         self._last = 0
 
     @cached_property
@@ -60,9 +60,9 @@ class FileHistory:
         ]
         return sorted(found, key=lambda evidence: (evidence.call, evidence.number))
 
-    def outside(self) -> list[Evidence]:
+    def unexplained_changes(self) -> list[Evidence]:
         """Changes of files that no record explains: two pieces of evidence disagree, and nothing ran between them."""
-        return [evidence for timeline in self.timelines.values() for evidence in timeline.outside()]
+        return [evidence for timeline in self.timelines.values() for evidence in timeline.unexplained_changes()]
 
     def cut_off(self) -> list[str]:
         """A sentence for each tool that was interrupted: it may have changed any file."""
@@ -96,7 +96,7 @@ class FileHistory:
             .contents
         )
 
-    def named(self, name: str) -> str:
+    def resolve_path(self, name: str) -> str:
         """The path that is meant: absolute, in the project's folder, or the end of just one."""
         paths = self.timelines
         for path in (absolute(name, None), absolute(name, self.workspace or None)):
@@ -123,8 +123,8 @@ class FileHistory:
 
     def prompt(self, message: int) -> tuple[int, str] | None:
         """The prompt that led to a message: its index and how it begins."""
-        for index in reversed(self._said):
-            if index <= message and self.lineage.leads(index, message):
+        for index in reversed(self._prompt_indexes):
+            if index <= message and self.lineage.is_ancestor(index, message):
                 return index, self._prompts[index]
         return None
 
@@ -142,9 +142,10 @@ class FileHistory:
             self.times[index] = time
         if is_prompt(unit.value):
             texts = [block["text"] for block in unit.value["content"] if block["type"] == "text"]
-            # So many words are enough letters, and a list of all words of a long text would be many times its size.
+            # 200 words have at least 200 characters. Splitting a long prompt completely would take many times its
+            # size in memory.
             self._prompts[index] = " ".join(" ".join(texts).split(None, _PROMPT_CHARS)[:_PROMPT_CHARS])[:_PROMPT_CHARS]
-            self._said.append(index)
+            self._prompt_indexes.append(index)
 
 
 def _key(answer: Answer) -> Wanted | None:

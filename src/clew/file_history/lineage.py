@@ -1,7 +1,7 @@
-"""Which messages lead to which, in a conversation that may have forked: what another branch did is no proof.
+"""Which messages precede which in a conversation with forks.
 
-Unless the records tell what became of files when the conversation went elsewhere: then they go on from message to
-message in the order of time, whatever branch each is on.
+A change on another branch proves nothing about a file, except where the records show that no files were restored on the
+switch (NoExternalRestore): then changes count in order of time.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ class Lineage:
     def _gone_on(self, links: Links) -> Iterator[int]:
         """Where the conversation came back to the end of a stretch from elsewhere."""
         for node, index in enumerate(links.messages):
-            if index > 1 and not self.leads(index - 1, index):
+            if index > 1 and not self.is_ancestor(index - 1, index):
                 yield node
 
-    def hold(self, message: int) -> None:
+    def note_files_unchanged_before(self, message: int) -> None:
         """Note that files went on from the message before to this one, as far as nothing else is told."""
         if self._steady and self._steady[-1][1] >= message - 1:
             self._steady[-1][1] = max(message, self._steady[-1][1])
         else:
             self._steady.append([message - 1, message])
 
-    def is_held(self, message: int) -> bool:
+    def is_noted(self, message: int) -> bool:
         """True where that is noted of a message."""
-        return self._carries(message - 1, message)
+        return self._is_in_noted_run(message - 1, message)
 
-    def carries(self, earlier: int, later: int) -> bool:
+    def files_carry_over(self, earlier: int, later: int) -> bool:
         """True where what a file was at one message has a bearing on what it was at the other."""
-        return self.leads(earlier, later) or self._carries(*sorted((earlier, later)))
+        return self.is_ancestor(earlier, later) or self._is_in_noted_run(*sorted((earlier, later)))
 
-    def _carries(self, earlier: int, later: int) -> bool:
+    def _is_in_noted_run(self, earlier: int, later: int) -> bool:
         at = bisect_right(self._steady, earlier, key=lambda run: run[0]) - 1
         return at >= 0 and later <= self._steady[at][1]
 
-    def leads(self, earlier: int, later: int) -> bool:
+    def is_ancestor(self, earlier: int, later: int) -> bool:
         """True where message `earlier` stands on the way to message `later`, or beside it as a tool's result."""
         one, other = self._stretches.get(earlier), self._stretches.get(later)
         return one is None or other is None or one == other or one in self._ancestors(other)

@@ -75,20 +75,29 @@ class Replay:
                 self.spans[at] = self.spans[at]._replace(done=event.done)
                 insort_right(self._over, (event.done, at))
         elif isinstance(event, NoExternalRestore):
-            self._lineage.hold(event.message)
+            self._lineage.note_files_unchanged_before(event.message)
         elif isinstance(event, WrittenDuringRun):
             self._written_during_runs.setdefault(event.message, []).append(event)
         else:
-            self._touch(event)
+            self._add_change(event)
 
-    def _touch(self, touch: FileChange) -> None:
-        before = self._before(touch)
-        after, reason = self._after(touch, before)
-        found = before.fingerprint if before is not None else None
-        left = after.fingerprint if after is not None else None
-        about = (touch.path, touch.action, touch.how, touch.call, touch.done)
-        told = (touch.note or reason, self._is_other(touch), touch.modes, touch.leaves_other)
-        evidence = Evidence(self._number, *about, found, left, *told)
+    def _add_change(self, change: FileChange) -> None:
+        before = self._before(change)
+        after, reason = self._after(change, before)
+        evidence = Evidence(
+            number=self._number,
+            path=change.path,
+            action=change.action,
+            how=change.how,
+            call=change.call,
+            done=change.done,
+            before=before.fingerprint if before is not None else None,
+            after=after.fingerprint if after is not None else None,
+            note=change.note or reason,
+            is_other=self._is_other(change),
+            modes=change.modes,
+            leaves_other=change.leaves_other,
+        )
         self._number += 1
         if after is None and evidence.action in OBSERVATIONS and not evidence.leaves_other:
             self._timeline(evidence.path).notes.append(evidence)
@@ -96,18 +105,20 @@ class Replay:
         self._keep(evidence, before, after)
         self._place(evidence, after)
 
-    def _before(self, touch: FileChange) -> Found | None:
+    def _before(self, change: FileChange) -> Found | None:
         """What the tool found: what the record says, spelled exactly where what is held is the same."""
-        held = self._known(touch.path, touch.call)
-        if touch.before is None:
-            return held if held is not None and _fits(held.state, touch.found) else None
-        said = Found(touch.before, fingerprint_of(touch.before))
+        held = self._known(change.path, change.call)
+        if change.before is None:
+            return held if held is not None and _fits(held.state, change.found) else None
+        said = Found(change.before, fingerprint_of(change.before))
         return held if held is not None and _is_better(held, said) else said
 
-    def _is_other(self, touch: FileChange) -> bool:
+    def _is_other(self, change: FileChange) -> bool:
         """True where the tool found something else than was held, and no more is known of that."""
-        held = self._held.get(touch.path)
-        return touch.before is None and touch.found is not None and held is not None and not _fits(held[1], touch.found)
+        held = self._held.get(change.path)
+        return (
+            change.before is None and change.found is not None and held is not None and not _fits(held[1], change.found)
+        )
 
     def _known(self, path: str, call: int) -> Found | None:
         """What is held of a file, and how certain it is when message `call` is written."""
@@ -133,20 +144,20 @@ class Replay:
     def _disturbs(self, at: int, evidence: Evidence, call: int) -> bool:
         return self.spans[at].call < call and self.spans[at].concerns(evidence.path)
 
-    def _after(self, touch: FileChange, before: Found | None) -> tuple[Found | None, str | None]:
+    def _after(self, change: FileChange, before: Found | None) -> tuple[Found | None, str | None]:
         """What the tool left, and why that is not for sure."""
-        if touch.after is not None:
-            shown = Found(touch.after, fingerprint_of(touch.after))
-            same = _is_look(touch) and before is not None and _is_better(before, shown)
+        if change.after is not None:
+            shown = Found(change.after, fingerprint_of(change.after))
+            same = _is_look(change) and before is not None and _is_better(before, shown)
             return before if same else shown, None
-        if touch.edit is not None:
-            before, reason = self._edited(touch, touch.edit, before)
-            if touch.digest is None:
+        if change.edit is not None:
+            before, reason = self._edited(change, change.edit, before)
+            if change.digest is None:
                 return before, reason
-        return _hashed(touch.digest, before)
+        return _hashed(change.digest, before)
 
-    def _edited(self, touch: FileChange, edit: Edit, before: Found | None) -> tuple[Found | None, str | None]:
-        base = self._known(touch.source, touch.call) if touch.source is not None else before
+    def _edited(self, change: FileChange, edit: Edit, before: Found | None) -> tuple[Found | None, str | None]:
+        base = self._known(change.source, change.call) if change.source is not None else before
         doubtful = base is not None and base.fingerprint.certainty == "unproved"
         if doubtful and edit(None) is not None:
             # It needs nothing of what was there.
@@ -189,8 +200,8 @@ class Replay:
         return all(one.action in OBSERVATIONS for one in timeline.all_evidence if one.done > evidence.done)
 
 
-def _is_look(touch: FileChange) -> bool:
-    return touch.action in OBSERVATIONS
+def _is_look(change: FileChange) -> bool:
+    return change.action in OBSERVATIONS
 
 
 def _is_better(one: Found, other: Found) -> bool:

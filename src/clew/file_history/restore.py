@@ -77,10 +77,10 @@ def _verdict(there: bytes | None, state: State) -> Verdict:
     return "same" if there is None else "remove"
 
 
-def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) -> list[str]:
+def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, data_folder: Path) -> list[str]:
     """Write what the steps say, all of it or nothing. What is replaced or removed is first copied below `rescue`.
 
-    Returns the paths that were copied. The journal lies in `place`, clew's own folder; the caller has the lock there.
+    Returns the paths that were copied. The journal lies in clew's own `data_folder`; the caller holds `restore_lock`.
     """
     changes = [
         Change(step.path, step.state.body if isinstance(step.state, FileContent) else None)
@@ -94,6 +94,6 @@ def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, place: Path) -
         make_folder(SYSTEM, rescue)
         with Within(rescue, folder_mode=0o700) as copies:
             copies.apply([Change(path, body, 0o600) for path, body in kept])
-    with journalled(place, rescue, folder, changes), Within(folder) as within:
+    with journalled(data_folder, rescue, folder, changes), Within(folder) as within:
         within.apply(changes)
     return [path for path, _ in kept]

@@ -22,33 +22,33 @@ _LOCK, _SUFFIX = "lock", ".pending"
 
 
 @contextmanager
-def restore_lock(place: Path, system: System = SYSTEM, wait: float = WAIT) -> Iterator[None]:
+def restore_lock(data_folder: Path, system: System = SYSTEM, wait: float = WAIT) -> Iterator[None]:
     """Let one restore run at a time: a journal that is found under the lock belongs to an interrupted one."""
-    make_folder(system, place / FOLDER)
-    descriptor = open_log(system, place / FOLDER / _LOCK)
+    make_folder(system, data_folder / FOLDER)
+    descriptor = open_log(system, data_folder / FOLDER / _LOCK)
     try:
-        Lock(system, place / FOLDER / _LOCK, wait).take(descriptor)
+        Lock(system, data_folder / FOLDER / _LOCK, wait).take(descriptor)
         yield
     finally:
         system.close(descriptor)  # which lets go of the lock
 
 
-def unfinished(place: Path) -> list[Path]:
+def journals(data_folder: Path) -> list[Path]:
     """The journals of restores that are running, or were interrupted."""
-    return sorted((place / FOLDER).glob(f"*{_SUFFIX}"))
+    return sorted((data_folder / FOLDER).glob(f"*{_SUFFIX}"))
 
 
-def roll_back_interrupted(place: Path, system: System = SYSTEM) -> list[str]:
+def roll_back_interrupted(data_folder: Path, system: System = SYSTEM) -> list[str]:
     """Roll back interrupted restores; returns the files. Without a journal it does not wait for the lock."""
-    if not unfinished(place):
+    if not journals(data_folder):
         return []
-    with restore_lock(place, system):
-        return roll_back(place, system)
+    with restore_lock(data_folder, system):
+        return roll_back(data_folder, system)
 
 
-def roll_back(place: Path, system: System = SYSTEM) -> list[str]:
-    """The same for a caller that has the lock."""
-    return [name for path in unfinished(place) for name in _roll_back_one(path, system)]
+def roll_back(data_folder: Path, system: System = SYSTEM) -> list[str]:
+    """Roll back interrupted restores; the caller holds restore_lock."""
+    return [name for path in journals(data_folder) for name in _roll_back_one(path, system)]
 
 
 def _roll_back_one(path: Path, system: System) -> Iterator[str]:
@@ -65,10 +65,10 @@ def _roll_back_one(path: Path, system: System) -> Iterator[str]:
 
 @contextmanager
 def journalled(
-    place: Path, rescue: Path, folder: Path, changes: Sequence[Change], system: System = SYSTEM
+    data_folder: Path, rescue: Path, folder: Path, changes: Sequence[Change], system: System = SYSTEM
 ) -> Iterator[None]:
     """Keep a journal of changes below a folder while they are made; `rescue` has copies of the files as they were."""
-    path = place / FOLDER / f"{secrets.token_hex(8)}{_SUFFIX}"
+    path = data_folder / FOLDER / f"{secrets.token_hex(8)}{_SUFFIX}"
     announce(system, path, _pending(rescue, folder, changes))
     try:
         yield

@@ -17,8 +17,6 @@ from clew.file_history.lineage import Lineage
 
 OBSERVATIONS = ("read", "snapshot")
 """Actions that change nothing."""
-RESTORATIONS = ("undo", "redo")
-"""Changes that no message made: files were put back."""
 NEVER = 1 << 62
 """The end of what was never seen to end."""
 
@@ -141,7 +139,7 @@ class Timeline:
             return last if not is_other else last._replace(certainty="unproved", reason="it was no file before")
         return self._unproved(first, cause or meanwhile)
 
-    def outside(self) -> Iterator[Evidence]:
+    def unexplained_changes(self) -> Iterator[Evidence]:
         """What something did that left no record, a person or another program, between two pieces of evidence."""
         for one, other in pairwise(self.all_evidence):
             if is_continued(one, other) or not _is_sure(one.after) or not _is_sure(other.before):
@@ -233,7 +231,11 @@ class Timeline:
     def _is_later(self, evidence: Evidence, message: int) -> bool:
         if evidence.call == evidence.done == message:
             return True
-        return evidence.call >= message and evidence.done > message and self._lineage.carries(message, evidence.call)
+        return (
+            evidence.call >= message
+            and evidence.done > message
+            and self._lineage.files_carry_over(message, evidence.call)
+        )
 
     def _cause(self, message: int, begin: int, end: int) -> str | None:
         """What could have changed the file between two messages."""
@@ -253,7 +255,7 @@ class Timeline:
     def went_back(self, begin: int, end: int) -> str | None:
         """Where between two messages the conversation went back behind a change; files may have gone back with it."""
         for start, parent in self._lineage.jumps:
-            if begin < start <= end and not self._lineage.is_held(start) and self._could_differ(parent, start):
+            if begin < start <= end and not self._lineage.is_noted(start) and self._could_differ(parent, start):
                 return f"the conversation went back to message {parent}"
         return None
 
@@ -271,17 +273,17 @@ class Timeline:
     def _is_elsewhere(self, evidence: Evidence, message: int) -> bool:
         if is_on_path(self._lineage, evidence, message):
             return False
-        return evidence.call < message or not self._lineage.carries(message, evidence.call)
+        return evidence.call < message or not self._lineage.files_carry_over(message, evidence.call)
 
     def _is_changing(self, evidence: Evidence, message: int) -> bool:
         if not evidence.call < message < evidence.done or evidence.action in OBSERVATIONS:
             return False
-        return self._lineage.carries(evidence.call, message)
+        return self._lineage.files_carry_over(evidence.call, message)
 
 
 def is_on_path(lineage: Lineage, evidence: Evidence, message: int) -> bool:
     """True where what was done stands on the way to a message: the call, and its result."""
-    return lineage.carries(evidence.call, message) and lineage.carries(evidence.done, message)
+    return lineage.files_carry_over(evidence.call, message) and lineage.files_carry_over(evidence.done, message)
 
 
 def is_continued(one: Evidence, following: Evidence) -> bool:

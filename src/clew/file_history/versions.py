@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import SourceFile
-from clew.agents.file_evidence import FileContent, State, absolute
+from clew.agents.file_evidence import RESTORATIONS, FileContent, State, absolute
 from clew.errors import SourceUnreadable
 from clew.file_history.blame import Origin, Version
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import OBSERVATIONS, RESTORATIONS, Evidence
+from clew.file_history.timeline import OBSERVATIONS, Evidence
 from clew.io.compress import open_source
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _PLAIN = re.compile(r"[A-Za-z0-9_.,+=@-]{2,}")
 """What every spelling of JSON leaves as it is."""
 
@@ -32,7 +32,7 @@ def _holds(path: Path, wanted: bytes) -> bool:
     try:
         with open_source(path) as stream:
             kept = b""
-            while chunk := stream.read(_CHUNK):
+            while chunk := stream.read(_CHUNK_BYTES):
                 if wanted in kept + chunk:
                     return True
                 kept = chunk[-len(wanted) :]
@@ -53,9 +53,10 @@ def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tu
         before, after = (_body(contents.get((evidence.number, is_after))) for is_after in (False, True))
         time = history.times.get(evidence.done) or history.times.get(evidence.call) or ""
         if evidence.how == "backup" and after is None:
-            continue  # when it ended is not known either, so others may have come before
+            # Nothing shows when the tool ended, so its place among other changes is unknown.
+            continue
         if evidence.action in OBSERVATIONS or (evidence.how == "backup" and before is None):
-            # What was seen behind a tool is not all of its writing, where nobody knows what it found.
+            # Without the content before the tool, its own lines cannot be told from those that were there.
             yield time, Version(None, after, None)
         elif evidence.action in RESTORATIONS:
             yield time, Version(None, before, after, is_put_back=True)

@@ -32,6 +32,13 @@ _STEP = 16 << 10
 """So much is unpacked at once; where the archive is damaged, at most this is lost."""
 
 
+def plain_name(name: str) -> str:
+    """A file name without compression suffixes."""
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
 def open_source(path: Path, limit: int | None = None, *, is_read_whole: bool = False) -> BinaryIO:
     """Open a regular file for reading, unpacking it where it is compressed; else it ends at `limit`.
 

@@ -30,11 +30,12 @@ def run_in_workers(
     `ahead` limits how many tasks per process may be running or finished before their results are taken.
 
     Processes are forked, so `work` may be a closure; tasks and results are pickled. Where a process dies (killed, out
-    of memory), `fallback` (else `work`) does the tasks without a result in this process. Closing the generator
-    terminates the processes; `work` sees that as SystemExit.
+    of memory), this process does the first task without a result and all tasks after it, with `fallback` (else `work`);
+    some of them may have been done before. Closing the generator terminates the processes; `work` sees that as
+    SystemExit.
     """
-    count = min(workers or os.cpu_count() or 1, len(tasks))
-    if count < 2 or not hasattr(os, "fork"):
+    count = available_workers(len(tasks), workers)
+    if count < 2:
         yield from map(work, tasks)
         return
     # Imported here: many commands need no process, and all of them would wait for these modules.
@@ -63,6 +64,11 @@ def run_in_workers(
                 process.terminate()
             process.join()
     yield from map(fallback or work, tasks[done:])
+
+
+def available_workers(task_count: int, wanted: int | None = None) -> int:
+    """How many processes can share the tasks: as many as wanted, else one per processor; 1 where none can be forked."""
+    return min(wanted or os.cpu_count() or 1, task_count) if hasattr(os, "fork") else 1
 
 
 def _prepare_worker(work: Callable[[Any], Any]) -> None:

@@ -117,11 +117,17 @@ def apply(steps: Iterable[Step], stamp: str) -> None:
             case "set-aside":
                 _set_aside(step, originals)
             case "ids":
-                rewrite(step.path, _changed(step.path, _adding_ids(SageEmacs().locate(step.path))), originals)
+                rewrite(
+                    step.path, _rewritten_lines(step.path, _make_id_adder(SageEmacs().locate(step.path))), originals
+                )
             case "tokens":
-                rewrite(step.path, _changed(step.path, _add_tokens), originals)
+                rewrite(step.path, _rewritten_lines(step.path, _add_tokens), originals)
             case "form":
-                rewrite(step.path, _changed(step.path, _modernising(SageAgent().locate(step.path))), originals)
+                rewrite(
+                    step.path,
+                    _rewritten_lines(step.path, _make_form_converter(SageAgent().locate(step.path))),
+                    originals,
+                )
             case "metadata":
                 _rebuild_metadata(step.path, originals)
 
@@ -196,7 +202,7 @@ def _refuse_existing(target: Path) -> None:
 # Records
 
 
-def _changed(path: Path, change: _Change) -> Iterator[bytes]:
+def _rewritten_lines(path: Path, change: _Change) -> Iterator[bytes]:
     """The file's bytes with the change made; lines that cannot be encoded again byte for byte stay as they are."""
     with open_source(path) as stream:
         for record in read_records(stream):
@@ -216,7 +222,7 @@ def _plan_conversation(source: SourceFile, ids: bool, tokens: bool, metadata: bo
     if source.path.suffix in SUFFIXES or is_saved(source.path):
         return []
     steps: list[Step] = []
-    if ids and (changes := _count_changes(source.path, _adding_ids(source))):
+    if ids and (changes := _count_changes(source.path, _make_id_adder(source))):
         steps.append(Step("ids", source.path, None, "records without uuid or session_id", changes))
     if tokens and (changes := _count_changes(source.path, _add_tokens)):
         steps.append(Step("tokens", source.path, None, "records without an estimate", changes))
@@ -226,7 +232,7 @@ def _plan_conversation(source: SourceFile, ids: bool, tokens: bool, metadata: bo
     return [*steps, *(_plan_metadata(source) if metadata and is_current else [])]
 
 
-def _adding_ids(source: SourceFile) -> _Change:
+def _make_id_adder(source: SourceFile) -> _Change:
     """Adds the uuid and session_id under which clew knows a record that has none."""
     agent = SageEmacs()
     session = agent.session_id(source)
@@ -269,7 +275,7 @@ def _old_form(record: RawRecord) -> _Record | None:
     return value if isinstance(value.get("content"), str) else None
 
 
-def _modernising(source: SourceFile) -> _Change:
+def _make_form_converter(source: SourceFile) -> _Change:
     """Gives old records the current form, and the records after them their parent."""
     agent = SageAgent()
     facts, known = agent.facts(source), read_metadata(source.path.parent) or {}

@@ -19,7 +19,7 @@ import msgspec
 
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
-from clew.agents.target_profile import BESIDE
+from clew.agents.target_profile import ORIGINAL_FILE_SUFFIX
 from clew.archive.layout import manifest_numbers, packs, refuse_links
 from clew.archive.recovering import recovered
 from clew.archive.state import load
@@ -52,7 +52,10 @@ class Dirty(msgspec.Struct, frozen=True):
 def files_of(source: SourceFile) -> list[Path]:
     """Every file of a session, and the file that may have its packed original, which is emptied."""
     folder = source.path.parent
-    return [source.path, *(folder / name for name in (*source.parts, *source.sides, source.path.name + BESIDE))]
+    return [
+        source.path,
+        *(folder / name for name in (*source.parts, *source.sides, source.path.name + ORIGINAL_FILE_SUFFIX)),
+    ]
 
 
 def plan(source: SourceFile, redactor: Redactor) -> list[Dirty]:

@@ -69,9 +69,9 @@ class ClaudeCode(Agent):
         return session_object(source, facts)
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.claude_code.records import unknown_record_keys
+        from clew.agents.claude_code.records import find_unknown_keys
 
-        return unknown_record_keys(native)
+        return find_unknown_keys(native)
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.claude_code.file_changes import file_changes

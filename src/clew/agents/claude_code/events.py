@@ -16,7 +16,6 @@ from clew.agents.claude_code.records import (
     MESSAGE_TYPES,
     RECORD_FIELDS,
     RECORD_KINDS,
-    SYNTHETIC_MODEL,
     TRANSCRIPT,
     USAGE,
     ApiUsage,
@@ -24,7 +23,9 @@ from clew.agents.claude_code.records import (
     StructuredResult,
     TranscriptRecord,
 )
+from clew.agents.tools import RecentCalls
 from clew.analysis.calls import Calls
+from clew.analysis.facts import SYNTHETIC_MODEL
 from clew.analysis.todos import as_todos
 from clew.io.codec import dumps
 from clew.io.compress import damage, open_source
@@ -39,9 +40,6 @@ from clew.model.snapshot import Snapshot, TrackedFile
 from clew.model.time import canonical_time
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
-
-MAX_OPEN_CALLS = 10_000
-"""How many tool calls are remembered, so that their results can be named."""
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
@@ -114,7 +112,7 @@ class EventDecoder:
     def __init__(self) -> None:
         self.index = 0
         self._source = SourceRef(0, -1)
-        self._tool_names: dict[str, str] = {}
+        self._tool_names = RecentCalls()
         self._info: tuple[str | None, ...] = (None, None, None)
         """The session, slug and agent id that the last record claimed."""
 
@@ -222,8 +220,6 @@ class EventDecoder:
         for block in blocks:
             if type(block) is ToolUse and block.tool_id is not None and block.tool_name is not None:
                 names[block.tool_id] = block.tool_name
-                if len(names) > MAX_OPEN_CALLS:
-                    del names[next(iter(names))]
             elif type(block) is ToolResult and block.tool_id is not None:
                 block.tool_name = names.get(block.tool_id)
                 first = first or block.tool_id

@@ -11,13 +11,14 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
+from clew.io.compress import plain_name
 from clew.io.paths import encode_claude, safe_relative
 from clew.model.json import JSON
 
 AGENT = "claude-code"
 _AGENT_FILE = "agent-"
 _SKIPPED = re.compile(r"\.(?:orphaned|superseded)")
-_OTHERS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
+_NAMES_OF_OTHER_LOGS = ("conversation.jsonl", "history.jsonl", "journal.jsonl")
 """Of sage-emacs, of the prompt line, of workflows."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROJECT = re.compile(r"-|[A-Za-z]--")
@@ -50,7 +51,7 @@ def discover(root: Path) -> Iterator[SourceFile]:
     """Every transcript below the root, sub-agents and workflow agents included; follows no links."""
     for below, names, files in os.walk(root):
         names.sort()
-        found = [name for name in sorted(files) if _is_transcripts_name(name)]
+        found = [name for name in sorted(files) if _is_transcript_name(name)]
         if found and _holds_transcripts(folder := Path(below)):
             beside = frozenset(files)
             for path in (folder / name for name in found):
@@ -60,12 +61,12 @@ def discover(root: Path) -> Iterator[SourceFile]:
 
 def is_transcript(name: str, folder: Path) -> bool:
     """True unless the name or the folder says that a file is something else."""
-    return _is_transcripts_name(name) and _holds_transcripts(folder)
+    return _is_transcript_name(name) and _holds_transcripts(folder)
 
 
-def _is_transcripts_name(name: str) -> bool:
-    plain = name.removesuffix(".gz").removesuffix(".zst")
-    return plain.endswith(".jsonl") and plain not in _OTHERS and not _SKIPPED.search(name)
+def _is_transcript_name(name: str) -> bool:
+    plain = plain_name(name)
+    return plain.endswith(".jsonl") and plain not in _NAMES_OF_OTHER_LOGS and not _SKIPPED.search(name)
 
 
 def _holds_transcripts(folder: Path) -> bool:
@@ -92,7 +93,7 @@ def stem(path: Path) -> str:
 
 @lru_cache(256)
 def _stem(name: str) -> str:
-    return _FILED.sub("", name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl"))
+    return _FILED.sub("", plain_name(name).removesuffix(".jsonl"))
 
 
 def is_agent_file(path: Path) -> bool:
@@ -160,7 +161,7 @@ def flat_agents(folder: Path) -> Iterator[Path]:
 
 def claims(path: Path, head: bytes) -> Claim:
     """How sure it is that the file is a transcript."""
-    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    name = plain_name(path.name)
     if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
         return Claim.NO
     # Sage Agent uses the same keys, but nests where it was and what it called.

@@ -2,22 +2,19 @@
 
 One JSON object per line. A line of type `user`, `assistant`, `system` or `attachment` is part of the conversation and
 names its parent; every other line is bookkeeping. The client writes one line for each content block of a reply and
-repeats the reply's id and usage on all of them. Only this module and `events.py` know the key names.
+repeats the reply's id and usage on all of them. The modules of this package know the key names, and no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from clew.io.typed_records import RecordDecoder, unknown_keys
+from clew.io.typed_records import RecordDecoder, unknown_in
 from clew.model.json import JSON
 from clew.model.message import ThinkingSettings
-
-SYNTHETIC_MODEL = "<synthetic>"
-"""The model of messages that the client wrote itself, such as errors of the API."""
 
 MESSAGE_TYPES = frozenset({"user", "assistant", "system", "attachment"})
 
@@ -273,39 +270,33 @@ _USAGE_KEYS = frozenset("server_tool_use inference_geo iterations speed fallback
 _QUEUED_KEYS = frozenset("commandMode source_uuid timestamp imagePasteIds".split())
 
 
-def unknown_record_keys(record: Mapping[str, JSON]) -> Iterator[str]:
+def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     """The keys of a record that are not known, each behind the name of the object that holds it."""
     kind = record.get("type")
     if not isinstance(kind, str) or kind not in _KNOWN:
-        yield from (f"unknown.{key}" for key in record if key not in _EVERY_RECORD)
+        yield from unknown_in("unknown", record, known=_EVERY_RECORD)
         return
-    yield from _unknown(kind, record, TranscriptRecord, _KNOWN[kind])
+    yield from unknown_in(kind, record, TranscriptRecord, _KNOWN[kind])
     if kind not in MESSAGE_TYPES:
         return
-    yield from _unknown("thinking_metadata", record.get("thinkingMetadata"), ThinkingSettings, {"maxThinkingTokens"})
-    yield from _unknown("origin", record.get("origin"), Origin)
+    yield from unknown_in("thinking_metadata", record.get("thinkingMetadata"), ThinkingSettings, {"maxThinkingTokens"})
+    yield from unknown_in("origin", record.get("origin"), Origin)
     attachment = record.get("attachment")
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command" and "prompt" in attachment:
-        yield from _unknown("queued_command", attachment, Attachment, _QUEUED_KEYS)
-        yield from _unknown("origin", attachment.get("origin"), Origin)
+        yield from unknown_in("queued_command", attachment, Attachment, _QUEUED_KEYS)
+        yield from unknown_in("origin", attachment.get("origin"), Origin)
         yield from _unknown_in_blocks(attachment["prompt"])
     message = record.get("message")
     if isinstance(message, dict):
-        yield from _unknown("reply" if kind == "assistant" else "prompt", message, ApiMessage, _MESSAGE_KEYS)
+        yield from unknown_in("reply" if kind == "assistant" else "prompt", message, ApiMessage, _MESSAGE_KEYS)
         yield from _unknown_in_blocks(message.get("content"))
         usage = message.get("usage")
         if isinstance(usage, dict):
-            yield from _unknown("usage", usage, ApiUsage, _USAGE_KEYS)
-            yield from _unknown("cache_creation", usage.get("cache_creation"), CacheCreation)
-            yield from _unknown("output_tokens_details", usage.get("output_tokens_details"), OutputDetails)
+            yield from unknown_in("usage", usage, ApiUsage, _USAGE_KEYS)
+            yield from unknown_in("cache_creation", usage.get("cache_creation"), CacheCreation)
+            yield from unknown_in("output_tokens_details", usage.get("output_tokens_details"), OutputDetails)
     if kind == "system":
         yield from _unknown_in_blocks(record.get("content"))
-
-
-def _unknown(name: str, value: JSON, record_type: type[Struct], known: Container[str] = ()) -> Iterator[str]:
-    """The unknown keys of an object; none for any other value."""
-    keys = unknown_keys(value, record_type, known) if isinstance(value, Mapping) else ()
-    return (f"{name}.{key}" for key in keys)
 
 
 def _unknown_in_blocks(content: JSON) -> Iterator[str]:
@@ -314,9 +305,9 @@ def _unknown_in_blocks(content: JSON) -> Iterator[str]:
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in _KNOWN_BLOCK_KEYS:
             continue
-        yield from (f"{kind}.{key}" for key in block if key not in _KNOWN_BLOCK_KEYS[kind])
+        yield from unknown_in(kind, block, known=_KNOWN_BLOCK_KEYS[kind])
         if kind == "tool_result":
             yield from _unknown_in_blocks(block.get("content"))
         source = block.get("source")
         if kind in _SOURCE_KEYS and isinstance(source, dict):
-            yield from (f"{kind}.source.{key}" for key in source if key not in _SOURCE_KEYS[kind])
+            yield from unknown_in(f"{kind}.source", source, known=_SOURCE_KEYS[kind])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clew.agents.claude_code.encode import SESSION_KEYS
 from clew.agents.claude_code.queued_prompts import is_typed_by_person
-from clew.agents.target_profile import Aside, Capacity, TargetProfile
+from clew.agents.target_profile import Capacity, RecordText, TargetProfile
 from clew.agents.tools import (
     EDIT,
     FETCH,
@@ -64,7 +64,7 @@ TOOLS = (
 )
 
 
-def _aside(unit: Unit) -> Aside | None:
+def _aside(unit: Unit) -> RecordText | None:
     """A prompt that waited; one that was delivered stands in a message."""
     record = unit.native
     if record.get("type") != "queue-operation" or record.get("operation") != "enqueue":
@@ -75,7 +75,9 @@ def _aside(unit: Unit) -> Aside | None:
     text = "\n".join(texts).strip()
     if not text or not is_typed_by_person(content):
         return None
-    return Aside("a prompt that waited and was never sent", "no message holds it", text=text, waits=True)
+    return RecordText(
+        "a prompt that waited and was never sent", "no message holds it", text=text, may_be_sent_later=True
+    )
 
 
 def _citations(unit: Unit) -> Iterator[str]:
@@ -91,7 +93,7 @@ TARGET_PROFILE = TargetProfile(
     TOOLS,
     SESSION_KEYS,
     lambda session: ["claude", "--resume", str(session["id"])],
-    finds=lambda path, identity: path.name == f"{identity}.jsonl",
+    can_find_by_id=lambda path, identity: path.name == f"{identity}.jsonl",
     aside=_aside,
     unconvertible=_citations,
     nests_subagents=True,

@@ -92,9 +92,9 @@ class Codex(Agent):
         return check(source)
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.codex.records import unknown_record_keys
+        from clew.agents.codex.records import find_unknown_keys
 
-        return unknown_record_keys(native)
+        return find_unknown_keys(native)
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.codex.file_changes import file_changes

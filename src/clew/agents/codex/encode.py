@@ -16,6 +16,7 @@ from clew.agents.codex.items import SPOKEN, is_injected, starts_turn
 from clew.agents.codex.records import UsagePayload
 from clew.agents.derived_ids import derived_id
 from clew.io.codec import dumps
+from clew.io.compress import plain_name
 from clew.io.paths import safe_relative
 from clew.io.typed_records import decode_leniently
 from clew.model.json import JSON
@@ -40,7 +41,7 @@ def target(header: Header) -> str:
     folders = str(session.get("workspace_encoded") or "").split("/")
     is_own = header.agent == locate.AGENT and folders[0] in (locate.SESSIONS, locate.ARCHIVED)
     if is_own and locate.is_rollout(name):
-        name = name.removesuffix(".zst").removesuffix(".gz")
+        name = plain_name(name)
         return "/".join([".codex", *(safe_relative(folder) for folder in folders), safe_relative(name)])
     started = parse_time(session.get("started_at")) or parse_time(header.export_timestamp) or _EPOCH
     name = f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{thread_id(session)}.jsonl"

@@ -33,6 +33,7 @@ from clew.agents.codex.records import (
 )
 from clew.agents.codex.request_usage import RequestTracker, add_usage
 from clew.agents.codex.thread_state import ThreadState
+from clew.agents.tools import RecentCalls
 from clew.analysis.calls import Calls
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
@@ -47,13 +48,11 @@ from clew.model.message import Message, Metadata, ModelUse, SourceRef, ThinkingS
 from clew.model.record import Record
 from clew.model.time import canonical_time
 
-MAX_OPEN_CALLS = 10_000
-"""How many tool calls are remembered, so that their results can be named."""
 MAX_HELD_EVENTS = 4096
 """How many events wait for the usage of the reply before them."""
 HEAD_RECORDS = 8
 HEAD_BYTES = 1 << 16
-"""The session's id is looked for in so many records, of which the first is read without the rest of the file."""
+"""How far to search for the thread id: the first line up to HEAD_BYTES, then the first HEAD_RECORDS records."""
 SPAWN_TOOL = "spawn_agent"
 STOP_REASONS = {"final_answer": "end_turn"}
 """Why the model stopped, by the phase of its words."""
@@ -182,7 +181,7 @@ class EventDecoder:
         self._requests = RequestTracker()
         self._root = self._turn = ""
         """Thread and turn that requests are known by: in copied history those of the parent."""
-        self._tool_names: dict[str, str | None] = {}
+        self._tool_names = RecentCalls()
         self._spawn_calls: set[str] = set()
         """Calls whose results name the sub-agent they started."""
         self._subagents: set[str] = set()
@@ -356,8 +355,6 @@ class EventDecoder:
                 names[block.tool_id] = block.tool_name
                 if block.tool_name == SPAWN_TOOL:
                     self._spawn_calls.add(block.tool_id)
-                if len(names) > MAX_OPEN_CALLS:
-                    del names[next(iter(names))]
             elif type(block) is ToolResult and block.tool_id is not None:
                 block.tool_name = names.get(block.tool_id)
 

@@ -28,7 +28,7 @@ from clew.model.time import parse_time
 
 BURST_SECONDS = 1.0
 """Copied lines are written at once: a longer pause ends them where the parent is not at hand."""
-MAX_CHAIN = 100
+MAX_CHAIN_ROLLOUTS = 100
 """Upon so many rollouts one may build."""
 _CHUNK_BYTES = 1 << 20
 _ORDINAL = re.compile(rb'\A(\{"timestamp":"[^"]*","ordinal":)\d+')
@@ -136,7 +136,7 @@ def read_with_history(path: Path, size: int) -> Iterator[bytes] | None:
 def base_problem(path: Path, base: dict[str, JSON]) -> str | None:
     """What is wrong with the history that a rollout builds upon, through all that it builds upon in turn."""
     seen = {path}
-    for _ in range(MAX_CHAIN):
+    for _ in range(MAX_CHAIN_ROLLOUTS):
         name = base.get("thread_id")
         found = locate.find_rollout(path, name) if isinstance(name, str) else None
         if found is None:
@@ -178,7 +178,7 @@ def _history_parts(own: _Part, head: dict[str, JSON] | None) -> list[_Part]:
     while head is not None and (base := head["payload"].get("history_base")) is not None:
         name, end = (base.get("thread_id"), base.get("end_byte_offset")) if isinstance(base, dict) else (None, None)
         found = locate.find_rollout(own.path, name) if isinstance(name, str) else None
-        if found is None or found in seen or len(seen) > MAX_CHAIN or type(end) is not int:
+        if found is None or found in seen or len(seen) > MAX_CHAIN_ROLLOUTS or type(end) is not int:
             return []
         if not _ends_with_line(found, end):
             return []

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import plain_name
 
 AGENT = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
@@ -132,7 +133,7 @@ def beside(path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str
 
 def claims(path: Path, head: bytes) -> Claim:
     """How sure it is that the file is a rollout."""
-    name = path.name.removesuffix(".zst").removesuffix(".gz")
+    name = plain_name(path.name)
     if name.endswith(".json"):
         return Claim.YES if _DOCUMENT_START.match(head) else Claim.NO
     if not name.endswith(".jsonl"):

@@ -3,8 +3,8 @@
 Since v0.32 (September 2025) a line is an envelope `{timestamp, type, payload}`; before that the items stood on their
 lines without one, behind a first line with the session's id. The TypeScript client (until August 2025) wrote one JSON
 document with a list of the same items. An item (`response_item`) is conversation; events (`event_msg`) repeat it for
-user interfaces and report token usage; all other lines are settings. Only this module, `items.py` and
-`events.py` know the key names.
+user interfaces and report token usage; all other lines are settings. The modules of this package know
+the key names, and no others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from clew.agents.base import SourceFile
-from clew.io.typed_records import RecordDecoder, unknown_keys
+from clew.io.compress import plain_name
+from clew.io.typed_records import RecordDecoder, unknown_in
 from clew.model.json import JSON
 
 ITEM_KINDS = (
@@ -254,7 +255,7 @@ def is_document(source: SourceFile) -> bool:
 
 def is_document_name(name: str) -> bool:
     """True for the file of such a session."""
-    return name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+    return plain_name(name).endswith(".json")
 
 
 def document_session(record: Mapping[str, JSON]) -> dict[str, JSON] | None:
@@ -263,27 +264,27 @@ def document_session(record: Mapping[str, JSON]) -> dict[str, JSON] | None:
     return session if isinstance(session, dict) and isinstance(record.get(DOCUMENT_ITEMS), list) else None
 
 
-def unknown_record_keys(record: Mapping[str, JSON]) -> Iterator[str]:
+def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     """The keys of a record that clew does not know, each behind the name of the object it stands in."""
     payload = record.get("payload")
     if "payload" not in record:
         if kind := _raw_item_kind(record):
-            yield from _named(f"bare.{kind}", unknown_keys(record, RolloutRecord, UNUSED_ITEM_KEYS | {"created_at"}))
+            yield from unknown_in(f"bare.{kind}", record, RolloutRecord, UNUSED_ITEM_KEYS | {"created_at"})
             yield from _unknown_part_keys(record)
         elif document_session(record) is None:
-            yield from _named("line", (key for key in record if key not in BARE_SETTING_KEYS))
+            yield from unknown_in("line", record, known=BARE_SETTING_KEYS)
         return
     line_type, payload = record.get("type"), payload if isinstance(payload, dict) else {}
     kind = _raw_item_kind(payload) if line_type in ITEM_LINES else None
     setting = payload.get("type") if line_type == EVENT_LINE else line_type
     setting = setting if isinstance(setting, str) and setting in UNUSED_SETTING_KEYS else None
     line = f"line.{kind}" if kind else setting or "line"
-    yield from _named(line, (key for key in record if key not in ENVELOPE_KEYS))
+    yield from unknown_in(line, record, known=ENVELOPE_KEYS)
     if kind:
-        yield from _named(kind, unknown_keys(payload, Payload, UNUSED_ITEM_KEYS))
+        yield from unknown_in(kind, payload, Payload, UNUSED_ITEM_KEYS)
         yield from _unknown_part_keys(payload)
     elif setting:
-        yield from _named(f"{setting}.payload", unknown_keys(payload, Payload, UNUSED_SETTING_KEYS[setting]))
+        yield from unknown_in(f"{setting}.payload", payload, Payload, UNUSED_SETTING_KEYS[setting])
 
 
 def _raw_item_kind(item: Mapping[str, JSON]) -> str | None:
@@ -302,8 +303,4 @@ def _unknown_part_keys(item: Mapping[str, JSON]) -> Iterator[str]:
             kind = part.get("type") if isinstance(part, dict) else None
             if isinstance(kind, str) and kind in PART_KEYS:
                 name, known = PART_KEYS[kind]
-                yield from _named(name, (key for key in part if key not in known))
-
-
-def _named(name: str, keys: Iterator[str]) -> Iterator[str]:
-    return (f"{name}.{key}" for key in keys)
+                yield from unknown_in(name, part, known=known)

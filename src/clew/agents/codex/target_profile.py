@@ -11,7 +11,7 @@ from clew.agents.codex.encode import ID_KEYS, tool_output
 from clew.agents.codex.history import read_with_history
 from clew.agents.codex.items import SPOKEN, exit_status
 from clew.agents.codex.records import TEXT_TYPES
-from clew.agents.target_profile import ORIGIN, Aside, Capacity, Header, TargetProfile
+from clew.agents.target_profile import ORIGIN, Capacity, Header, RecordText, TargetProfile
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
@@ -61,13 +61,11 @@ def _resumes_file(path: Path, _parts: Sequence[str]) -> bool:
 def _referred_history(session: Mapping[str, JSON]) -> Sequence[str]:
     """The history before a fork or a revert, where the rollout names the thread that holds it."""
     base = _base(session)
-    thread = base.get("thread_id") if isinstance(base, dict) else None
-    return [] if base is None else [f"the history before it, in the thread {thread}"]
+    return [] if base is None else [f"the history before it, in the thread {_base_thread(base)}"]
 
 
 def _missing_history(session: Mapping[str, JSON], home: Path) -> Sequence[str]:
-    base = _base(session)
-    thread = base.get("thread_id") if isinstance(base, dict) else None
+    thread = _base_thread(_base(session))
     near = home / ".codex" / locate.SESSIONS / "any"
     is_there = isinstance(thread, str) and locate.find_rollout(near, thread) is not None
     return () if is_there else _referred_history(session)
@@ -78,7 +76,11 @@ def _base(session: Mapping[str, JSON]) -> JSON:
     return own.get("history_base")
 
 
-def _aside(unit: Unit) -> Aside | None:
+def _base_thread(base: JSON) -> JSON:
+    return base.get("thread_id") if isinstance(base, dict) else None
+
+
+def _aside(unit: Unit) -> RecordText | None:
     """What a record says that is part of the conversation, unless a message says it too."""
     record, payload = unit.native, unit.native.get("payload")
     kind, is_unknown = record.get("type"), unit.value.get("kind") == "other"
@@ -94,17 +96,17 @@ def _aside(unit: Unit) -> Aside | None:
     elif is_unknown and record and "payload" not in record:
         # A record without an envelope that is none of the known items.
         if not kind and "role" in record:
-            return Aside(f"a line of the role {record['role']!r}", "clew does not know such lines")
+            return RecordText(f"a line of the role {record['role']!r}", "clew does not know such lines")
         if kind and kind != ORIGIN and isinstance(kind, str):
             return _unknown_item(kind)
     return None
 
 
-def _unknown_item(kind: JSON) -> Aside:
-    return Aside(f"an item of the kind {kind!r}", "clew does not know such items")
+def _unknown_item(kind: JSON) -> RecordText:
+    return RecordText(f"an item of the kind {kind!r}", "clew does not know such items")
 
 
-def _aside_of_event(event: _Payload) -> Aside | None:
+def _aside_of_event(event: _Payload) -> RecordText | None:
     call = _text(event, "call_id")
     match event.get("type"):
         case "agent_reasoning":
@@ -117,12 +119,12 @@ def _aside_of_event(event: _Payload) -> Aside | None:
         case "exited_review_mode":
             return _review(event.get("review_output"))
         case "web_search_end" if event.get("results"):
-            return Aside("what a search of the web found", "no message holds it")
+            return RecordText("what a search of the web found", "no message holds it")
         case "exec_command_end" | "patch_apply_end" if not call.startswith(_IN_CODE):
             return None
         case "mcp_tool_call_end" | "exec_command_end" | "patch_apply_end":
             # Code made this call, so that no item tells of it.
-            return Aside("a call that only an event tells of", "no message holds it or its result", call=call)
+            return RecordText("a call that only an event tells of", "no message holds it or its result", call=call)
     return None
 
 
@@ -133,13 +135,15 @@ def _text(value: _Payload, name: str) -> str:
 
 def _text_aside(
     what: str, text: str, role: str = "user", *, begins: bool = False, is_thought: bool = False
-) -> Aside | None:
+) -> RecordText | None:
     if not text.strip():
         return None
-    return Aside(what, text=text, role=role, marks=(text,), begins=begins, is_thought=is_thought)
+    return RecordText(
+        what, text=text, role=role, identifying_texts=(text,), belongs_to_next_message=begins, is_thought=is_thought
+    )
 
 
-def _review(output: JSON) -> Aside | None:
+def _review(output: JSON) -> RecordText | None:
     """What a review found, as the texts of its parts."""
     if not isinstance(output, dict):
         return None
@@ -156,7 +160,7 @@ def _review(output: JSON) -> Aside | None:
             parts.append("\n".join(text for text in (titles[-1], _text(finding, "body"), place) if text))
     text = "\n\n".join(part for part in parts if part.strip())
     marks = (explanation, *titles)
-    return Aside("what a review found", text=text, role="assistant", marks=marks) if text else None
+    return RecordText("what a review found", text=text, role="assistant", identifying_texts=marks) if text else None
 
 
 def _unknown_role(unit: Unit) -> str | None:
@@ -210,5 +214,5 @@ TARGET_PROFILE = TargetProfile(
     missing_history=_missing_history,
     index_lines=_index_lines,
     # One that was put away is not looked for.
-    finds=lambda path, _identity: path.suffix != ".gz" and locate.ARCHIVED not in path.parts,
+    can_find_by_id=lambda path, _identity: path.suffix != ".gz" and locate.ARCHIVED not in path.parts,
 )

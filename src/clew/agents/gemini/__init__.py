@@ -13,6 +13,7 @@ from clew.agents.target_profile import TargetProfile
 from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts
 from clew.host import Host
+from clew.io.compress import plain_name
 from clew.model import Problem
 from clew.model.events import Event
 from clew.model.json import JSON
@@ -59,7 +60,7 @@ class Gemini(Agent):
         return locate.beside(path, known)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        name = locate.plain_name(path.name)
+        name = plain_name(path.name)
         if not name.endswith((".json", ".jsonl")) or _FOREIGN.search(head):
             return Claim.NO
         first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
@@ -123,9 +124,9 @@ class Gemini(Agent):
         return check(source, facts, self.units(source))
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.gemini.records import unknown_record_keys
+        from clew.agents.gemini.records import find_unknown_keys
 
-        return unknown_record_keys(native)
+        return find_unknown_keys(native)
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.gemini.file_changes import file_changes

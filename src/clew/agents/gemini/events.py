@@ -30,6 +30,7 @@ from clew.agents.gemini.records import (
     ToolCall,
     UsageRecord,
 )
+from clew.agents.tools import RecentCalls
 from clew.analysis.calls import Calls
 from clew.analysis.facts import SYNTHETIC_MODEL
 from clew.io.codec import dumps
@@ -49,15 +50,13 @@ CONTEXT_TAGS = ("<session_context>", "<hook_context>")
 """How texts begin in which the client describes the environment to the model."""
 MAX_CONTEXT_CHARS = 8_000
 MAX_PATH_HINTS = 40
-MAX_NAMED_CALLS = 10_000
-"""How many tool calls are remembered, so that their results can be named."""
 
-FINISHED_STATES = ("success", "error", "cancelled")
+_IS_ERROR = {"success": False, "error": True, "cancelled": True}
+FINISHED_STATES = tuple(_IS_ERROR)
 """The states of a call that has ended."""
 
 _ROLES: dict[str, Role] = {"user": "user", "gemini": "assistant"}
 _TURN_ROLES: dict[str, Role] = {"user": "user", "model": "assistant"}
-_IS_ERROR = {"success": False, "error": True, "cancelled": True}
 _COMMAND_PREFIXES = ("/", "?")
 _NUDGE = "System: Please continue."
 # What a JavaScript engine trims.
@@ -339,7 +338,7 @@ class EventDecoder:
         self._state: dict[str, JSON] = {}
         self._context: str | None = None
         self._path_hints: list[str] = []
-        self._call_names: dict[str | None, str | None] = {}
+        self._call_names = RecentCalls()
         self._unnamed_calls: dict[JSON, list[str]] = {}
         self._last_entries: dict[str, str] = {}
         """By session: its last entry in the log of prompts, which is one for all sessions of a project."""
@@ -501,8 +500,6 @@ class EventDecoder:
         for block in blocks:
             if type(block) is ToolUse:
                 names[block.tool_id] = block.tool_name
-                if len(names) > MAX_NAMED_CALLS:
-                    del names[next(iter(names))]
             elif type(block) is ToolResult and block.tool_name is UNSET:
                 block.tool_name = names.get(block.tool_id)
         return blocks

@@ -15,7 +15,7 @@ from clew.agents.derived_ids import derived_id
 from clew.agents.gemini.project_registry import MARKER, copies_of, folders
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.compress import open_source
+from clew.io.compress import open_source, plain_name
 
 AGENT = "gemini"
 CHATS, LOG = "chats", "logs.json"
@@ -79,11 +79,6 @@ def chat_names(folder: Path) -> list[str]:
     is_main = folder.name == CHATS
     names = [name for name in _files(folder) if plain_name(name).endswith((".json", ".jsonl"))]
     return [name for name in names if not is_main or _SESSION.fullmatch(plain_name(name))]
-
-
-def plain_name(name: str) -> str:
-    """A file name without compression suffixes."""
-    return name.removesuffix(".gz").removesuffix(".zst")
 
 
 def stem(path: Path) -> str:

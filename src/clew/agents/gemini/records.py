@@ -3,7 +3,7 @@
 Until March 2026 a chat was one JSON document that the client wrote anew at every change; since then it is a log of JSON
 lines that the client replays. A line adds a message or writes one anew (`id`), takes messages back (`$rewindTo`),
 changes the header (`$set`, which may replace all messages), or is the header. Saved chats (`/chat save`) hold turns as
-the API has them, and `logs.json` is a list of prompts. Only this module and `events.py` know the key names.
+the API has them, and `logs.json` is a list of prompts. The modules of this package know the key names, and no others.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from clew.agents.base import SourceFile, open_file
 from clew.io.codec import NOT_JSON, loads
-from clew.io.compress import damage
+from clew.io.compress import damage, plain_name
 from clew.io.json_document import read_document
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG, RawRecord
-from clew.io.typed_records import RecordDecoder, decode_leniently, decode_value, unknown_keys
+from clew.io.typed_records import RecordDecoder, decode_leniently, decode_value, unknown_in
 from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.problem import Problem
@@ -295,7 +295,7 @@ def is_document(head: bytes, name: str) -> bool:
     try:
         value = loads(line)
     except NOT_JSON:
-        return line[:1] == b"{" and name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+        return line[:1] == b"{" and plain_name(name).endswith(".json")
     return isinstance(value, dict) and type(value.get("history")) is list
 
 
@@ -344,19 +344,19 @@ _PART_KEYS = {
 _PLAIN_PART_KEYS = ("text", "thought", "thoughtSignature", "videoMetadata", "executableCode", "codeExecutionResult")
 
 
-def unknown_record_keys(native: Mapping[str, JSON]) -> Iterator[str]:
+def find_unknown_keys(native: Mapping[str, JSON]) -> Iterator[str]:
     """The keys of a native record that this version of clew does not know, each behind the kind of its object."""
     if type(native.get("$rewindTo")) is str:
-        yield from _unknown(native, "rewind", ("$rewindTo",))
+        yield from unknown_in("rewind", native, known=("$rewindTo",))
     elif type(native.get("id")) is str or _is_message(native):
         yield from _unknown_in_message(native)
     elif type(native.get("$set")) is dict:
-        yield from _unknown(native, "patch", ("$set",))
-        yield from _unknown(native["$set"], "set", (*STATE_KEYS, "messages"))
+        yield from unknown_in("patch", native, known=("$set",))
+        yield from unknown_in("set", native["$set"], known=(*STATE_KEYS, "messages"))
     elif is_header(native) or "messages" in native or "history" in native:
-        yield from _unknown(native, "header", (*STATE_KEYS, *_STATE_OWN_KEYS))
+        yield from unknown_in("header", native, known=(*STATE_KEYS, *_STATE_OWN_KEYS))
     else:
-        yield from _unknown(native, "other", ())
+        yield from unknown_in("other", native)
     for message in embedded_messages(native) or ():
         if type(message) is dict:
             yield from _unknown_in_message(message)
@@ -374,7 +374,7 @@ def _is_message(native: Mapping[str, JSON]) -> bool:
 def _unknown_in_message(message: Mapping[str, JSON]) -> Iterator[str]:
     kind = message.get("type", message.get("role"))
     name = kind if type(kind) is str else "message"
-    yield from (f"{name}.{key}" for key in unknown_keys(message, ChatRecord, _MESSAGE_KEYS))
+    yield from unknown_in(name, message, ChatRecord, _MESSAGE_KEYS)
     for key in ("content", "parts", "message"):
         content = message.get(key)
         for part in content if type(content) is list else [content]:
@@ -383,10 +383,7 @@ def _unknown_in_message(message: Mapping[str, JSON]) -> Iterator[str]:
         ("thoughts", "thought", Thought, ("timestamp",)),
         ("toolCalls", "call", ToolCall, _CALL_KEYS),
     ):
-        items = message.get(key)
-        for item in items if type(items) is list else ():
-            if type(item) is dict:
-                yield from (f"{item_name}.{name}" for name in unknown_keys(item, item_type, known))
+        yield from unknown_in(item_name, message.get(key), item_type, known)
 
 
 def _unknown_in_part(part: JSON) -> Iterator[str]:
@@ -395,11 +392,7 @@ def _unknown_in_part(part: JSON) -> Iterator[str]:
     known = (*_PART_KEYS, *_PLAIN_PART_KEYS)
     # A part without any known key is a block of an unknown kind, which is reported as such.
     if any(key in known for key in part):
-        yield from _unknown(part, "part", known)
+        yield from unknown_in("part", part, known=known)
     for kind, keys in _PART_KEYS.items():
         if type(inner := part.get(kind)) is dict:
-            yield from _unknown(inner, kind, keys)
-
-
-def _unknown(value: Mapping[str, JSON], name: str, known: tuple[str, ...]) -> Iterator[str]:
-    return (f"{name}.{key}" for key in value if key not in known)
+            yield from unknown_in(kind, inner, known=keys)

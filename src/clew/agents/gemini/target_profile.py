@@ -11,7 +11,7 @@ from clew.agents.gemini.events import CONTEXT_TAGS, FINISHED_STATES
 from clew.agents.gemini.locate import CHATS, is_chat
 from clew.agents.gemini.project_registry import MARKER, REGISTRY, registered
 from clew.agents.gemini.records import message_record
-from clew.agents.target_profile import Capacity, Header, Read, TargetProfile
+from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
 from clew.agents.tools import (
     EDIT,
     FETCH,
@@ -57,7 +57,7 @@ def _is_path(workspace: str) -> bool:
     return "/" in workspace or "\\" in workspace
 
 
-def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
+def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
     """The list of projects, and the mark beside the chats: without both the client passes over the folder."""
     workspace = header.session["workspace"]
     if not _is_path(workspace):
@@ -73,7 +73,7 @@ def _register(header: Header, read: Read) -> Iterator[tuple[str, bytes]]:
             yield mark, workspace.encode()
 
 
-def _filed_under(workspace: str, read: Read) -> str:
+def _project_folder_name(workspace: str, read: ReadFile) -> str:
     return registered(read(f".gemini/{REGISTRY}"), workspace)[0] if _is_path(workspace) else ""
 
 
@@ -127,7 +127,7 @@ TARGET_PROFILE = TargetProfile(
     no_result_text=UNANSWERED,
     text_guard=GUARD,
     nests_subagents=True,
-    filed_under=_filed_under,
+    project_folder_name=_project_folder_name,
     register=_register,
-    finds=lambda path, _identity: path.parent.name == CHATS and path.suffix in (".json", ".jsonl"),
+    can_find_by_id=lambda path, _identity: path.parent.name == CHATS and path.suffix in (".json", ".jsonl"),
 )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.sage_agent import locate
-from clew.agents.sage_format import plain_name
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
+from clew.io.compress import plain_name
 from clew.io.paths import safe_relative
 from clew.model import Problem
 from clew.model.events import Event
@@ -85,7 +85,7 @@ class SageAgent(Agent):
         return encode(header, units)
 
     def target_profile(self) -> TargetProfile:
-        from clew.agents.sage_agent.encode import TARGET_PROFILE
+        from clew.agents.sage_agent.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE
 

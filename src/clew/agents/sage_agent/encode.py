@@ -14,12 +14,9 @@ from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
 from clew.agents.sage_format import SessionIds, encode_metadata, encode_output, replace_links
-from clew.agents.target_profile import Capacity, TargetProfile
+from clew.agents.tools import RecentCalls
 from clew.io.codec import dumps
 from clew.model.json import JSON
-
-MAX_NAMED_CALLS = 10_000
-"""How many tool calls are remembered, so that their results can be named."""
 
 _WINDOWS, _MAC = re.compile(r"[A-Za-z]:|\\\\"), re.compile(r"/(?:Users|Volumes|private)/")
 _TODO_KEYS = {"content": "content", "status": "status", "active_form": "activeForm", "priority": "priority", "id": "id"}
@@ -108,7 +105,7 @@ class _ComposedRecords:
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session = session
         self._time = session.get("started_at")
-        self._tool_names: dict[str, str] = {}
+        self._tool_names = RecentCalls()
         self._todos: JSON = []
         """The current list: every message repeats it."""
 
@@ -159,10 +156,7 @@ class _ComposedRecords:
         return fields
 
     def _call(self, block: _Object) -> _Object:
-        names = self._tool_names
-        names[block["tool_id"]] = block["tool_name"]
-        if len(names) > MAX_NAMED_CALLS:
-            del names[next(iter(names))]
+        self._tool_names[block["tool_id"]] = block["tool_name"]
         call = {"id": block["tool_id"], "name": block["tool_name"], "arguments": block["input"]}
         return {name: item for name, item in call.items() if item is not None}
 
@@ -203,11 +197,3 @@ def _file_map(files: Mapping[str, _Object], keys: Mapping[str, str]) -> _Object:
 
 def _renamed(values: Mapping[str, JSON], keys: Mapping[str, str]) -> _Object:
     return {native: values[name] for name, native in keys.items() if name in values}
-
-
-TARGET_PROFILE = TargetProfile(
-    Capacity(failures=True, instructions=True, titles=True, todos=("user", "assistant")),
-    (),
-    ("sessionId", "id"),
-    lambda session: ["sage", "-r", str(session["id"])],
-)

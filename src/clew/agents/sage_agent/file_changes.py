@@ -19,6 +19,7 @@ from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.base import SourceFile, Unit
 from clew.agents.file_evidence import (
     ABSENT,
+    RESTORATIONS,
     Event,
     FileChange,
     FileContent,
@@ -47,8 +48,7 @@ from clew.io.blobs import digest_in
 from clew.io.typed_records import decode_value
 from clew.model.json import JSON
 
-_RESTORES = ("undo", "redo")
-_MOVES = (*_RESTORES, "switch")
+_MOVES = (*RESTORATIONS, "switch")
 _ERASED_TOOL = "a tool of a message that was erased"
 _NOWHERE = "-"
 _BEFORE_KEYS = ("original_content", "original_hash", "backup")
@@ -165,7 +165,7 @@ class _Reader:
         action, uuid = unit.native.get("action"), unit.native.get("uuid")
         if action in _MOVES:
             self._goal = unit.value.get("message_uuid")
-        if action in _RESTORES and isinstance(uuid, str):
+        if action in RESTORATIONS and isinstance(uuid, str):
             yield from self._observed.reach(self._index + 1, unit, True)
             for observation in self._snapshots.observations.get(uuid, ()):
                 loaded = self._snapshots.load(observation)

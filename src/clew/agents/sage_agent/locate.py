@@ -10,8 +10,9 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import plain_name, source_with_size, subfolders
+from clew.agents.sage_format import source_with_size, subfolders
 from clew.host import Host
+from clew.io.compress import plain_name
 
 AGENT = "sage-agent"
 MESSAGES = "messages.jsonl"

@@ -391,7 +391,7 @@ class ObservedRuns:
     def _start(self, cut_off: _CutOff, since: int) -> WriterStarted:
         """The changes of a tool that was cut off cannot be told from those of others after it."""
         self._cut_off.append(cut_off)
-        what = "a tool that was cut off, or somebody behind it,"
+        what = "an interrupted tool, or something after it,"
         return WriterStarted(cut_off.key, since, what, cut_off.observed, only=cut_off.files)
 
     def add(self, change: FileChange) -> bool:

@@ -3,7 +3,7 @@
 One JSON object per line. A message has a `type`, ids and a `message` with its text and tool calls; its results are in
 the message or beside it. A second form wraps that object (`seq`, `payload`), and the older form has a `role` instead of
 a type, and no ids. clew's own store writes the first form, and two kinds of records of its own: `branch` and `erased`.
-Only this module and `events.py`, `encode.py`, `check.py` and `file_changes.py` know the key names.
+The modules of this package know the key names, and no others.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ ACTIONS: dict[str, Action] = {"created": "create", "modified": "change", "delete
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _LINK = "it is a link, which is not followed"
 _UNREADABLE = "something whose snapshot cannot be read"
-_LOST = "something that no look at the folder tells of"
+_LOST = "a change that no scan of the folder recorded"
 _OTHER_DIGEST = "the copy of it does not have the digest that the record names"
 _NOT_A_FILE = {"missing", "missingAfter", "link", "linkBefore"}
 """Keys of an observed file that is a link, or that could not be read."""

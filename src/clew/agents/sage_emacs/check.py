@@ -9,8 +9,8 @@ from clew.agents.base import SourceFile
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import measure
 from clew.agents.sage_emacs.records import MESSAGES, ROLES, TOOL, document_records, is_element
-from clew.agents.sage_format import check_metadata, plain_name
-from clew.io.compress import open_source
+from clew.agents.sage_format import check_metadata
+from clew.io.compress import open_source, plain_name
 from clew.io.records import RawRecord, read_records
 from clew.model import Problem
 from clew.model.codes import problem

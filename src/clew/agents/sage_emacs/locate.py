@@ -12,9 +12,9 @@ from clew.agents.backups import is_plain_file
 from clew.agents.base import Header, SourceFile
 from clew.agents.derived_ids import derived_id
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import normalized_time, plain_name, read_metadata, source_with_size, subfolders
+from clew.agents.sage_format import normalized_time, read_metadata, source_with_size, subfolders
 from clew.host import Host
-from clew.io.compress import open_source
+from clew.io.compress import open_source, plain_name
 from clew.io.paths import encode_sage, file_name, safe_relative
 from clew.io.records import read_records
 from clew.model.json import JSON

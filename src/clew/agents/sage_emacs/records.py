@@ -2,8 +2,8 @@
 
 A conversation, or an archive of one, is JSON lines: one object per message, with the tool calls and their results in
 it. A session that was saved under a name is one JSON document with a list of the same objects (`SavedHeader`).
-Versions of the program differ in the optional keys. Only this module and `events.py`, `encode.py` and `check.py` know
-the key names.
+Versions of the program differ in the optional keys. The modules of this package know the key names, and no
+others.
 """
 
 from __future__ import annotations

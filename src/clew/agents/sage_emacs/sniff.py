@@ -9,9 +9,9 @@ from pathlib import Path
 
 from clew.agents.base import Claim
 from clew.agents.sage_emacs import locate
-from clew.agents.sage_format import plain_name
 from clew.errors import InvalidDocument
 from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import plain_name
 
 _BOM = b"\xef\xbb\xbf"
 _LIST_BEGIN = re.compile(rb"\s*\[\s*(?P<end>\])?")

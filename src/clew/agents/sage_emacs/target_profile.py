@@ -22,7 +22,7 @@ def _resumes_file(path: Path, _parts: Sequence[str]) -> bool:
     return not is_other and locate.claimed_id(path) is not None
 
 
-def _finds(path: Path, _identity: str) -> bool:
+def _can_find_by_id(path: Path, _identity: str) -> bool:
     return path.suffix not in SUFFIXES and not locate.is_saved(path)
 
 
@@ -60,5 +60,5 @@ TARGET_PROFILE = TargetProfile(
     _resumes_file,
     main_path=_main_path,
     merged_files={locate.METADATA: _merged_metadata},
-    finds=_finds,
+    can_find_by_id=_can_find_by_id,
 )
