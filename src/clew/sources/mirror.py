@@ -108,8 +108,9 @@ class Mirror:
     def _mirrored(self, value: str, home: str) -> str | None:
         """The folders in a variable's value, as places in the mirror; other values are of no use here."""
         try:
-            folders = [re.sub(r"^~(?=/|$)", lambda _: home, folder.strip()) for folder in value.split(",")]
-            return ",".join(str(self.place(folder)) for folder in folders)
+            entries = [entry for entry in map(str.strip, value.split(",")) if entry]
+            folders = [re.sub(r"^~(?=/|$)", lambda _: home, entry) for entry in entries]
+            return ",".join(str(self.place(folder)) for folder in folders) or None
         except UsageError:
             return None
 
