@@ -189,20 +189,23 @@ class Mirror:
             with open(os.open(arriving, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 for piece in pieces:
                     came += out.write(piece)
-            is_shorter = came < _size(place)
-            if is_shorter:
-                self._keep(place)
+            is_kept = came < _size(place) and self._keep(place)
             arriving.replace(place)
-            return Stored(came, is_shorter)
+            return Stored(came, is_kept)
         finally:
             arriving.unlink(missing_ok=True)
 
-    def _keep(self, place: Path) -> None:
-        """Set a copy aside, unless a longer one of the same path is there: a host cannot fill the disk this way."""
+    def _keep(self, place: Path) -> bool:
+        """Set a copy aside, unless a longer one of the same path is there: a host cannot fill the disk this way.
+
+        Returns whether it was set aside.
+        """
         kept = self.kept / place.relative_to(self.files)
         private_folder(str(kept.parent))
-        if _size(place) > _size(kept):
-            place.replace(kept)
+        if _size(place) <= _size(kept):
+            return False
+        place.replace(kept)
+        return True
 
     def kept_files(self) -> int:
         """How many files have an earlier copy that was set aside."""
