@@ -309,7 +309,7 @@ class Writer:
             yield masked
         finally:
             self.masking.masked = total
-        session.forget()
+            session.forget()
 
     def file_away(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
         """Copies of the native files, filed by date or by project."""
