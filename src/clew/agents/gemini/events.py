@@ -416,10 +416,12 @@ class EventDecoder:
             yield form
             return
         role, content = form
-        blocks = self._blocks(content)
         is_reply = _is_reply(record)
         calls = record.toolCalls or [] if is_reply else []
         uses = [_tool_use(call, uuid, at) for at, call in enumerate(calls)]
+        for use in uses:
+            self._remember_name(use)
+        blocks = self._blocks(content)
         if uses:
             blocks = _without_repeated_calls(blocks, calls)
         if record.thoughts and is_reply:
@@ -497,15 +499,18 @@ class EventDecoder:
             return [Text(text=content)] if content else []
         parts = content if type(content) is list else [content] if type(content) is dict else []
         blocks = [_block(part) for part in parts]
-        names = self._call_names
         for block in blocks:
             if type(block) is ToolUse:
-                names[block.tool_id] = block.tool_name
-                if len(names) > MAX_NAMED_CALLS:
-                    del names[next(iter(names))]
+                self._remember_name(block)
             elif type(block) is ToolResult and block.tool_name is UNSET:
-                block.tool_name = names.get(block.tool_id)
+                block.tool_name = self._call_names.get(block.tool_id)
         return blocks
+
+    def _remember_name(self, call: ToolUse) -> None:
+        names = self._call_names
+        names[call.tool_id] = call.tool_name
+        if len(names) > MAX_NAMED_CALLS:
+            del names[next(iter(names))]
 
     def _name_parts(self, message: Message, uuid: str) -> None:
         """Give ids to calls among the parts that have none, and to the responses, which follow in the same order."""
