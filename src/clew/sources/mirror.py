@@ -244,11 +244,12 @@ def _write_rest(place: Path, begin: int, pieces: Iterable[bytes]) -> int:
 
 
 def _size(path: Path) -> int:
-    """The size of a file; -1 where there is none."""
+    """The size of a regular file; -1 where there is none."""
     try:
-        return path.stat().st_size
+        status = path.stat()
     except FileNotFoundError:
         return -1
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
 def _digest(path: Path) -> str:
