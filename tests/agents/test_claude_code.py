@@ -83,6 +83,19 @@ def test_a_configured_folder_is_looked_into_instead(home: Path, monkeypatch: pyt
     assert [session.id for session in clew.sessions(home)] == [OTHER]
 
 
+@pytest.mark.parametrize("value", ["{},", ",{}", " {} , "])
+def test_an_empty_entry_is_not_the_current_folder(home: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    configured = home / "configured"
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", value.format(configured))
+    assert list(AGENT.roots(Host.local())) == [configured / "projects"]
+
+
+def test_without_any_entry_the_usual_folders_count(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = list(AGENT.roots(Host.local()))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", " ,")
+    assert list(AGENT.roots(Host.local())) == usual
+
+
 def test_side_files_are_no_sessions(home: Path) -> None:
     folder = project(home)
     line = lines_of(claude_line("user", "u1", None))

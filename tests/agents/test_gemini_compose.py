@@ -79,6 +79,15 @@ def lines(path: Path) -> list[Message]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
+@pytest.mark.parametrize("time", ["2026-10-20T09:20:00.000Z", None])
+def test_calls_without_an_id_get_different_ones(tmp_path: Path, time: str | None) -> None:
+    unnamed: Message = {"type": "tool_use", "tool_id": None, "tool_name": "Bash", "input": {}}
+    messages = [{**said("assistant", unnamed, unnamed), "timestamp": time} for _ in range(2)]
+    replies = [line for line in lines(composed(tmp_path, *messages)) if line.get("type") == "gemini"]
+    ids = [call["id"] for reply in replies for call in reply["toolCalls"]]
+    assert len(ids) == len(set(ids)) == 4
+
+
 @pytest.mark.seed("S3-32")
 def test_a_conversation_reads_back_as_it_was(tmp_path: Path) -> None:
     usage = {"input_tokens": 60, "output_tokens": 10, "cache_read_tokens": 40, "reasoning_tokens": 3}

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from clew.agents.base import SourceFile
 from clew.agents.gemini import records as gemini_records
+from clew.agents.tools import RecentCalls
 from clew.analysis.facts import collect_facts
 from clew.export.verify import verify
 from clew.io.codec import dumps
@@ -203,6 +204,22 @@ def test_a_masked_session_is_decoded_from_masked_bytes(tmp_path: Path) -> None:
     masked = msgspec.structs.replace(source, mask=_Upper())
     texts = [event.content for event in AGENT.events(masked) if isinstance(event, Message)]
     assert texts == [[Text(text="Ring the ****.")]] * 2
+
+
+@pytest.mark.parametrize("where", ["toolCalls", "content"])
+def test_a_result_without_a_name_has_that_of_its_call(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(number: int) -> JSON:
+        if where == "toolCalls":
+            return gemini(f"g{number}", toolCalls=[call(f"c{number}", "glob", "executing")])
+        return gemini(f"g{number}", [{"functionCall": {"id": f"c{number}", "name": "glob", "args": {}}}])
+
+    monkeypatch.setattr("clew.agents.gemini.events.RecentCalls", lambda: RecentCalls(2))
+    answers = [{"functionResponse": {"id": f"c{number}", "response": {"output": "x"}}} for number in range(3)]
+    path = log(tmp_path, header(), user("u"), *(asked(number) for number in range(3)), user("r", answers))
+    results = [block for block in messages(path)[-1].content if isinstance(block, ToolResult)]
+    assert [result.tool_name for result in results] == [None, "glob", "glob"]
 
 
 def test_outputs_with_attachments_are_blocks(tmp_path: Path) -> None:

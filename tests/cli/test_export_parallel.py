@@ -17,6 +17,7 @@ import pytest
 
 from clew.cli import command_export
 from clew.cli.command_export import Writer
+from clew.errors import SourceUnreadable
 from clew.export import parallel
 from clew.host import Host
 from clew.io.compress import open_source
@@ -253,6 +254,28 @@ def test_an_interrupt_ends_all_processes_and_leaves_no_file(home: Path, tmp_path
     assert (process.returncode, said.decode().strip()) == (130, "clew: interrupted")
     assert are_gone(process.pid)
     assert list(out.iterdir()) == []
+
+
+def test_a_worker_lets_go_of_a_session_that_fails(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    for name in ("out", "failed", "forgotten"):
+        (tmp_path / name).mkdir()
+
+    def note(what: str, session: StoredSession) -> None:
+        if os.getpid() != HERE:
+            (tmp_path / what / session.source.path.name).touch()
+
+    def fail(_writer: Writer, session: StoredSession, _out: object) -> None:
+        note("failed", session)
+        raise SourceUnreadable("gone")
+
+    monkeypatch.setattr(Writer, "write", fail)
+    monkeypatch.setattr(StoredSession, "forget", lambda session: note("forgotten", session))
+    assert clew("--home", home, "export", "-o", tmp_path / "out").code == 3
+    assert len(started) == 3
+    failed, forgotten = (sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("failed", "forgotten"))
+    assert forgotten == failed != []
 
 
 def test_a_small_home_stays_in_one_process(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

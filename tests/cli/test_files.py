@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -274,6 +275,17 @@ def test_blame_of_what_nobody_wrote(world: World) -> None:
     assert world.run("blame", other).code == 1
     assert world.run("blame", f"{other}:9").code == 1
     assert world.run("blame", world.project / "no.py").code == 3
+
+
+def test_blame_names_a_session_that_cannot_be_read(world: World) -> None:
+    Path(world.bell).write_bytes(b"def ring():\n")
+    world.said.write(world.home)
+    (path,) = world.home.rglob(f"{SESSION}.jsonl")
+    other = path.with_name("7c1f3e9d-6b10-4b6f-8e64-1e6b5f4d3c22.jsonl")
+    os.mkfifo(other)
+    done = world.run("blame", world.bell)
+    assert f"clew: {other}: not a regular file\n" in done.err
+    assert (done.code, done.out.split()[0].split("#")[-1]) == (0, "2")
 
 
 def test_an_agent_whose_files_nobody_can_tell_is_a_clear_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

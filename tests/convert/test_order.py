@@ -20,10 +20,10 @@ from tests.convert.transcripts import spoke, transcript
 OTHERS = [name for name in registry.names() if name not in ("gemini", "claude-code")]
 
 
-def words(path: Path, target: str, home: Path) -> list[str]:
+def words(path: Path, target: str, home: Path, branch: str | None = None) -> list[str]:
     """The texts that go over, in their order."""
     found = only(path)
-    written = prepare(found.agent, found.source, target).write(home, allow_loss=True)
+    written = prepare(found.agent, found.source, target, branch).write(home, allow_loss=True)
     copy = only(Path(written.files[0]))
     units = copy.agent.units(copy.source)
     messages = [unit.value for unit in units if unit.is_message and unit.value["role"] != "system"]
@@ -56,6 +56,21 @@ def test_an_answer_that_stands_before_its_question_comes_after_it(tmp_path: Path
         spoke("assistant", "four", uuid="u4", parentUuid="u3"),
     )
     assert words(path, target, tmp_path / "there") == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize("branch", ["1", "u2", "u4"])
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 3, 2, 1), (3, 1, 2, 0), (0, 1, 3, 2)])
+def test_a_branch_has_all_messages_wherever_its_lines_stand(
+    tmp_path: Path, order: tuple[int, ...], branch: str
+) -> None:
+    records = [
+        spoke("user", "one", uuid="u1", parentUuid=None),
+        spoke("assistant", "two", uuid="u2", parentUuid="u1"),
+        spoke("user", "three", uuid="u3", parentUuid="u2"),
+        spoke("assistant", "four", uuid="u4", parentUuid="u3"),
+    ]
+    path = transcript(tmp_path, *(records[at] for at in order))
+    assert words(path, "codex", tmp_path / "there", branch) == ["one", "two", "three", "four"]
 
 
 def test_what_lost_its_parent_does_not_follow_what_follows_it(tmp_path: Path) -> None:

@@ -279,6 +279,12 @@ class TestClaudeCode:
         path = transcript(tmp_path, self.queued(waited), spoke("user", sent, uuid="u1", parentUuid=None))
         assert convert(path, "codex", tmp_path / "home")[1] == []
 
+    def test_one_that_begins_with_a_path_is_no_command(self, tmp_path: Path) -> None:
+        sent = spoke("user", "What is in /tmp/bell?", uuid="u1", parentUuid=None)
+        path = transcript(tmp_path, self.queued("/tmp/bell fails, fix it"), sent)
+        losses = convert(path, "codex", tmp_path / "home")[1]
+        assert [loss.what for loss in losses] == ["a prompt that waited and was never sent"]
+
     @pytest.mark.parametrize("target", others("claude-code"))
     def test_citations_are_named(self, tmp_path: Path, target: str) -> None:
         text = {"type": "text", "text": "It rang.", "citations": [{"cited_text": "ding"}]}

@@ -78,7 +78,12 @@ def test_R04_a_link_in_the_target_is_refused(target: Path) -> None:
 def test_R07_twins_in_one_restore_are_refused(target: Path) -> None:
     said = session(f"{FOLDER}/Bell.py")
     said.create(f"{FOLDER}/bell.py", "two\n")
-    assert set(verdicts(said, target, said.index).values()) == {"refused"}
+    history = said.write(target.parent / "home")
+    answers = history.all_at(said.index)
+    steps = plan(list(zip(answers, history.contents(answers), strict=True)), target, FOLDER, allow_protected=False)
+    assert {step.verdict for step in steps} == {"refused"}
+    assert apply_plan(steps, target, target.parent / "rescue", _own(target)) == []
+    assert tree(target) == {}
 
 
 def test_R09_a_file_that_differs_is_kept_before_it_is_replaced(target: Path) -> None:

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from clew.agents import registry
 from clew.file_history.history import FileHistory
 from tests.files.asking import is_absent, known
@@ -144,6 +146,31 @@ def test_R08_a_copy_with_another_digest_is_refused(tmp_path: Path) -> None:
     history = log.write(tmp_path)
     assert known(history, call, BELL) == ("unknown", None)
     assert history.at(call, BELL).reason == "the copy of it does not have the digest that the record names"
+
+
+def test_the_state_before_is_that_of_the_first_of_two_snapshots(tmp_path: Path) -> None:
+    log = Log()
+    call = log.call("bash", {"command": "make"})
+    done = log.result()
+    log.snapshot(call, {"bell.py": {"originalContent": "one\n", "contentHash": digest(b"two\n")}}, {})
+    log.backups["bell.py.backup"] = b"two\n"
+    backup = {"backupPath": ".sage/backups/bell.py.backup", "originalHash": digest(b"two\n")}
+    log.snapshot(call, {"bell.py": {"contentHash": digest(b"three\n"), "state": "modified"}}, {"bell.py": backup})
+    history = log.write(tmp_path)
+    assert known(history, call, BELL) == ("exact", b"one\n")
+    assert history.at(done, BELL).reason == "only the digest of it is recorded"
+
+
+@pytest.mark.parametrize("uuids", [("e-1", "e-2"), ("e-1", "e-1"), (None, None)])
+def test_tools_of_several_erased_messages_are_all_over_with_the_next_turn(
+    tmp_path: Path, uuids: tuple[str | None, str | None]
+) -> None:
+    log = Log()
+    for uuid in uuids:
+        log.records.append({"type": "erased", "was": "assistant", "uuid": uuid, "parentUuid": "elsewhere"})
+    log.tool("write_file", {"path": "bell.py", "content": "one\n"})
+    last = log.tool("read_file", {"path": "horn.py"})
+    assert known(log.write(tmp_path), last, BELL) == ("exact", b"one\n")
 
 
 def test_that_nothing_is_kept_from_before_does_not_prove_that_there_was_no_file(tmp_path: Path) -> None:

@@ -272,6 +272,38 @@ def test_R08_a_line_that_cannot_be_read_may_have_told_of_any_file(world: World) 
     assert reason == "something whose snapshot cannot be read ran after message 2"
 
 
+def test_what_cannot_be_read_is_over_after_the_undo_whose_snapshot_can(world: World) -> None:
+    for _ in range(2):
+        world.reply([([APPEND], True)], results="none")
+    world.session.undo(root=world.work)
+    world.say("user")
+    world.look()
+    world.say("user")
+    second = world.uuids[3]
+    edit_snapshots(world, lambda record: b'{"type":"file\n' if record["messageId"] == second else record)
+    history, path = world.history(), world.path("a.txt")
+    assert known(history, world.index, path) == ("exact", world.disk()["a.txt"])
+    assert history.at(3, path).reason == "something whose snapshot cannot be read ran after message 2"
+
+
+def test_tools_at_once_of_which_one_ended_with_another_file(world: World) -> None:
+    message = world.note(world.session.assistant("I do it."))
+    first, second = (world.session.watch(message, [name], root=world.work) for name in ("a.txt", "b.txt"))
+    first.before()
+    second.before()
+    world.deed(APPEND, "m2")
+    second.after()
+    first.after()
+    world.say("user")
+    log = world.session.folder / "snapshots.jsonl"
+    world.session.close()
+    *others, last = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*others, last.replace(b"a.txt", b"c.txt")]))
+    history, path = world.history(), world.path("a.txt")
+    assert known(history, 1, path) == ("exact", world.moments[1]["a.txt"])
+    assert history.at(3, path).certainty == "unknown"
+
+
 def test_copies_behind_a_link_are_not_followed(world: World, tmp_path: Path) -> None:
     world.reply([([APPEND], False)])
     world.session.close()

@@ -169,11 +169,13 @@ def test_the_longest_of_several_earlier_copies_is_kept(added: Box) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
     versions = [line("u1", "x" * 500), line("u2"), line("u3", "y" * 200), b"", line("u4", "z" * 900), b""]
     for number, content in enumerate(versions):
+        before = kept(added, name).read_bytes() if kept(added, name).exists() else b""
         put(added, name, content, LONG_AGO + number)
-        fetched()
+        count = fetched()["kept"]
         longest_that_was_cut = max(versions[:number], key=len, default=b"")
         if len(content) < len(versions[number - 1]) and number:
             assert kept(added, name).read_bytes() == longest_that_was_cut
+            assert count == (longest_that_was_cut != before)
 
 
 def test_a_file_that_cannot_be_read_any_more_keeps_its_copy(added: Box) -> None:

@@ -1,5 +1,6 @@
 """The task list over the messages of a session, in every era."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,14 @@ def test_a_reminder_states_the_whole_list(tmp_path: Path) -> None:
     lines = [claude_line("attachment", f"a{n}", None, attachment=each) for n, each in enumerate((reminder, other))]
     states = progression(read_lines(tmp_path, *lines).messages)
     assert [state.todos for state in states] == [[Todo(content="a", status="completed", id="1")]]
+
+
+def test_a_reminder_that_is_no_text_states_nothing(tmp_path: Path) -> None:
+    reminder = {"type": "task_reminder", "content": [{"id": "1", "subject": "a?", "status": "completed"}]}
+    line = json.dumps(claude_line("attachment", "a1", None, attachment=reminder)).encode()
+    read = read_lines(tmp_path, line.replace(b"a?", b"a\xff"), claude_line("user", "u1", "a1"))
+    assert [message["uuid"] for message in read.messages] == ["a1", "u1"]
+    assert progression(read.messages) == []
 
 
 def test_a_subagent_keeps_its_own_list() -> None:

@@ -129,6 +129,20 @@ def test_several_old_names_of_one_project_meet(home: Path) -> None:
     assert sage.plan(root, names=True) == []
 
 
+def test_an_archive_whose_name_is_taken_keeps_its_endings(home: Path) -> None:
+    root = store(home)
+    for number, folder in enumerate((OLD, ALIGNED)):
+        write(root / folder / "conversation.jsonl", said("both"))
+        for name in ("a.jsonl.gz", f"a.jsonl.bak-{STAMP}", "b.jsonl"):
+            write(root / folder / "history" / name, said(str(number)))
+    sage.apply(sage.plan(home, names=True), STAMP)
+    names = {path.name for path in (root / ALIGNED / "history").iterdir()}
+    assert names == {
+        *("a.jsonl.gz", f"a.jsonl.bak-{STAMP}", "b.jsonl"),
+        *("a-2.jsonl.gz", f"a-2.jsonl.bak-{STAMP}", "b-2.jsonl"),
+    }
+
+
 def test_projects_that_only_share_the_name_are_left_apart(home: Path) -> None:
     root = store(home)
     write(root / OLD / "conversation.jsonl", said("a"))
@@ -323,6 +337,32 @@ def test_old_records_get_the_new_form(home: Path) -> None:
     assert third["type"] == "tool_result"
     assert third["message"]["toolResults"][0]["toolCallId"] == "c"
     assert sage.plan(home, forms=True) == []
+
+
+_WRAPPED = {"recordType": "message", "type": "user", "uuid": "n", "parentUuid": "p"}
+
+
+@pytest.mark.parametrize("odd", [{"role": ["user"]}, {"role": "user", "seq": 1, "payload": _WRAPPED}])
+def test_a_record_that_only_resembles_the_older_form_is_left_alone(home: Path, odd: dict[str, JSON]) -> None:
+    odd = {**odd, "content": "x"}
+    path = log(home, said("a"), odd)
+    steps = sage.plan(home, forms=True)
+    assert [(step.kind, step.changes) for step in steps] == [("form", 1)]
+    sage.apply(steps, STAMP)
+    assert json.loads(path.read_text().splitlines()[1]) == odd
+
+
+def test_a_wrapped_message_gets_its_parent_where_its_ids_are(home: Path) -> None:
+    message = {"role": "user", "content": "new"}
+    payload = {"recordType": "message", "type": "user", "uuid": "n", "timestamp": "2026-01-11T22:01:00Z"}
+    path = log(home, said("a"), {"seq": 1, "payload": {**payload, "message": message}})
+    before = document_of(SageAgent(), path)
+    sage.apply(sage.plan(home, forms=True), STAMP)
+    first, second = (json.loads(line) for line in path.read_text().splitlines())
+    assert second == {"seq": 1, "payload": {**payload, "message": message, "parentUuid": first["uuid"]}}
+    after = document_of(SageAgent(), path)
+    assert [item.get("parent_uuid") for item in after["messages"]] == [None, first["uuid"]]
+    assert [item["uuid"] for item in after["messages"]] == [item["uuid"] for item in before["messages"]]
 
 
 def test_a_log_in_the_new_form_is_left_alone() -> None:

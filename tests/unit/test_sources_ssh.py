@@ -240,7 +240,7 @@ def test_W09_variables_that_lead_elsewhere_do_not_count(tmp_path: Path, value: s
 
 def test_variables_lead_into_the_mirror(tmp_path: Path) -> None:
     mirror = Mirror(tmp_path, "box")
-    host = mirror.host("/home/ada", {"CLAUDE_CONFIG_DIR": "/srv/a, ~/b,~", "CODEX_HOME": "/c"})
+    host = mirror.host("/home/ada", {"CLAUDE_CONFIG_DIR": "/srv/a,, ~/b,~,", "CODEX_HOME": "/c"})
     base = tmp_path / "files"
     assert host.env["CLAUDE_CONFIG_DIR"] == f"{base}/srv/a,{base}/home/ada/b,{base}/home/ada"
     assert host.env["CODEX_HOME"] == f"{base}/c"

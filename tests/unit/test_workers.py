@@ -91,6 +91,15 @@ def test_closing_terminates_workers_which_clean_up(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.begun", "1.clean", "2.begun", "2.clean"]
 
 
+def test_two_at_once_end_only_their_own_workers() -> None:
+    code = (
+        "from clew.io.workers import run_in_workers as run;"
+        "print(list(zip(run(str, range(2), workers=2), run(str, range(4), workers=2))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=True)
+    assert done.stdout.split() == b"[('0', '0'), ('1', '1')]".split()
+
+
 def test_workers_of_a_killed_process_leave() -> None:
     code = (
         "import time; from clew.io.workers import run_in_workers;"

@@ -312,7 +312,7 @@ class Writer:
             yield masked
         finally:
             self.masking.masked = total
-        session.forget()
+            session.forget()
 
     def copy_native_files(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
         """Copies of the native files, filed by date or by project."""

@@ -91,7 +91,10 @@ def _has_all(text: str, marks: Iterable[str]) -> bool:
 def _is_sent(prompt: str, text: str) -> bool:
     """True for a text that holds a prompt; of a command only the name stays as it was typed."""
     words = prompt.split()
-    return not words or prompt.strip() in text or (words[0].startswith("/") and words[0] in text)
+    if not words or prompt.strip() in text:
+        return True
+    is_command = words[0].startswith("/") and "/" not in words[0][1:]
+    return is_command and words[0] in text
 
 
 def _words_of(message: dict[str, JSON]) -> str:

@@ -96,13 +96,7 @@ def _order(links: Links, path: Sequence[int]) -> list[int] | None:
         while before != NONE and before not in chosen:
             before = links.parents[before]
         followers.setdefault(before, []).append(node)
-    order, ready = [], sorted(followers.get(NONE, ()))
-    while ready:
-        node = heappop(ready)
-        order.append(links.messages[node])
-        for follower in followers.get(node, ()):
-            heappush(ready, follower)
-    return order
+    return [links.messages[node] for node in _in_order(followers, followers.get(NONE, []))]
 
 
 def _link_loose_messages(links: Links) -> dict[int, str]:
@@ -173,16 +167,29 @@ def _branch_error(branch: str, which: str) -> UsageError:
 
 def _end(links: Links, node: int) -> int:
     """The last node with words at or below a node."""
-    return max([node, *(each for each in _below(links, node) if links.flags[each] & SAID)])
+    last = node
+    for each in _below(links, node):
+        if links.flags[each] & SAID:
+            last = each
+    return last
 
 
 def _below(links: Links, node: int) -> Iterator[int]:
-    """A node and all that follows it."""
-    below = {node}
+    """A node and all that follows it, each after its parent, else as in the file."""
+    followers: dict[int, list[int]] = {}
     for each, parent in enumerate(links.parents):
-        if each == node or parent in below:
-            below.add(each)
-            yield each
+        followers.setdefault(parent, []).append(each)
+    return _in_order(followers, [node])
+
+
+def _in_order(followers: dict[int, list[int]], first: list[int]) -> Iterator[int]:
+    """Some nodes and all that follows them, each after the one that it follows, else as in the file."""
+    ready = sorted(first)
+    while ready:
+        node = heappop(ready)
+        yield node
+        for follower in followers.get(node, ()):
+            heappush(ready, follower)
 
 
 class SessionWithHistory:

@@ -46,7 +46,7 @@ def plan(
     try:
         refuse_twins([step.path for step in steps if step.verdict in ("write", "conflict", "same", "remove")])
     except PathRefused as error:
-        return [step._replace(verdict="refused", reason=str(error)) for step in steps]
+        return [step._replace(verdict="refused", state=None, reason=str(error)) for step in steps]
     return steps
 
 

@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,+=@-]{2,}")
 
 
 def mentions(source: SourceFile, path: str) -> bool:
-    """True where a session may speak of the file: the longest plain piece of its name occurs."""
+    """True where a session may speak of the file: the longest plain piece of its name occurs, or it is unreadable."""
     pieces = sorted(_PLAIN.findall(path.rpartition("/")[2]), key=len)
     if not pieces:
         return True
@@ -37,7 +37,7 @@ def _holds(path: Path, wanted: bytes) -> bool:
                     return True
                 kept = chunk[-len(wanted) :]
     except (OSError, SourceUnreadable):
-        return False
+        return True  # whoever opens it reports the error
     return False
 
 

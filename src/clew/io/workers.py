@@ -42,9 +42,11 @@ def run_in_workers(
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import active_children, get_context
+    from multiprocessing.process import BaseProcess
 
     window = count * ahead if ahead else len(tasks)
-    not_ours = set(active_children())
+    others = set(active_children())
+    own: set[BaseProcess] = set()
     executor = ProcessPoolExecutor(count, get_context("fork"), _prepare_worker, (work,))
     results: deque[Future[R]] = deque()
     done = 0
@@ -52,6 +54,8 @@ def run_in_workers(
         while done < len(tasks):
             for task in tasks[done + len(results) : done + window]:
                 results.append(executor.submit(_run_task, task))
+                # The first task starts all processes. Later ones may be those of another generator.
+                own = own or set(active_children()) - others
             yield results[0].result()
             results.popleft()
             done += 1
@@ -59,7 +63,7 @@ def run_in_workers(
         pass
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        for process in set(active_children()) - not_ours:
+        for process in own:
             if results:
                 process.terminate()
             process.join()

@@ -21,7 +21,7 @@ from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.encode import platform_of
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
 from clew.agents.sage_agent.metadata import VERSION, rebuilt
-from clew.agents.sage_agent.records import OLD_ROLES, message_body
+from clew.agents.sage_agent.records import is_old_form, message_body
 from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, is_saved, project_folder
 from clew.agents.sage_emacs.metadata import describe, measure
@@ -270,7 +270,7 @@ def _add_tokens(record: RawRecord) -> _Record | None:
 def _old_form(record: RawRecord) -> _Record | None:
     """The value of a record in Sage Agent's older form that has what the current form needs; else None."""
     value = record.value
-    if value is None or "type" in value or value.get("role") not in OLD_ROLES:
+    if value is None or not is_old_form(value) or message_body(value) is not value:
         return None
     return value if isinstance(value.get("content"), str) else None
 
@@ -302,7 +302,8 @@ def _make_form_converter(source: SourceFile) -> _Change:
         if (old := _old_form(record)) is not None:
             return _current_form(old, {"uuid": uuids[start], "parentUuid": parents.get(start)}, envelope)
         if value is not None and start in parents and start not in uuids:
-            return {**value, "parentUuid": parents[start]}
+            body = {**(message_body(value) or {}), "parentUuid": parents[start]}
+            return body if message_body(value) is value else {**value, "payload": body}
         return None
 
     return change
@@ -451,12 +452,13 @@ class _FolderPlanner:
     def _free_place(self, source: Path, folder: Path) -> Path | None:
         """A free name in the folder; None when the same bytes are there already."""
         content = _read(source)
+        stem, dot, rest = source.name.partition(".jsonl")
         place, number = folder / source.name, 1
         while (present := self._now(place)) is not None:
             if present.is_file() and _read(present) == content:
                 return None
             number += 1
-            place = folder / f"{source.name.removesuffix('.jsonl')}-{number}.jsonl"
+            place = folder / f"{stem}-{number}{dot}{rest}"
         return place
 
 

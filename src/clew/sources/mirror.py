@@ -108,8 +108,9 @@ class Mirror:
     def _mirrored(self, value: str, home: str) -> str | None:
         """The folders in a variable's value, as places in the mirror; other values are of no use here."""
         try:
-            folders = [re.sub(r"^~(?=/|$)", lambda _: home, folder.strip()) for folder in value.split(",")]
-            return ",".join(str(self.place(folder)) for folder in folders)
+            entries = [entry for entry in map(str.strip, value.split(",")) if entry]
+            folders = [re.sub(r"^~(?=/|$)", lambda _: home, entry) for entry in entries]
+            return ",".join(str(self.place(folder)) for folder in folders) or None
         except UsageError:
             return None
 
@@ -188,20 +189,23 @@ class Mirror:
             with open(os.open(arriving, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 for piece in pieces:
                     came += out.write(piece)
-            is_shorter = came < _size(place)
-            if is_shorter:
-                self._keep(place)
+            is_kept = came < _size(place) and self._keep(place)
             arriving.replace(place)
-            return Stored(came, is_shorter)
+            return Stored(came, is_kept)
         finally:
             arriving.unlink(missing_ok=True)
 
-    def _keep(self, place: Path) -> None:
-        """Set a copy aside, unless a longer one of the same path is there: a host cannot fill the disk this way."""
+    def _keep(self, place: Path) -> bool:
+        """Set a copy aside, unless a longer one of the same path is there: a host cannot fill the disk this way.
+
+        Returns whether it was set aside.
+        """
         kept = self.kept / place.relative_to(self.files)
         private_folder(str(kept.parent))
-        if _size(place) > _size(kept):
-            place.replace(kept)
+        if _size(place) <= _size(kept):
+            return False
+        place.replace(kept)
+        return True
 
     def kept_files(self) -> int:
         """How many files have an earlier copy that was set aside."""

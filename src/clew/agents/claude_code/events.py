@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType, to_builtins
-from msgspec.json import decode
 
 from clew.agents.base import SourceFile, fragment_events, open_main
 from clew.agents.claude_code import locate
@@ -27,7 +27,7 @@ from clew.agents.tools import RecentCalls
 from clew.analysis.calls import Calls
 from clew.analysis.facts import SYNTHETIC_MODEL
 from clew.analysis.todos import as_todos
-from clew.io.codec import dumps
+from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import damage, open_source
 from clew.io.records import RawRecord, read_records
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
@@ -194,7 +194,9 @@ class EventDecoder:
     def _attachment(self, record: TranscriptRecord) -> Message:
         attachment, metadata = record.attachment, _metadata(record)
         if attachment is not None and attachment.type == "task_reminder":
-            metadata.todos = _todos(decode(attachment.content))
+            # Nothing has checked yet that its bytes are text.
+            with suppress(*NOT_JSON):
+                metadata.todos = _todos(loads(bytes(attachment.content)))
         if attachment is None or attachment.type != "queued_command" or attachment.prompt is UNSET:
             return self._add(record, "system", [], metadata)
         if attachment.origin is not None:

@@ -38,10 +38,9 @@ _GEMINI = re.compile(
 
 def roots(host: Host) -> Iterator[Path]:
     """The configured folder, the usual one, and the one very old installations used."""
-    configured = host.env.get("CLAUDE_CONFIG_DIR")
-    if configured:
-        for folder in configured.split(","):
-            yield Path(folder).expanduser() / "projects"
+    entries = map(str.strip, host.env.get("CLAUDE_CONFIG_DIR", "").split(","))
+    if configured := [entry for entry in entries if entry]:
+        yield from (Path(folder).expanduser() / "projects" for folder in configured)
         return
     yield host.home / ".claude" / "projects"
     yield host.home / ".config" / "claude" / "projects"

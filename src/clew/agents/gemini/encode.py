@@ -278,7 +278,11 @@ class _Composer:
         ]
         record["tokens"] = _tokens(metadata.get("token_usage") or {})
         record["model"] = (metadata.get("model") or {}).get("name") or "unknown"
-        calls = [self._call(block, at) for at, block in enumerate(message["content"]) if block["type"] == "tool_use"]
+        calls = [
+            self._call(block, record["id"], position)
+            for position, block in enumerate(message["content"])
+            if block["type"] == "tool_use"
+        ]
         if calls:
             record["toolCalls"] = calls
         reply_id = metadata.get("message_id")
@@ -288,8 +292,8 @@ class _Composer:
         self._last_reply_id = reply_id
         self._held.append(record)
 
-    def _call(self, block: NativeRecord, position: int) -> NativeRecord:
-        call_id = block["tool_id"] or derived_id(self._session["id"], self._time, position)
+    def _call(self, block: NativeRecord, record_id: JSON, position: int) -> NativeRecord:
+        call_id = block["tool_id"] or derived_id(self._session["id"], record_id, position)
         name = block["tool_name"] or "unknown"
         arguments = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
         call = {"id": call_id, "name": name, "args": arguments, "result": None, "status": "", "timestamp": self._time}

@@ -415,10 +415,12 @@ class EventDecoder:
             yield form
             return
         role, content = form
-        blocks = self._blocks(content)
         is_reply = _is_reply(record)
         calls = record.toolCalls or [] if is_reply else []
         uses = [_tool_use(call, uuid, at) for at, call in enumerate(calls)]
+        for use in uses:
+            self._call_names[use.tool_id] = use.tool_name
+        blocks = self._blocks(content)
         if uses:
             blocks = _without_repeated_calls(blocks, calls)
         if record.thoughts and is_reply:
@@ -496,12 +498,11 @@ class EventDecoder:
             return [Text(text=content)] if content else []
         parts = content if type(content) is list else [content] if type(content) is dict else []
         blocks = [_block(part) for part in parts]
-        names = self._call_names
         for block in blocks:
             if type(block) is ToolUse:
-                names[block.tool_id] = block.tool_name
+                self._call_names[block.tool_id] = block.tool_name
             elif type(block) is ToolResult and block.tool_name is UNSET:
-                block.tool_name = names.get(block.tool_id)
+                block.tool_name = self._call_names.get(block.tool_id)
         return blocks
 
     def _name_parts(self, message: Message, uuid: str) -> None:

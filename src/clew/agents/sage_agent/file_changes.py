@@ -86,6 +86,7 @@ class _Reader:
         self._changes: list[FileChange] = []
         """The changes made by these calls."""
         self._uuids: dict[str, int] = {}
+        """The messages and restores so far, with the index of the message that each is or follows."""
         self._last: JSON = None
         self._goal: JSON = _NOWHERE
         """The message that the conversation was moved to since the last one."""
@@ -148,8 +149,10 @@ class _Reader:
         for record in self._snapshots.foreign_records(uuid):
             found = tracked_files(decode_value(record, LogRecord).snapshot)
             for path, file in found.items() if found is not UNSET else ():
-                first = files.get(path, {})
-                files[path] = {**to_builtins(file), **{key: first[key] for key in _BEFORE_KEYS if key in first}}
+                entry = to_builtins(file)
+                first = files.get(path, entry)
+                after = {key: value for key, value in entry.items() if key not in _BEFORE_KEYS}
+                files[path] = {**after, **{key: first[key] for key in _BEFORE_KEYS if key in first}}
         return files
 
     def inline_snapshot(self, record: dict[str, JSON]) -> Iterator[Event]:
@@ -166,6 +169,7 @@ class _Reader:
         if action in _MOVES:
             self._goal = unit.value.get("message_uuid")
         if action in RESTORATIONS and isinstance(uuid, str):
+            self._uuids[uuid] = self._index
             yield from self._observed.reach(self._index + 1, unit, True)
             for observation in self._snapshots.observations.get(uuid, ()):
                 loaded = self._snapshots.load(observation)
@@ -180,7 +184,8 @@ class _Reader:
         if record.get("parent_uuid") in (self._last, self._goal):
             self._last, self._goal = record.get("uuid"), _NOWHERE
         if unit.native.get("was") in ("assistant", "tool_result"):
-            yield self._start_unknown_writer(f"erased {self._last}", _ERASED_TOOL, None)
+            # Its uuid may be missing, or that of another record.
+            yield self._start_unknown_writer(f"erased at {unit.start}", _ERASED_TOOL, None)
 
     def start_gaps(self, uuid: str | None) -> Iterator[Event]:
         """Snapshots after those of this message that cannot be read; they may have been of any file."""

@@ -116,14 +116,17 @@ def _merged_file(path: str, group: Sequence[Observation]) -> ObservedFile:
     else:
         before = unknown
     ended = (one for one in reversed(group) if not one.is_open and not one.is_late)
-    last = next(one for one in ended if one.ignored is not None or path in one.files)
+    last = next((one for one in ended if one.ignored is not None or path in one.files), None)
     is_open = [one.is_open for one in group if not one.is_late]
-    if path in last.files:
+    if last is not None and path in last.files:
         after = last.files[path].after
     elif path in group[-1].changed_until:
         after = group[-1].changed_until[path]
-    elif late or sum(path in one.changed_since for one in group) > 1 or is_open != sorted(is_open, reverse=True):
-        # It was changed meanwhile, or a tool began after another had ended.
+    elif last is None or late or sum(path in one.changed_since for one in group) > 1:
+        # It was not observed again, or was changed meanwhile.
+        after = unknown
+    elif is_open != sorted(is_open, reverse=True):
+        # A tool began after another had ended.
         after = unknown
     else:
         after = before
