@@ -54,9 +54,11 @@ def test_strings_longer_than_a_piece(text: str) -> None:
         assert read(spelled) == value
 
 
-def test_elements_are_decoded_by_the_reader_that_is_given() -> None:
-    scanner = Scanner(io.BytesIO(b'[{"a":1},\n {"a":[1, 2]} ]'))
-    assert list(scanner.elements(bytes)) == [b'{"a":1}', b'{"a":[1, 2]}']
+@pytest.mark.parametrize("depth", [2, 990, 5000])
+def test_elements_come_as_they_are_spelled_however_deep(depth: int) -> None:
+    deep = b'{"a": ' * depth + b"1" + b"}" * depth
+    scanner = Scanner(io.BytesIO(b'[{"a":1},\n %b, "x" ,[1, 2]\n]' % deep))
+    assert list(scanner.element_texts()) == [b'{"a":1}', deep, b'"x"', b"[1, 2]"]
 
 
 def test_several_scanners_share_a_stream() -> None:

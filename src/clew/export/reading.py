@@ -20,8 +20,6 @@ from clew.model.version import check_version
 
 SPOOL_BYTES = 1 << 20
 
-_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
 
 class NativeFile(msgspec.Struct):
     """One of the agent's own files, as a document carries it."""
@@ -57,7 +55,7 @@ class DocumentStream:
         first = scanner.peek()
         if key in ("messages", "records") and first == b"[":
             self._arrays[key] = scanner.offset
-            for _ in scanner.elements(_raw_object):
+            for _ in scanner.element_texts():
                 pass
         elif key == "graph":
             # It names every message once more: read when it is asked for.
@@ -195,22 +193,14 @@ def _record_texts(scanner: Scanner) -> Iterator[tuple[bytes, bool]]:
     while True:
         if scanner.peek() == b"[":
             waiting = b'""'
-            for piece in scanner.elements(_raw_object):
+            for piece in scanner.element_texts():
                 yield waiting, False
-                waiting = dumps([piece]) if isinstance(piece, str) else b"[%b]" % piece
+                waiting = b"[%b]" % piece
             yield waiting, True
         else:
-            text = scanner.value(_raw_object)
-            yield (text if isinstance(text, bytes) else dumps(text)), True
+            yield scanner.text(), True
         if scanner.expect(b",", b"]") == b"]":
             return
-
-
-def _raw_object(text: bytes) -> bytes:
-    """The text of one JSON object, looked into no further than to know where it ends."""
-    if text[:1] == b"{":
-        _decode_object(text)
-    return text
 
 
 def _record_bytes(text: bytes) -> bytes:

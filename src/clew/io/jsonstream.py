@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import IO
 
+import msgspec
+
 from clew.errors import InvalidDocument
 from clew.io.codec import NOT_JSON, decode, loads
 from clew.model.json import JSON
 
 _PIECE = 1 << 16
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TOKEN = re.compile(rb'[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
@@ -79,32 +82,56 @@ class Scanner:
         """Step over the colon behind a key."""
         self.expect(b":")
 
-    def elements(self, read: Callable[[bytes], JSON] = loads) -> Iterator[JSON]:
-        """The values of the array here, one at a time, decoded by `read`."""
+    def elements(self) -> Iterator[JSON]:
+        """The values of the array here, one at a time, decoded."""
         self.expect(b"[")
         if self.peek() == b"]":
             self._at += 1
             return
         while True:
-            yield self.value(read)
+            yield self.value()
             if self.expect(b",", b"]") == b"]":
                 return
 
-    def value(self, read: Callable[[bytes], JSON] = loads) -> JSON:
+    def value(self) -> JSON:
         """The value here, decoded."""
         first = self.peek()
-        line = self._line(read) if first == b"{" else None
+        line = self._line(loads) if first == b"{" else None
         if line is not None:
             return line
         raw = self._raw(first)
         try:
-            return read(raw)
+            return loads(raw)
         except NOT_JSON:
             return _decode(raw, self.offset)
 
     def text(self) -> bytes:
-        """The value here as it is spelled."""
-        return self._raw(self.peek())
+        """The value here as it is spelled, however deeply it is nested."""
+        first = self.peek()
+        if first != b"{":
+            return self._raw(first)
+        line = self._line(_object_text)
+        if line is not None:
+            return bytes(line)
+        raw = self._raw(first)
+        try:
+            return _object_text(raw)
+        except RecursionError:
+            return raw  # its brackets match; deeper than this nobody can look
+        except NOT_JSON:
+            _decode(raw, self.offset)
+            return raw
+
+    def element_texts(self) -> Iterator[bytes]:
+        """The values of the array here, one at a time, as they are spelled."""
+        self.expect(b"[")
+        if self.peek() == b"]":
+            self._at += 1
+            return
+        while True:
+            yield self.text()
+            if self.expect(b",", b"]") == b"]":
+                return
 
     def skip(self) -> None:
         """Step over the value here."""
@@ -178,6 +205,12 @@ class Scanner:
             if (end - text) % 2 == 0:
                 return end + 1
             searched = end + 1
+
+
+def _object_text(text: bytes) -> bytes:
+    """The text of one JSON object, decoded no further than to know that it ends here."""
+    _decode_object(text)
+    return text
 
 
 def read_json(text: bytes) -> JSON:
