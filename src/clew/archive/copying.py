@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -13,6 +12,7 @@ from clew.agents.backups import is_behind_link
 from clew.agents.base import Agent, SourceFile
 from clew.archive.layout import Role
 from clew.host import Host
+from clew.io.paths import walk
 
 
 class Wanted(NamedTuple):
@@ -69,7 +69,7 @@ def _regular_below(place: Path) -> Iterator[Path]:
     if stat.S_ISREG(found.st_mode):
         yield place
     elif stat.S_ISDIR(found.st_mode):
-        for below, names, files in os.walk(place):
+        for below, names, files in walk(place):
             names.sort()
             for name in sorted(files):
                 path = Path(below) / name

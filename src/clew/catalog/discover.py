@@ -14,6 +14,7 @@ from clew.agents.base import SourceFile
 from clew.catalog.fresh import COMPANION, file_mark, folder_time, settled_time
 from clew.catalog.place import catalog_folder
 from clew.host import Host, Origin, data_dir
+from clew.io.paths import walk
 from clew.sources import configured, known
 from clew.sources.local import Found, in_homes, is_folder
 
@@ -66,7 +67,7 @@ def places(hosts: Iterable[Host], now_ns: int) -> Places:
 def _below(root: Path) -> Iterator[str]:
     yield str(root)
     if is_folder(root):
-        for folder, names, _ in os.walk(root):
+        for folder, names, _ in walk(root):
             yield from filter(is_text, (f"{folder}{os.sep}{name}" for name in names))
 
 

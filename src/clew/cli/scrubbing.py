@@ -20,7 +20,7 @@ from clew.cli.redacting import Redaction
 from clew.errors import Busy, SourceUnreadable
 from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
-from clew.io.paths import link_refusal, link_to_session
+from clew.io.paths import link_refusal, link_to_session, walk
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
@@ -36,7 +36,7 @@ _SESSION_SUFFIXES = (".jsonl", ".json", ".gz", ".zst")
 
 def _linked_files(root: Path) -> Iterator[Path]:
     """Symbolic links below a root that are named like files of sessions."""
-    for below, _, names in os.walk(root):
+    for below, _, names in walk(root):
         for name in sorted(names):
             path = Path(below) / name
             if path.suffix in _SESSION_SUFFIXES and path.is_symlink():

@@ -6,7 +6,6 @@ name is valid in any home, and never leads out of the places that the agent list
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from clew.agents import registry
 from clew.agents.backups import is_behind_link, is_plain_file
 from clew.agents.base import SourceFile
-from clew.io.paths import safe_below
+from clew.io.paths import safe_below, walk
 
 MAX_COPIES_BYTES = 16 << 20
 """More than this does not travel inside another agent's session."""
@@ -35,7 +34,7 @@ def copies_of(source: SourceFile) -> Iterator[tuple[str, Path]]:
             continue
         if is_plain_file(place):
             yield f"{number}", place
-        for folder, folders, names in os.walk(place):
+        for folder, folders, names in walk(place):
             folders.sort()
             for path in (Path(folder, name) for name in sorted(names)):
                 if is_plain_file(path):

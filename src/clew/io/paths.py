@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ _MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
 """What stands in a name in the place of a secret."""
 
 
+MAX_FOLDER_DEPTH = 200
+"""Folders that are nested more deeply are neither read nor made."""
 AGENT_FOLDERS = frozenset((".sage", ".claude", ".codex", ".gemini", ".emacs.d", ".config"))
 """What the folders are called in which agents keep sessions, directly in a home. A repository can hold them too."""
 
@@ -102,6 +105,15 @@ def safe_relative(name: str) -> str:
     if not name or name in (".", "..") or _UNSAFE.search(name) or len(name.encode("utf-8", "replace")) > 255:
         raise UsageError(f"not a safe file name: {name!r}")
     return name
+
+
+def walk(folder: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """`os.walk`, but for folders nested so deeply that it, or whoever removes them, would run out of stack."""
+    top = os.fspath(folder)
+    for below, folders, files in os.walk(top):
+        if below.count(os.sep) - top.count(os.sep) >= MAX_FOLDER_DEPTH:
+            folders.clear()
+        yield below, folders, files
 
 
 def safe_below(path: str) -> str:

@@ -30,6 +30,7 @@ import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable, UsageError
 from clew.io.atomic import may_run
+from clew.io.paths import MAX_FOLDER_DEPTH
 
 _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE | re.DOTALL
@@ -78,6 +79,8 @@ class Change(NamedTuple):
 def parts_of(path: str) -> Parts:
     """A relative path from untrusted text, taken apart; refuses what could lead elsewhere on any system."""
     parts = own_parts_of(path)
+    if len(parts) > MAX_FOLDER_DEPTH:
+        raise PathRefused(f"{path[:100]!r}... is nested too deeply")
     for part in parts:
         if "\\" in part or ":" in part:
             raise PathRefused(f"{path!r} is no plain path below a folder")

@@ -28,6 +28,7 @@ from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable
 from clew.io.atomic import replacing
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source, packer
+from clew.io.paths import walk
 from clew.redact.native import learn_file, masked_parts
 from clew.redact.tree import Redactor
 from clew.store.lock import WAIT, locked
@@ -141,7 +142,7 @@ def leftovers(values: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
         return
     pattern = re.compile(b"|".join(map(re.escape, forms[:_MAX_SEARCHED_FORMS])))
     for folder in dict.fromkeys(folders):
-        for parent, _, names in os.walk(folder, followlinks=False):
+        for parent, _, names in walk(folder):
             for name in sorted(names):
                 if _contains(Path(parent) / name, pattern):
                     yield Path(parent) / name

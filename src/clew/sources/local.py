@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, Claim, SourceFile
 from clew.errors import SourceUnreadable
 from clew.host import Host
+from clew.io.paths import walk
 
 
 class Found(NamedTuple):
@@ -80,7 +80,7 @@ def _at_path(path: Path, hosts: Iterable[Host]) -> Iterator[Found]:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     """Every file below a folder. Links are passed over: they could lead to files that nobody named."""
-    for below, names, files in os.walk(folder):
+    for below, names, files in walk(folder):
         names.sort()
         for path in (Path(below) / name for name in sorted(files)):
             if not path.is_symlink():

@@ -22,7 +22,7 @@ from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.io.atomic import write_atomic
-from clew.io.paths import safe_relative
+from clew.io.paths import MAX_FOLDER_DEPTH, safe_relative
 
 FILE_LIMIT = 4 << 30
 TOTAL_LIMIT = 64 << 30
@@ -101,7 +101,7 @@ class Mirror:
 
     def place(self, path: str) -> Path:
         """Where the copy of a file lies; a path that could lead elsewhere is refused."""
-        if not path.startswith("/") or _ODD.search(path):
+        if not path.startswith("/") or _ODD.search(path) or path.count("/") > MAX_FOLDER_DEPTH:
             raise UsageError(f"not a path to follow: {path!r}")
         return self.files.joinpath(*map(safe_relative, PurePosixPath(path).parts[1:]))
 

@@ -15,6 +15,7 @@ from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
+from clew.io.paths import walk
 from clew.model.codes import problem
 from clew.store import metadata
 from clew.store.copies import examine_copies
@@ -89,7 +90,8 @@ def _examine_folder(
     if not (folder / log).is_file():
         return
     refuse_links(folder, BACKUPS, RESCUE, HISTORY)
-    yield from _modes(system, [folder, *(path for path in sorted(folder.rglob("*")) if not path.is_symlink())])
+    inside = (Path(below, name) for below, folders, files in walk(folder) for name in (*folders, *files))
+    yield from _modes(system, [folder, *(path for path in sorted(inside) if not path.is_symlink())])
     try:
         with locked(system, folder / log, _PATIENCE):
             pass

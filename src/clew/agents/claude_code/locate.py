@@ -12,7 +12,7 @@ from clew.agents.backups import is_plain_file
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.compress import plain_name
-from clew.io.paths import encode_claude, safe_relative
+from clew.io.paths import encode_claude, safe_relative, walk
 from clew.model.json import JSON
 
 AGENT = "claude-code"
@@ -48,7 +48,7 @@ def roots(host: Host) -> Iterator[Path]:
 
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every transcript below the root, sub-agents and workflow agents included; follows no links."""
-    for below, names, files in os.walk(root):
+    for below, names, files in walk(root):
         names.sort()
         found = [name for name in sorted(files) if _is_transcript_name(name)]
         if found and _holds_transcripts(folder := Path(below)):
@@ -131,7 +131,7 @@ def subagent_files(path: Path) -> Iterator[Path]:
     """Transcripts of sub-agents that belong to a session by their place; the flat layout needs a look inside."""
     folder = f"{folder_of(path)}/{stem(path)}/subagents"
     # Most sessions have none, and asking is cheaper than walking.
-    for below, _, files in os.walk(folder) if os.path.isdir(folder) else ():  # noqa: PTH112
+    for below, _, files in walk(folder) if os.path.isdir(folder) else ():  # noqa: PTH112
         for name in sorted(files):
             if name.startswith("agent-") and is_transcript(name, Path(below)):
                 yield Path(below) / name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
@@ -12,6 +11,7 @@ from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import plain_name
+from clew.io.paths import walk
 
 AGENT = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
@@ -55,7 +55,7 @@ def roots(host: Host) -> Iterator[Path]:
 
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every rollout below the root; no links. A packed one is hidden by its plain sibling; nothing is opened."""
-    for folder, names, files in os.walk(root):
+    for folder, names, files in walk(root):
         names.sort()
         for name in sorted(files):
             if is_rollout(name) and not (name.endswith(".zst") and name.removesuffix(".zst") in files):
