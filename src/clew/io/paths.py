@@ -17,7 +17,7 @@ _MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
 """What stands in a name in the place of a secret."""
 
 
-MAX_FOLDER_DEPTH = 200
+MAX_FOLDER_DEPTH = 400
 """Folders that are nested more deeply are neither read nor made."""
 AGENT_FOLDERS = frozenset((".sage", ".claude", ".codex", ".gemini", ".emacs.d", ".config"))
 """What the folders are called in which agents keep sessions, directly in a home. A repository can hold them too."""
