@@ -34,7 +34,7 @@ def learn_session(agent: Agent, source: SourceFile, redactor: Redactor) -> None:
 
 
 def learn_subagents(agent: Agent, source: SourceFile, find: Callable[[str], SourceFile | None]) -> None:
-    """Let the mask of a session see its sub-agents too: what one of them tells to be secret is masked in all."""
+    """Let the mask of a session learn from its sub-agents too: a secret found in one is masked in all."""
     if source.mask is None:
         return
     waiting, known = [source], set[str]()

@@ -68,7 +68,7 @@ class Calls:
             known[3] = list(map(max, sound(counts), sound(known[3])))
 
     def note_usage(self, key: str, model: str | None, time: JSON, branch: str | None, usage: TokenUsage) -> None:
-        """Note what a line tells of a call; a usage without any count tells nothing."""
+        """Note the usage that a line reports for a call; a usage without any count is ignored."""
         counts = [UNKNOWN if (count := getattr(usage, name)) is UNSET else count for name in FIELDS]
         if max(counts) != UNKNOWN:
             self.note(key, model, time, branch, counts)

@@ -305,7 +305,7 @@ class Writer:
 
     @contextmanager
     def _separate_count(self, session: StoredSession) -> Iterator[Masked]:
-        """Counts what is masked meanwhile, apart from the total: a worker's total reaches nobody."""
+        """Counts what is masked meanwhile, apart from the total: the parent never sees the total of a worker."""
         total, masked = self.masking.masked, Masked()
         self.masking.masked = masked
         try:

@@ -135,7 +135,7 @@ def _result(kind: str, item: Payload) -> ToolResult:
     elif type(output) is list:
         output = [to_builtins(_block(part)) for part in output]
     elif type(output) is not str and output is not UNSET:
-        # Some versions wrote an object where a text stands otherwise.
+        # Some versions wrote an object instead of a text.
         text = output.get("text", output.get("content")) if type(output) is dict else None
         output = text if type(text) is str else ""
     status = exit_status(output)
@@ -152,7 +152,7 @@ def _result(kind: str, item: Payload) -> ToolResult:
 # How a call went, from the text of its result: Codex keeps no flag for it
 
 _HEAD_CHARS, _TAIL_CHARS = 200, 160
-"""The status stands within so many characters at the beginning or the end of a result."""
+"""How many characters at the beginning and at the end of a result are searched for the status."""
 _EXIT = re.compile(r"Exit code: (?P<code>-?\d{1,9})\nWall time: (?P<seconds>[\d.]{1,20}) seconds?\n")
 _PROCESS = re.compile(
     r"(?:Chunk ID: \S+\n)?Wall time: (?P<seconds>[\d.]{1,20}) seconds?\n"
@@ -184,9 +184,9 @@ class ExitStatus(NamedTuple):
 
 
 def exit_status(output: JSON) -> ExitStatus:
-    """The status that a result tells, whether it is a text or a list of blocks."""
+    """The status in a result, which is a text or a list of blocks."""
     if type(output) is list:
-        # The status of a script in code mode stands in the first block of its result.
+        # The status of a script in code mode is in the first block of its result.
         first = output[0] if output else None
         text = first.get("text") if type(first) is dict else None
         output = text[:_HEAD_CHARS] if type(text) is str else None

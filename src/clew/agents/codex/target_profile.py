@@ -123,7 +123,7 @@ def _aside_of_event(event: _Payload) -> RecordText | None:
         case "exec_command_end" | "patch_apply_end" if not call.startswith(_IN_CODE):
             return None
         case "mcp_tool_call_end" | "exec_command_end" | "patch_apply_end":
-            # Code made this call, so that no item tells of it.
+            # A script made this call, so no item records it.
             return RecordText("a call that only an event tells of", "no message holds it or its result", call=call)
     return None
 
