@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, TypeVar
 
 import msgspec
 
 from clew.errors import InvalidDocument
 from clew.io.codec import NOT_JSON, decode, loads
 from clew.model.json import JSON
+
+T = TypeVar("T")
 
 _PIECE = 1 << 16
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -84,14 +86,7 @@ class Scanner:
 
     def elements(self) -> Iterator[JSON]:
         """The values of the array here, one at a time, decoded."""
-        self.expect(b"[")
-        if self.peek() == b"]":
-            self._at += 1
-            return
-        while True:
-            yield self.value()
-            if self.expect(b",", b"]") == b"]":
-                return
+        return self._array(self.value)
 
     def value(self) -> JSON:
         """The value here, decoded."""
@@ -124,12 +119,15 @@ class Scanner:
 
     def element_texts(self) -> Iterator[bytes]:
         """The values of the array here, one at a time, as they are spelled."""
+        return self._array(self.text)
+
+    def _array(self, read_element: Callable[[], T]) -> Iterator[T]:
         self.expect(b"[")
         if self.peek() == b"]":
             self._at += 1
             return
         while True:
-            yield self.text()
+            yield read_element()
             if self.expect(b",", b"]") == b"]":
                 return
 
