@@ -24,8 +24,8 @@ from benchmarks import planted
 from benchmarks.measure import Options
 from benchmarks.redaction_lines import mask_lines
 from clew.redact import Marker, scan, scan_all
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "tools" / "make_secrets.py"
 CORPUS = SHARED.parents[1] / "corpus"

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from clew.redact import Marker
-from clew.redact.tree import Redactor, Setting
+from clew.redact.redactor import Redactor, Setting
 
 _LETTERS = string.ascii_letters + string.digits
 Make = Callable[[random.Random, int], str]

@@ -10,9 +10,9 @@ from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from clew.redact.marks import MARKER, Marker
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.masks import MARKER, Marker
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 
 Spans = list[list[tuple[int, int]]]
 _MARKER = re.compile(MARKER.pattern)

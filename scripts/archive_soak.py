@@ -34,8 +34,8 @@ from clew.archive.reading import Reader
 from clew.archive.state import load
 from clew.archive.writing import writer
 from clew.host import Host
+from clew.io.filesystem import System
 from clew.sources.local import in_homes
-from clew.store.system import System
 from scripts.soaking import options, run
 
 ROUNDS_OF_AN_ARCHIVE = 50

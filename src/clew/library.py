@@ -27,7 +27,7 @@ from clew.sources.beside import host_at
 from clew.sources.local import Found, at_path, in_homes
 
 if TYPE_CHECKING:
-    from clew.redact.tree import Redactor
+    from clew.redact.redactor import Redactor
 
 _FEW = 100
 """Of so many sessions in a folder one may be meant."""

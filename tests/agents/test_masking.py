@@ -12,8 +12,8 @@ from clew.agents.base import show
 from clew.agents.masking import masked_source
 from clew.demo import write_demo
 from clew.host import Host
-from clew.redact.marks import Marker
-from clew.redact.tree import Redactor, Setting
+from clew.redact.masks import Marker
+from clew.redact.redactor import Redactor, Setting
 from clew.sources.local import at_path, in_homes
 from tests.redact.planted import Planter
 from tests.render.pages import page

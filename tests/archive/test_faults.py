@@ -14,7 +14,7 @@ from clew.archive.layout import manifests
 from clew.archive.pruning import Policy, plan, prune
 from clew.archive.state import load
 from clew.archive.writing import writer
-from clew.store.system import System
+from clew.io.filesystem import System
 from scripts import archive_soak
 from tests.archive.worlds import World, lines
 

@@ -12,8 +12,8 @@ from clew.archive.reading import Reader
 from clew.archive.state import load
 from clew.archive.writing import Recall, writer
 from clew.host import Host
+from clew.io.filesystem import SYSTEM, System
 from clew.sources.local import in_homes
-from clew.store.system import SYSTEM, System
 
 PROJECT = ".claude/projects/-home-ada-tide"
 

@@ -17,9 +17,9 @@ import zstandard
 
 from clew.agents import registry
 from clew.host import data_dir
-from clew.redact.marks import MARKER
-from clew.redact.rules import standard
-from clew.redact.setting import RULES_FILE
+from clew.redact.masks import MARKER
+from clew.redact.scanner import standard
+from clew.redact.settings import RULES_FILE
 from tests.cli.running import COMMAND, Ran, clew, run
 from tests.counting.homes import claude, prompt, reply
 from tests.redact import histories

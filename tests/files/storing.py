@@ -16,9 +16,9 @@ from clew.agents import registry
 from clew.agents.sage_agent.locate import source_file
 from clew.errors import UnknownReference
 from clew.file_history.history import FileHistory
+from clew.io.filesystem import System
 from clew.store import Receipt, Session, Store, ToolCall, ToolResult
 from clew.store.steps import Refused
-from clew.store.system import System
 from tests.store.support import Quick
 
 NAMES = ("a.txt", "b.txt", "sub/c.txt", "run.log")

@@ -15,8 +15,8 @@ from clew.errors import Busy, SourceUnreadable
 from clew.file_history.restore import Step, apply_plan
 from clew.file_history.restore_journal import journals, restore_lock, roll_back, roll_back_interrupted
 from clew.file_history.timeline import Answer
+from clew.io.filesystem import SYSTEM
 from clew.store import Store
-from clew.store.system import SYSTEM
 from tests.cli.running import clew
 from tests.files import test_within
 from tests.killing import killed_at

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.redact.marks import MARKER
+from clew.redact.masks import MARKER
 from tests.cli.running import clew
 from tests.realclients.comparing import differences, said
 from tests.realclients.conftest import GO_ON, Studio, go_on

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from clew.redact import Marker
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 from tests.redact.planted import Planter
 
 PLANT = Planter("across")

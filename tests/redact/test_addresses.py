@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.redact import Marker, redact, scan
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 
 PASSWORDS = [
     "S3cr@tPassw0rd99", "p@ssw0rdLong77", "@leading9x", "trailing9x@", "a@b@c@d9x", "Sl/ash9xQ", "a/b@c/d9Q",

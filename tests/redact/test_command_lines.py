@@ -7,7 +7,7 @@ import json
 import pytest
 
 from clew.redact import Marker, redact, scan
-from clew.redact.tree import Redactor, Setting
+from clew.redact.redactor import Redactor, Setting
 
 VALUE = "tangerine42"
 SECRET_ID = "84896a0c-1347-aa90-" + "a4f6-aca8b7558780"

@@ -10,8 +10,8 @@ import pytest
 
 from clew.model.json import JSON
 from clew.redact import Marker
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 
 WORD = "tangerine" + "harbour"
 ENV = f"GREETING={WORD}\nMODE=dev\n"

@@ -28,7 +28,7 @@ from clew.redact import (
     scan,
     scan_all,
 )
-from clew.redact.services import builtin
+from clew.redact.token_rules import builtin
 from tests.redact.planted import Planter
 
 MIXED = string.ascii_letters + string.digits

@@ -18,8 +18,8 @@ from clew.model.json import JSON
 from clew.redact import Known, Marker
 from clew.redact.flat import to_bytes
 from clew.redact.grams import Found, Grams, merged
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 from tests.redact.planted import Planter
 
 PLANT = Planter("known")

@@ -9,8 +9,8 @@ from io import BytesIO
 import pytest
 
 from clew.redact import Marker, redact
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 from tests.redact.planted import Planter
 
 PLANT = Planter("named forms")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clew.redact import national, scan
+from clew.redact import national_ids, scan
 
 LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 
@@ -24,7 +24,7 @@ def made(seed: str, length: int, proof: Callable[[bytes], bool], first: str = "1
 def fiscal(seed: str) -> str:
     chance = random.Random(seed)
     body = "RSSMRA" + f"{chance.randrange(10, 99)}T{chance.randrange(10, 28)}A{chance.randrange(100, 999)}"
-    return next(body + end for end in map(chr, range(65, 91)) if national.is_codice_fiscale((body + end).encode()))
+    return next(body + end for end in map(chr, range(65, 91)) if national_ids.is_codice_fiscale((body + end).encode()))
 
 
 def spanish(seed: str) -> str:
@@ -33,12 +33,12 @@ def spanish(seed: str) -> str:
 
 
 NUMBERS = [
-    ("Steuer-ID: {}", "de_tax_id", made("de", 11, national.is_de_tax_id)),
-    ("BSN {}", "nl_bsn", made("nl", 9, national.is_bsn)),
-    ("my CPF is {}", "br_cpf", made("br", 11, national.is_cpf)),
-    ("SIN: {}", "ca_sin", made("ca", 9, national.is_sin)),
-    ("Aadhaar number: {}", "in_aadhaar", made("in", 12, national.is_aadhaar, "23456789")),
-    ("PESEL: {}", "pl_pesel", made("pl", 11, national.is_pesel)),
+    ("Steuer-ID: {}", "de_tax_id", made("de", 11, national_ids.is_de_tax_id)),
+    ("BSN {}", "nl_bsn", made("nl", 9, national_ids.is_bsn)),
+    ("my CPF is {}", "br_cpf", made("br", 11, national_ids.is_cpf)),
+    ("SIN: {}", "ca_sin", made("ca", 9, national_ids.is_sin)),
+    ("Aadhaar number: {}", "in_aadhaar", made("in", 12, national_ids.is_aadhaar, "23456789")),
+    ("PESEL: {}", "pl_pesel", made("pl", 11, national_ids.is_pesel)),
     ("DNI {}", "es_dni", spanish("es")),
     ('"dni": "{}"', "es_dni", spanish("json")),
     ("{}", "it_codice_fiscale", fiscal("it")),
@@ -64,8 +64,8 @@ def test_digits_without_a_name_stay(around: str, rule: str, value: str) -> None:
 
 
 def test_a_number_may_be_written_in_groups() -> None:
-    value = made("groups", 12, national.is_aadhaar, "23456789")
+    value = made("groups", 12, national_ids.is_aadhaar, "23456789")
     text = f"Aadhaar: {value[:4]} {value[4:8]} {value[8:]}"
     assert [(one.start, one.rule) for one in scan(text, "pii")] == [(9, "in_aadhaar")]
-    cpf = made("groups", 11, national.is_cpf)
+    cpf = made("groups", 11, national_ids.is_cpf)
     assert [one.rule for one in scan(f"{cpf[:3]}.{cpf[3:6]}.{cpf[6:9]}-{cpf[9:]}", "pii")] == ["br_cpf"]

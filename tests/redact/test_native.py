@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from clew.redact.marks import Marker
-from clew.redact.native import mask_file, masks
-from clew.redact.stamping import stamp_of, stamped
-from clew.redact.tree import Redactor, Setting
+from clew.redact.document_stamp import stamp_of, stamped
+from clew.redact.masks import Marker
+from clew.redact.native_files import mask_file, masks
+from clew.redact.redactor import Redactor, Setting
 from tests.redact.planted import Planter
 
 TOKEN = Planter("native").github()

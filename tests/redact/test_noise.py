@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.redact import Marker, redact, scan_all
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 from tests.redact.planted import Planter
 
 PLANT = Planter("noise")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from clew.redact import Marker, leaves, scan_all
-from clew.redact.native import mask_file
-from clew.redact.sieve import Sieve
-from clew.redact.tree import Redactor, Setting
+from clew.redact import Marker, json_walk, scan_all
+from clew.redact.native_files import mask_file
+from clew.redact.prefilter import Sieve
+from clew.redact.redactor import Redactor, Setting
 from tests.redact.planted import Planter
 
 PLANT = Planter("once")
@@ -56,7 +56,7 @@ def test_a_document_without_a_sign_is_masked_where_it_names_what_is_known_since(
 
 
 def test_a_line_that_is_no_json_is_read_as_json_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = _counted(monkeypatch, leaves, "read")
+    asked = _counted(monkeypatch, json_walk, "read")
     value = PLANT.github()
     _, masked = _masked("{}\n" + json.dumps({"note": value}) + ",\n")
     assert masked == b'{}\n{"note": "[REDACTED]"},\n'

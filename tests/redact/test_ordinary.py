@@ -14,9 +14,9 @@ import pytest
 from clew.agents.base import Agent, SourceFile, with_current_size
 from clew.model.json import JSON
 from clew.redact import Marker
-from clew.redact.jsontext import splice
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.json_text import splice
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 from clew.sources.local import at_path
 from tests.redact.planted import Planter
 

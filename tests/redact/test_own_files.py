@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from clew.redact.rules import standard
+from clew.redact.scanner import standard
 
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = {

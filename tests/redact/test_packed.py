@@ -18,8 +18,8 @@ from clew.agents import registry
 from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.redact import Marker, redact
-from clew.redact.native import mask_file, masks
-from clew.redact.tree import Redactor, Setting
+from clew.redact.native_files import mask_file, masks
+from clew.redact.redactor import Redactor, Setting
 from clew.sources.local import in_homes
 from tests.cli.running import clew
 from tests.redact.planted import Planter

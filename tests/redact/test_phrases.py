@@ -7,8 +7,8 @@ import json
 import pytest
 
 from clew.redact import PLAIN, redact
-from clew.redact.marks import Marker
-from clew.redact.tree import Redactor, Setting
+from clew.redact.masks import Marker
+from clew.redact.redactor import Redactor, Setting
 
 PHRASE = " ".join(["correct", "horse", "battery", "staple"])
 SEED = " ".join("abandon ability able about above absent absorb abstract absurd abuse access accident".split())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.redact.marks import Marker
-from clew.redact.tree import Redactor, Setting
+from clew.redact.masks import Marker
+from clew.redact.redactor import Redactor, Setting
 from clew.store import Store, ToolCall, ToolResult
 from tests.redact.planted import Planter, card, held
 
@@ -112,7 +112,7 @@ def test_passwords_are_masked(tmp_path: Path, text: str) -> None:
 @pytest.mark.seed("S0-30")
 def test_nothing_reaches_the_disk_not_even_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every byte that the store gives to the system is looked at."""
-    from clew.store.system import System
+    from clew.io.filesystem import System
 
     value, written = PLANT.anthropic(), bytearray()
 

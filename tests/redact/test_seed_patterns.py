@@ -14,9 +14,9 @@ from benchmarks import planted
 from benchmarks.redaction import SHARED, load_generator
 from clew.errors import UsageError
 from clew.redact import PLAIN, Marker, load_rules, parse_rules, redact, scan
-from clew.redact import rules as scanning
-from clew.redact.rules import rule_ids
-from clew.redact.searching import TOO_MANY
+from clew.redact import scanner as scanning
+from clew.redact.matcher import TOO_MANY
+from clew.redact.scanner import rule_ids
 
 MIXED = string.ascii_letters + string.digits
 KEYS = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]

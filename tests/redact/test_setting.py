@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import SourceUnreadable, UsageError
-from clew.redact.setting import KEY_FILE, RULES_FILE, OwnMarker, chosen, marker_key
+from clew.redact.settings import KEY_FILE, RULES_FILE, OwnMarker, chosen, marker_key
 
 
 def test_the_key_is_random_and_private(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.redaction import score
 from benchmarks.redaction_lines import mask_lines
-from clew.redact.marks import MARKER, Marker
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
+from clew.redact.masks import MARKER, Marker
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
 from tests.cli.running import clew
 from tests.redact.planted import forms
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks import planted
-from clew.redact.marks import Marker
-from clew.redact.rules import standard
-from clew.redact.sieve import Sieve
-from clew.redact.tree import Redactor, Setting
+from clew.redact.masks import Marker
+from clew.redact.prefilter import Sieve
+from clew.redact.redactor import Redactor, Setting
+from clew.redact.scanner import standard
 from tests.redact.planted import Planter
 
 PLANT = Planter("sieve")

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.model.json import JSON
-from clew.redact.jsontext import MISSING, read, splice
-from clew.redact.marks import Marker
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
-from clew.redact.user import parse_rules
+from clew.redact.json_text import MISSING, read, splice
+from clew.redact.masks import Marker
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
+from clew.redact.user_rules import parse_rules
 from tests.json_values import values
 from tests.redact.planted import Planter, card, held
 

@@ -10,10 +10,10 @@ from io import BytesIO
 import pytest
 
 from clew.redact import Known, Marker, redact, scan, scan_all
-from clew.redact import known as knowing
-from clew.redact.native import mask_file
-from clew.redact.tree import Redactor, Setting
-from clew.redact.user import parse_rules
+from clew.redact import known_values as knowing
+from clew.redact.native_files import mask_file
+from clew.redact.redactor import Redactor, Setting
+from clew.redact.user_rules import parse_rules
 from tests.redact.planted import Planter
 
 PLANT = Planter("work")
@@ -125,7 +125,7 @@ def test_RD09_a_record_of_too_many_strings_without_a_candidate_stays() -> None:
 
 
 def test_RD09_a_record_of_too_many_bytes_is_masked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.redact.tree.MOST_BYTES", 10_000)
+    monkeypatch.setattr("clew.redact.redactor.MOST_BYTES", 10_000)
     record = {"type": "user", "a": PLANT.github(), "b": "word " * 3000}
     line = json.dumps(record).encode() + b"\n"
     redactor = Redactor(Setting("secrets", Marker()))

@@ -14,7 +14,7 @@ from typing import Any
 
 from clew import Host, Library, verify
 from clew.agents.checking import check_source
-from clew.store.system import System
+from clew.io.filesystem import System
 
 CALLS = "open close write seek fstat truncate chmod mkdir rmdir replace unlink lock sync read".split()
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from clew.errors import LimitExceeded, SourceUnreadable
 from clew.io.blobs import DEEPEST, base_of, digest_in, digest_of, name_of, pack, read_blob
+from clew.io.filesystem import System
 from clew.store import Store
 from clew.store.blobs import Blobs, Fresh
 from clew.store.doctor import examine
 from clew.store.erase import erase_record
-from clew.store.system import System
 from tests.store.support import Faulty, Quick, log_of
 
 TEXT = b"the tide rises twice a day, and twice a day it falls\n" * 40

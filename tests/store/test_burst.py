@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ClewError
+from clew.io.filesystem import SYSTEM, System
 from clew.store import Draft, MessageRecord, Said, Session, Store, Thinking, TodoItem, ToolCall, ToolResult, Usage
 from clew.store import log as log_module
 from clew.store.keeping import CAN_KEEP, Kept, Sign
 from clew.store.layout import Durability
 from clew.store.lock import locked
 from clew.store.log import Log
-from clew.store.system import SYSTEM, System
 from tests import children
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
 
@@ -503,7 +503,7 @@ def test_S04_what_an_interrupt_meets_is_there_once_or_not_at_all(tmp_path: Path,
     program = """
 import json, signal, sys
 from clew.store import Store
-from clew.store.system import System
+from clew.io.filesystem import System
 class Quick(System):
     write_through, sync = 0, staticmethod(lambda _: None)
 inside, known = False, []

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ClewError
+from clew.io.filesystem import System
 from clew.store import Session, Store
 from clew.store.doctor import examine
 from clew.store.log import Log
-from clew.store.system import System
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
 
 KINDS = [

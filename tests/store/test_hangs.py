@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from clew.errors import Busy, SourceUnreadable
+from clew.io.filesystem import System
 from clew.store import Session, Store, burst
 from clew.store.burst import Burst
 from clew.store.keeping import CAN_KEEP
 from clew.store.layout import Durability
-from clew.store.system import System
 from tests import children
 from tests.store.support import Quick, lines, log_of, said
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from clew.errors import UsageError
+from clew.io.filesystem import replace_file
 from clew.store import Store
 from clew.store.blobs import Blobs, Fresh
 from clew.store.context import Surroundings
-from clew.store.system import replace_file
 from clew.store.taking import take_line
 from tests.store.support import Faulty, Quick, log_of
 

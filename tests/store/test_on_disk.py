@@ -19,6 +19,7 @@ import pytest
 
 from clew import Host, Library
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
+from clew.io.filesystem import System
 from clew.io.safe_write import Within
 from clew.store import CannotLock, Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
@@ -26,7 +27,6 @@ from clew.store.erase import erase_record, erase_session
 from clew.store.layout import Durability
 from clew.store.lock import Lock
 from clew.store.metadata import from_log
-from clew.store.system import System
 from clew.store.wire import FileBackup
 from tests import children
 from tests.cli.running import run, state
@@ -118,7 +118,7 @@ def test_S03_looking_changes_nothing(tmp_path: Path) -> None:
 HOLD = """
 import sys, time
 from clew.store.lock import locked
-from clew.store.system import SYSTEM
+from clew.io.filesystem import SYSTEM
 from contextlib import suppress
 from pathlib import Path
 with locked(SYSTEM, Path(sys.argv[1])):

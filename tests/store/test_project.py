@@ -11,9 +11,9 @@ import pytest
 
 from clew import Host, Library
 from clew.errors import PathRefused, UsageError
+from clew.io.filesystem import System
 from clew.store import Store, ToolRun
 from clew.store.doctor import examine
-from clew.store.system import System
 from tests.store.support import Faulty, Quick, assert_whole, lines
 
 WORKSPACE = "/home/ada/src/moon.phase"

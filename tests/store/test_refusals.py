@@ -16,10 +16,10 @@ import pytest
 
 from clew import Host, Library
 from clew.errors import TargetRefused, UnknownReference, UsageError
+from clew.io.filesystem import System
 from clew.store import Context, Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, ToolRun, Usage
 from clew.store.context import branch_of, find_head
 from clew.store.doctor import examine
-from clew.store.system import System
 from tests.cli.running import clew, run, state
 from tests.store.support import Quick, lines, log_of
 

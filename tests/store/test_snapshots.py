@@ -18,10 +18,10 @@ from clew.analysis.snapshots import snapshots_by_message
 from clew.errors import PathRefused
 from clew.file_history.history import FileHistory
 from clew.io.blobs import digest_of
+from clew.io.filesystem import System
 from clew.store import Session, Store, ToolCall, ToolResult
 from clew.store.snapshots import FileState, taken
 from clew.store.steps import Refused
-from clew.store.system import System
 from tests.files.test_within import SPELLINGS
 from tests.store.support import Quick, assert_whole, lines, log_of
 

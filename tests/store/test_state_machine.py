@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from clew import Host, Library
 from clew.errors import UnknownReference
+from clew.io.filesystem import SYSTEM
 from clew.store import Session, Store
 from clew.store.lock import locked
 from clew.store.steps import Refused
-from clew.store.system import SYSTEM
 from tests.store.support import Quick, assert_whole, lines, log_of
 
 HANDLES = st.integers(0, 2)

@@ -15,7 +15,7 @@ from clew.catalog.index_entries import MessageEntry
 from clew.catalog.rows import RowMaker, Rows
 from clew.demo import write_demo
 from clew.errors import PathRefused, SourceUnreadable, UsageError
-from clew.redact.marks import Marker
+from clew.redact.masks import Marker
 from clew.tables.building import SCHEMAS, Builder
 from clew.tables.columns import TABLES
 from clew.tables.ingest import Meta, batch_name, ingest, read

@@ -21,8 +21,8 @@ from clew.host import Host
 from clew.io import compress
 from clew.library import Library, StoredSession
 from clew.model import Text, ToolUse
-from clew.redact.setting import chosen
-from clew.redact.tree import Redactor
+from clew.redact.redactor import Redactor
+from clew.redact.settings import chosen
 from tests.unit.samples import SESSION, claude_line
 
 FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"

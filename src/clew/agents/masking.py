@@ -11,8 +11,8 @@ import msgspec
 
 from clew.agents.base import Agent, SourceFile, open_file
 from clew.model.json import JSON
-from clew.redact.native import learn_file, masked_parts
-from clew.redact.tree import Redactor
+from clew.redact.native_files import learn_file, masked_parts
+from clew.redact.redactor import Redactor
 
 _BUFFER_BYTES = 1 << 18
 

@@ -17,7 +17,7 @@ from clew.archive.parts import Part
 from clew.archive.reading import Reader
 from clew.archive.state import State
 from clew.errors import SourceUnreadable
-from clew.store.system import SYSTEM, System, replace_file
+from clew.io.filesystem import SYSTEM, System, replace_file
 
 Stamp = tuple[int, int, int, int]
 

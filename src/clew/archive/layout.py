@@ -26,8 +26,8 @@ import msgspec
 
 from clew.errors import InvalidDocument, SourceUnreadable
 from clew.host import data_dir
+from clew.io.filesystem import SYSTEM, open_regular
 from clew.io.paths import refuse_link_on_way
-from clew.store.system import SYSTEM, open_regular
 
 FORMAT = 2
 FOLDER = "archive"

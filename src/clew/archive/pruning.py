@@ -21,7 +21,7 @@ from clew.archive.recovering import is_understood, stray_bytes
 from clew.archive.state import State, needed
 from clew.archive.writing import Writer, replace_all
 from clew.errors import SourceUnreadable
-from clew.store.system import make_folder, replace_file
+from clew.io.filesystem import make_folder, replace_file
 
 DAY_US = 86_400 * 1_000_000
 _SET_ASIDE = re.compile(r"(?:captures|packs)-[0-9]{8,}\.(?:manifest|pack-at-[0-9]+)")

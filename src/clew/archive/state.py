@@ -35,7 +35,7 @@ from clew.archive.layout import (
 )
 from clew.archive.parts import is_possible_manifest
 from clew.errors import Busy, SourceUnreadable
-from clew.store.system import SHARED, SYSTEM, open_regular
+from clew.io.filesystem import SHARED, SYSTEM, open_regular
 
 
 @dataclass

@@ -19,7 +19,7 @@ from clew.library import StoredSession
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
-    from clew.redact.tree import Redactor
+    from clew.redact.redactor import Redactor
 
 
 class Remembered(StoredSession):

@@ -127,8 +127,8 @@ Redact = Callable[[str], str]
 
 def secrets_masked(text: str) -> str:
     """The text without secrets, by the built-in rules and by those of the person."""
-    from clew.redact.setting import chosen
-    from clew.redact.tree import Redactor
+    from clew.redact.redactor import Redactor
+    from clew.redact.settings import chosen
 
     return str(Redactor(chosen("secrets", plain=True)).once(text))
 

@@ -20,7 +20,7 @@ from clew.export.reading import read_documents
 from clew.io.compress import open_source
 from clew.io.unpacking import is_archive, unpack
 from clew.model.json import JSON
-from clew.redact.stamping import stamp_of
+from clew.redact.document_stamp import stamp_of
 from clew.sources.local import at_path
 
 _HEAD = 64

@@ -14,7 +14,7 @@ from clew.errors import UsageError
 from clew.io.records import TOO_LONG
 from clew.library import StoredSession
 from clew.model.json import JSON
-from clew.redact.searching import TOO_MANY
+from clew.redact.matcher import TOO_MANY
 
 
 class Report:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clew.errors import ClewError
     from clew.library import StoredSession
     from clew.model.json import JSON
-    from clew.redact.tree import Redactor, Setting
+    from clew.redact.redactor import Redactor, Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -120,7 +120,7 @@ class Redaction:
     @cached_property
     def setting(self) -> Setting:
         """What is masked, and how; the rules are loaded when the first text is looked at."""
-        from clew.redact.setting import chosen
+        from clew.redact.settings import chosen
 
         return chosen(self.profile, plain=self.plain, rules=self.rules_file, without_key=_say_without_key)
 
@@ -134,7 +134,7 @@ class Redaction:
 
         Where the run is about one session, it knows what is secret in it.
         """
-        from clew.redact.tree import Redactor
+        from clew.redact.redactor import Redactor
 
         if self._session is not None:
             return self.learned(self._session)
@@ -152,7 +152,7 @@ class Redaction:
     def learned(self, session: StoredSession) -> Redactor:
         """One that has seen a whole session."""
         from clew.agents.masking import learn_session
-        from clew.redact.tree import Redactor
+        from clew.redact.redactor import Redactor
 
         is_own = session is self._session
         if is_own and self.profile in self._learned:
@@ -167,7 +167,7 @@ class Redaction:
         """Masks native records of a session."""
         if not self.is_on:
             return lambda raw: raw
-        from clew.redact.native import mask
+        from clew.redact.native_files import mask
 
         redactor = self.learned(session)
         return lambda raw: mask(raw, redactor)
@@ -183,7 +183,7 @@ class Redaction:
         if not self.is_on:
             return None
         from clew.io.compress import open_source
-        from clew.redact.native import mask_file
+        from clew.redact.native_files import mask_file
 
         redactor = self.learned(session)
         return lambda path: mask_file(partial(open_source, path), redactor)
@@ -198,13 +198,13 @@ class Redaction:
             with opened() as stream:
                 yield from stream
             return
-        from clew.redact.native import mask_file
+        from clew.redact.native_files import mask_file
 
         yield from mask_file(opened, self.redactor(), str(path) if is_file else None)
 
     def file(self, session: StoredSession, body: bytes, path: str) -> bytes:
         """The content of a file that a session tells of."""
-        from clew.redact.native import mask_file
+        from clew.redact.native_files import mask_file
 
         return b"".join(mask_file(lambda: BytesIO(body), self.learned(session), path))
 
@@ -229,7 +229,7 @@ class Redaction:
         """The lines of a file."""
         if not self.is_on:
             return lines
-        from clew.redact.marks import PLAIN
+        from clew.redact.masks import PLAIN
 
         redactor = self.redactor()
         redactor.learn([lines], path)

@@ -24,7 +24,7 @@ from clew.io.paths import link_refusal, link_to_session, walk
 from clew.library import Library, StoredSession
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
-from clew.redact.tree import Redactor
+from clew.redact.redactor import Redactor
 
 _LONGEST_NAME = 100
 """Characters of the name of a folder for copies."""

@@ -34,7 +34,7 @@ from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
 from clew.model.blocks import block_type
 from clew.model.events import Event
 from clew.model.json import JSON
-from clew.redact.stamping import OWN
+from clew.redact.document_stamp import OWN
 
 SPOOL_BYTES = 1 << 20
 """Records wait in memory up to this size, then on disk, until all messages are written."""

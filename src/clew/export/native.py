@@ -21,7 +21,7 @@ from clew.export.reading import DocumentStream, NativeFile
 from clew.io.atomic import replacing
 from clew.io.paths import refuse_link_to_session, safe_below
 from clew.model import Message, Record
-from clew.redact.stamping import stamp_of
+from clew.redact.document_stamp import stamp_of
 from clew.store.layout import refuse_copy
 
 

@@ -10,9 +10,9 @@ from clew.agents.file_evidence import FileContent, State
 from clew.errors import PathRefused
 from clew.file_history.restore_journal import journalled
 from clew.file_history.timeline import Answer
+from clew.io.filesystem import SYSTEM, make_folder
 from clew.io.protected import is_protected
 from clew.io.safe_write import Change, Within, parts_of, refuse_twins
-from clew.store.system import SYSTEM, make_folder
 
 Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
 """What putting it back comes to. A conflict is a file that is there and differs."""

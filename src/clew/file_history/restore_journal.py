@@ -10,11 +10,11 @@ from pathlib import Path
 
 from clew.errors import ClewError, SourceUnreadable
 from clew.io.blobs import digest_of
+from clew.io.filesystem import SYSTEM, System, make_folder, open_log
 from clew.io.safe_write import Change, Within
 from clew.store.lock import WAIT, Lock
 from clew.store.pending import Pending, announce, announced, identity_of, put_as_it_was
 from clew.store.snapshots import NO_FILE, FileState
-from clew.store.system import SYSTEM, System, make_folder, open_log
 
 FOLDER = "restoring"
 """In clew's own folder: one file for each restore that is going on."""

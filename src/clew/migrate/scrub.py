@@ -28,11 +28,11 @@ from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable
 from clew.io.atomic import replacing
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source, packer
+from clew.io.filesystem import SYSTEM
 from clew.io.paths import walk
-from clew.redact.native import learn_file, masked_parts
-from clew.redact.tree import Redactor
+from clew.redact.native_files import learn_file, masked_parts
+from clew.redact.redactor import Redactor
 from clew.store.lock import WAIT, locked
-from clew.store.system import SYSTEM
 
 _PIECE_BYTES = 1 << 20
 _OVERLAP_BYTES = 1 << 14

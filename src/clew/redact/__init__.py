@@ -11,12 +11,12 @@ load_rules(path)            the built-in rules with a user's own
 
 from __future__ import annotations
 
-from clew.redact.finding import PROFILES, Finding, Profile, kinds_of
-from clew.redact.known import Known
-from clew.redact.marks import MARKER, PLAIN, Marker
-from clew.redact.rules import Rules, rules_version, standard
+from clew.redact.findings import PROFILES, Finding, Profile, kinds_of
+from clew.redact.known_values import Known
+from clew.redact.masks import MARKER, PLAIN, Marker
 from clew.redact.scan import apply, redact, scan, scan_all
-from clew.redact.user import load_rules, parse_rules
+from clew.redact.scanner import Rules, rules_version, standard
+from clew.redact.user_rules import load_rules, parse_rules
 
 __all__ = [
     "MARKER",

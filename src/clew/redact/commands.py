@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from clew.model.json import JSON
-from clew.redact.files import file_hits
+from clew.redact.credential_files import file_hits
 
 _PROBE = b'A_NAME="some value that is long enough"\n{"a_name": "some value that is long enough"}\n'
 _LONGEST = 4096

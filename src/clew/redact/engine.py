@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from clew.redact import assigned, context, layers, packed
-from clew.redact.searching import Checks, Find, Hit, LimitedLook, finder, plain_finder, walk_limited
-from clew.redact.services import Services
-from clew.redact.values import is_mixed
+from clew.redact import assignments, context_rules, encodings, packed
+from clew.redact.matcher import Checks, Find, Hit, LimitedLook, finder, plain_finder, walk_limited
+from clew.redact.token_rules import Services
+from clew.redact.value_checks import is_mixed
 
 _NEAR = 200
 _DEEPEST = 2
@@ -24,27 +24,27 @@ class Engine:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._encoded = re.compile("|".join(layers.base64_signs()).encode())
-        self.token_signs = [*services.signs, *layers.base64_signs(), *packed.SIGNS]
-        addresses = [reader.sign for reader in context.READERS if reader.read is context.read_address]
+        self._encoded = re.compile("|".join(encodings.base64_signs()).encode())
+        self.token_signs = [*services.signs, *encodings.base64_signs(), *packed.SIGNS]
+        addresses = [reader.sign for reader in context_rules.READERS if reader.read is context_rules.read_address]
         self.context_signs = [
-            *assigned.SIGNS,
-            *[reader.sign for reader in context.READERS if reader.read is not context.read_address],
+            *assignments.SIGNS,
+            *[reader.sign for reader in context_rules.READERS if reader.read is not context_rules.read_address],
         ]
         self.find_addresses = [plain_finder(sign) for sign in addresses]
         self.find_token: Find = finder(self.token_signs)
         self._find_context = [finder(self.context_signs), *self.find_addresses]
-        self._readers: dict[int, list[context.Reader]] = {}
-        for reader in context.READERS:
+        self._readers: dict[int, list[context_rules.Reader]] = {}
+        for reader in context_rules.READERS:
             for char in {*reader.starts, *reader.starts.upper()}:
                 self._readers.setdefault(char, []).append(reader)
 
     def all_hits(self, text: bytes, ends: Sequence[int] | None = None) -> list[Hit]:
         """Every secret in some flat strings, joined with borders, and under their escapes and control sequences."""
-        return self._layered(text, ends) + layers.hits_without_controls(text, ends, self._layered)
+        return self._layered(text, ends) + encodings.hits_without_controls(text, ends, self._layered)
 
     def _layered(self, text: bytes, ends: Sequence[int] | None) -> list[Hit]:
-        return self.hits(text, ends) + layers.layered_hits(text, ends, self.hits)
+        return self.hits(text, ends) + encodings.layered_hits(text, ends, self.hits)
 
     def hits(self, text: bytes, ends: Sequence[int] | None, checks: Checks | None = None, depth: int = 0) -> list[Hit]:
         """Every secret in some flat strings."""
@@ -70,7 +70,7 @@ class Engine:
                     found.append(token)
                 return tuple(found), token.end
             if depth < _DEEPEST and self._encoded.match(text, start):
-                return layers.read_base64(
+                return encodings.read_base64(
                     text, start, lambda inside: self.hits(inside, [len(inside)], checks, depth + 1)
                 )
             # The next may begin within what looked like the beginning of this one.
@@ -83,7 +83,7 @@ class Engine:
             hits = reader.read(text, start)
             if hits:
                 return hits, hits[-1].end
-        return assigned.read_assigned(text, start, end)
+        return assignments.read_assigned(text, start, end)
 
 
 def _near(text: bytes, token: Hit) -> list[Hit]:

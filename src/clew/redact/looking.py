@@ -9,19 +9,19 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import NamedTuple
 
-from clew.redact.finding import Finding, Spans, kinds_of
+from clew.redact.findings import Finding, Spans, kinds_of
 from clew.redact.flat import to_bytes
 from clew.redact.halves import Halves
-from clew.redact.jsontext import literals, splice
-from clew.redact.known import SHORTEST, Known
-from clew.redact.leaves import Collected, Joint, Leaves
+from clew.redact.json_text import literals, splice
+from clew.redact.json_walk import Collected, Joint, Leaves
+from clew.redact.known_values import SHORTEST, Known
+from clew.redact.matcher import TOO_MANY
 from clew.redact.packed import PACKED
+from clew.redact.prefilter import Sieve, touched_by
 from clew.redact.rebuilding import add, dealt, near, whole, within
-from clew.redact.rules import Rules, standard
 from clew.redact.scan import apply
-from clew.redact.searching import TOO_MANY
-from clew.redact.sieve import Sieve, touched_by
-from clew.redact.untouched import is_image
+from clew.redact.scanner import Rules, standard
+from clew.redact.skip_rules import is_image
 
 _MOST_MARKERS = 10_000
 _LONG, _MOST_LONG = 1 << 14, 1000

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from clew.redact.searching import Hit
+from clew.redact.matcher import Hit
 
 PACKED = "packed_data"
 """The rule of data that is masked because it is compressed."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from clew.redact import national
-from clew.redact.searching import TOO_MANY, Find, Hit, finder, walk
+from clew.redact import national_ids
+from clew.redact.matcher import TOO_MANY, Find, Hit, finder, walk
 
 _EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
 _NUMBER = r"[0-9](?:[ -]?[0-9]){11,18}"
@@ -80,7 +80,7 @@ def find_signs() -> tuple[Find, ...]:
 
 def pii_hits(text: bytes) -> list[Hit]:
     """Every personal number and address in some bytes."""
-    return [hit for find in find_signs() for hit in walk(find, text, _look)] + national.national_hits(text)
+    return [hit for find in find_signs() for hit in walk(find, text, _look)] + national_ids.national_hits(text)
 
 
 def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from clew.model.json import JSON
-from clew.redact.jsontext import MISSING, read, spelled, to_text
-from clew.redact.places import with_users
-from clew.redact.rules import Rules
-from clew.redact.searching import BORDER
-from clew.redact.sieve import Span
+from clew.redact.json_text import MISSING, read, spelled, to_text
+from clew.redact.machine_names import with_users
+from clew.redact.matcher import BORDER
+from clew.redact.prefilter import Span
+from clew.redact.scanner import Rules
 
 Edit = tuple[int, int, bytes]
 Close = Callable[[list[bytes]], list[bytes]]

@@ -8,11 +8,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from clew.model.json import JSON
-from clew.redact.finding import Finding
-from clew.redact.jsontext import number_text
-from clew.redact.leaves import LEAST_NUMBER, MOST_NUMBER, Joint, is_count
-from clew.redact.searching import TOO_MANY
-from clew.redact.untouched import FORMAT_NAMES, is_plain_id
+from clew.redact.findings import Finding
+from clew.redact.json_text import number_text
+from clew.redact.json_walk import LEAST_NUMBER, MOST_NUMBER, Joint, is_count
+from clew.redact.matcher import TOO_MANY
+from clew.redact.skip_rules import FORMAT_NAMES, is_plain_id
 
 _CONTAINERS = frozenset({dict, list, tuple})
 _TYPE_KEYS = frozenset({"type", "role"})

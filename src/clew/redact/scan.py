@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from clew.redact.finding import Finding, kinds_of
-from clew.redact.known import Known
-from clew.redact.marks import PLAIN
-from clew.redact.rules import Rules, standard
+from clew.redact.findings import Finding, kinds_of
+from clew.redact.known_values import Known
+from clew.redact.masks import PLAIN
+from clew.redact.scanner import Rules, standard
 
 Mark = Callable[[str, str], str]
 _SHORTEST = 8

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import name_of
+from clew.io.filesystem import System
 from clew.model.codes import problem
 from clew.store.finding import Finding, found
 from clew.store.gaps import are_gone, refuse_unsure, unreadable_snapshots
@@ -15,7 +16,6 @@ from clew.store.lock import locked
 from clew.store.pending import ASIDE, announced, journal_folder
 from clew.store.session import Session
 from clew.store.snapshots import Snapshots
-from clew.store.system import System
 from clew.store.tree import Tree
 from clew.store.undo import pending_undos, settle
 from clew.store.writer import World

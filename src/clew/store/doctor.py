@@ -15,6 +15,7 @@ from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
+from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
 from clew.io.paths import walk
 from clew.model.codes import problem
 from clew.store import metadata
@@ -41,7 +42,6 @@ from clew.store.layout import (
 )
 from clew.store.lock import going_alone, holder_of, locked
 from clew.store.log import QUARANTINE, Log, record_in, torn_end
-from clew.store.system import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
 
 _OTHERS = 0o077
 _PATIENCE = 1.0

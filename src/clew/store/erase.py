@@ -20,6 +20,7 @@ from clew.agents.sage_agent.locate import find_backup
 from clew.errors import PathRefused, UnknownReference
 from clew.io.blobs import digest_in, name_of
 from clew.io.codec import dumps, loads
+from clew.io.filesystem import SYSTEM, System, open_regular, replace_file, sync_folder, write_all
 from clew.model.json import JSON
 from clew.store import metadata
 from clew.store.blobs import Blobs
@@ -28,7 +29,6 @@ from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE, record_in
 from clew.store.sightings import ALL, places_of, read_look, spelled_look
 from clew.store.snapshots import spelled
-from clew.store.system import SYSTEM, System, open_regular, replace_file, sync_folder, write_all
 from clew.store.traces import (
     GONE,
     Private,

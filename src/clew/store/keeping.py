@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from clew.store.system import LOCK, SHARED, UNLOCK, System
+from clew.io.filesystem import LOCK, SHARED, UNLOCK, System
 
 CAN_KEEP = sys.platform != "win32" and getattr(sys, "_is_gil_enabled", lambda: True)()
 """Who waits says so by a lock on the folder, which Windows does not have; and threads must see things in one order."""

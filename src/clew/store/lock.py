@@ -12,8 +12,8 @@ from copy import copy
 from pathlib import Path
 
 from clew.errors import Busy, SourceUnreadable
+from clew.io.filesystem import LOCK, UNLOCK, System, open_regular
 from clew.store.keeping import Sign
-from clew.store.system import LOCK, UNLOCK, System, open_regular
 
 WAIT = 10.0
 """Seconds that a lock is waited for."""

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from clew.errors import Busy, SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.filesystem import LOCK, SYSTEM, UNLOCK, System, name_place, open_log, telling_forbidden, write_all
 from clew.model.json import JSON
 from clew.store.keeping import CAN_KEEP, Kept, Sign, keep
 from clew.store.lock import LONGEST_PAUSE, WAIT, Lock
-from clew.store.system import LOCK, SYSTEM, UNLOCK, System, name_place, open_log, telling_forbidden, write_all
 
 QUARANTINE = "quarantine.jsonl"
 """Beside the log: ends of records that were torn off, in base64, each with its place."""

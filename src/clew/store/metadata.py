@@ -13,10 +13,10 @@ from clew.agents.sage_agent.metadata import rebuilt
 from clew.agents.sage_agent.records import counts_as_message
 from clew.agents.sage_format import encode_metadata
 from clew.errors import SourceUnreadable
+from clew.io.filesystem import System, replace_file
 from clew.io.records import read_records
 from clew.model.json import JSON
 from clew.store.layout import FORMAT, MESSAGES, METADATA, OWN, read_object
-from clew.store.system import System, replace_file
 
 _ORDER = (
     "id customTitle name firstPrompt lastPrompt summary createdAt updatedAt workingDirectory gitBranch model version "

@@ -11,11 +11,11 @@ import msgspec
 from clew.errors import PathRefused, SourceUnreadable
 from clew.host import data_dir
 from clew.io.blobs import digest_of
+from clew.io.filesystem import System, replace_file
 from clew.io.safe_write import Change, Within
 from clew.store.groups import grouped
 from clew.store.placing import obstacle, place, remove_empty, state_among
 from clew.store.snapshots import FileState
-from clew.store.system import System, replace_file
 
 ASIDE = "*.pending.unreadable"
 """Such files that cannot be read, put aside so that the session can be used again."""

@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, METADATA, source_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import UsageError
+from clew.io.filesystem import make_folder, replace_file, sync_folder, telling_forbidden
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -25,7 +26,6 @@ from clew.store.drafts import Receipt
 from clew.store.layout import folders, read_object, refuse_copy, refuse_links
 from clew.store.log import Log, record_in
 from clew.store.stamps import Times, new_uuid
-from clew.store.system import make_folder, replace_file, sync_folder, telling_forbidden
 from clew.store.tree import whole_lines
 from clew.store.wire import refuse_odd
 from clew.store.writer import World

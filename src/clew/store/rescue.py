@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 
+from clew.io.filesystem import SYSTEM, make_folder
 from clew.io.safe_write import Change
 from clew.store.groups import folders_of
 from clew.store.placing import is_folder, is_there, obstacle, place
 from clew.store.steps import Step
-from clew.store.system import SYSTEM, make_folder
 
 EARLIER = "earlier"
 """The folder for versions of a file that another one has the place of."""

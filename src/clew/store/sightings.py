@@ -19,7 +19,7 @@ import msgspec
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_of
 from clew.io.compress import open_regular
-from clew.store.system import System, replace_file
+from clew.io.filesystem import System, replace_file
 
 ALL = "workspace-*.seen"
 """Every such file of a session."""

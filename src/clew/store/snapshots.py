@@ -18,13 +18,13 @@ from msgspec import UNSET, UnsetType
 from clew.errors import PathRefused, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
+from clew.io.filesystem import make_folder, telling_forbidden
 from clew.io.safe_write import WIDEST, Within
 from clew.store.blobs import Blobs, Fresh
 from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in
 from clew.store.scan import IGNORED, Workspace, read_body
 from clew.store.sightings import ALL, Sightings, place_of, read_look
-from clew.store.system import make_folder, telling_forbidden
 from clew.store.tree import whole_lines
 from clew.store.wire import (
     SNAPSHOT,

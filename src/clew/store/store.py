@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clew.errors import UnknownReference, UsageError
 from clew.io.codec import dumps
+from clew.io.filesystem import SYSTEM, System, make_folder, replace_file
 from clew.model.json import JSON
 from clew.store.layout import (
     CONFIG,
@@ -27,7 +28,6 @@ from clew.store.lock import going_alone
 from clew.store.project import Project, project_folder
 from clew.store.session import Session, is_session
 from clew.store.stamps import Clock, new_uuid
-from clew.store.system import SYSTEM, System, make_folder, replace_file
 from clew.store.writer import World
 
 
@@ -109,8 +109,8 @@ def _refuse_file(root: Path) -> None:
 def _masking(profile: str) -> Redact | None:
     if profile == "none":
         return None
-    from clew.redact.setting import chosen
-    from clew.redact.tree import Redactor
+    from clew.redact.redactor import Redactor
+    from clew.redact.settings import chosen
 
     return Redactor(chosen(profile)).stream
 

@@ -17,6 +17,7 @@ import msgspec
 from clew.agents.backups import read_inside
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_of
+from clew.io.filesystem import SYSTEM, System, make_folder
 from clew.io.safe_write import WIDEST, CaseCollisionError, Within, refuse_twins
 from clew.io.safe_write import Change as Written
 from clew.store.blobs import Fresh
@@ -33,7 +34,6 @@ from clew.store.rescue import rescue
 from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken
 from clew.store.steps import Between, Step, Undone, refuse, refuse_blind
-from clew.store.system import SYSTEM, System, make_folder
 from clew.store.tree import MAIN, NONE, Tree
 from clew.store.watching import close, outcome, unclosed
 from clew.store.wire import BranchRecord, Wire

@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.codec import decode
+from clew.io.filesystem import SYSTEM, System, make_folder, telling_forbidden
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
 from clew.store import metadata
@@ -27,7 +28,6 @@ from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings, refuse_co
 from clew.store.log import Log
 from clew.store.news import News
 from clew.store.stamps import FIRST, Clock, Times, beginning, new_uuid
-from clew.store.system import SYSTEM, System, make_folder, telling_forbidden
 from clew.store.tree import MAIN, NONE, SIGNIFICANT, Peek, Tree, number_of, peek
 from clew.store.wire import Context, MessageRecord, Wire, encode_lines
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from clew.catalog.keys import blake2b
 from clew.errors import UsageError
-from clew.redact.marks import MARKER, PLAIN, Marker
-from clew.redact.rules import Rules, standard
-from clew.redact.tree import Redactor, Setting
-from clew.redact.user import parse_rules
+from clew.redact.masks import MARKER, PLAIN, Marker
+from clew.redact.redactor import Redactor, Setting
+from clew.redact.scanner import Rules, standard
+from clew.redact.user_rules import parse_rules
 from clew.tables.columns import LEVELS
 
 _TAG = 12
@@ -62,7 +62,7 @@ def rules_of(policy: Policy) -> Rules:
 
 def own_rules(folder: Path) -> str:
     """The text of the rules in a person's configuration folder; "" where there are none."""
-    from clew.redact.setting import RULES_FILE
+    from clew.redact.settings import RULES_FILE
 
     path = folder / RULES_FILE
     try:

@@ -21,7 +21,7 @@ from clew.datadir import private_folder
 from clew.errors import SourceUnreadable
 from clew.host import config_dir, data_dir
 from clew.io.atomic import write_atomic
-from clew.redact.setting import marker_key
+from clew.redact.settings import marker_key
 from clew.tables.ingest import Meta
 from clew.tables.levels import Policy, check, own_rules
 

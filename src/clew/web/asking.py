@@ -16,7 +16,7 @@ from starlette.routing import Route
 from clew.catalog.browsing import Entry
 from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
-from clew.redact.finding import PROFILES
+from clew.redact.findings import PROFILES
 from clew.web.drawing import drawn
 from clew.web.masking import masking, resolved, taught_by
 from clew.web.shelf import NoCatalog, Shelf

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.host import config_dir
 from clew.library import StoredSession
 from clew.model.json import JSON
-from clew.redact.marks import PLAIN
-from clew.redact.setting import RULES_FILE, chosen
+from clew.redact.masks import PLAIN
+from clew.redact.settings import RULES_FILE, chosen
 
 if TYPE_CHECKING:
-    from clew.redact.tree import Redactor, Setting
+    from clew.redact.redactor import Redactor, Setting
 
 NONE = "none"
 _SIGN = "~"
@@ -83,7 +83,7 @@ class Masking:
 
     def redactor(self) -> Redactor:
         """A new one, which has seen nothing."""
-        from clew.redact.tree import Redactor
+        from clew.redact.redactor import Redactor
 
         return Redactor(_setting(self.profile, _manner, _state_of_rules()))
 
@@ -139,7 +139,7 @@ class Masking:
         """A native record as it may be seen."""
         if not self.is_on:
             return raw
-        from clew.redact.native import mask
+        from clew.redact.native_files import mask
 
         return mask(raw, self.learned(session))
 

@@ -18,7 +18,7 @@ from clew.catalog.search import Searcher
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host
 from clew.library import StoredSession
-from clew.redact.tree import Redactor
+from clew.redact.redactor import Redactor
 from clew.web.masking import NONE, Masking, masking
 from clew.web.scanning import Scan
 from clew.web.syncing import Syncing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clew.redact.searching import Hit
+from clew.redact.matcher import Hit
 
 _ENV = re.compile(
     r"(?:^|/)(?:\.env(?:\.(?!example|sample|template|dist|schema)[\w.-]+)?|[\w.-]+\.env|\.envrc|\.dev\.vars"

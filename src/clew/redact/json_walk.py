@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file, read_by
-from clew.redact.jsontext import number_text, read
+from clew.redact.json_text import number_text, read
 from clew.redact.packed import ORIGIN, is_packed
-from clew.redact.untouched import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
+from clew.redact.skip_rules import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
 
 SHORTEST = 5
 """Shorter texts hide nothing, unless their key says so."""

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from clew.redact import names, reading
-from clew.redact.searching import BORDER, Hit
-from clew.redact.values import chance, is_filler, is_printable, unbase64
+from clew.redact import secret_names, value_reader
+from clew.redact.matcher import BORDER, Hit
+from clew.redact.value_checks import chance, is_filler, is_printable, unbase64
 
 _PASSWORD = r"(?i:password|passphrase|passcode|passwd|pwd)"
 _SAID = r"(?:(?i:is|was|to|are|will be|should be|set to)[ \t:]{1,3})?"
@@ -254,19 +254,19 @@ def read_user(text: bytes, place: int) -> tuple[Hit, ...]:
 def read_flag(text: bytes, place: int) -> tuple[Hit, ...]:
     """`--password x`."""
     match = _FLAGGED.match(text, place)
-    value = reading.read(text, match.end()) if match else None
+    value = value_reader.read(text, match.end()) if match else None
     if match is None or value is None:
         return ()
     word = text[value.start : value.end]
-    is_phrase = value.quoted and b"pass" in match[0] and reading.is_given_phrase(word)
-    if len(word) < 6 or not (is_phrase or reading.is_secret(word, value.quoted) or _is_given(word)):
+    is_phrase = value.quoted and b"pass" in match[0] and value_reader.is_given_phrase(word)
+    if len(word) < 6 or not (is_phrase or value_reader.is_secret(word, value.quoted) or _is_given(word)):
         return ()
     return _one(value.start, value.end, "cli_secret", 0.8)
 
 
 def _is_given(word: bytes) -> bool:
     digits = any(48 <= char <= 57 for char in word)
-    return digits and reading.is_password(word, quoted=False, capital=False) and not word.isdigit()
+    return digits and value_reader.is_password(word, quoted=False, capital=False) and not word.isdigit()
 
 
 def read_given(text: bytes, place: int) -> tuple[Hit, ...]:
@@ -316,7 +316,7 @@ def _argument(match: re.Match[bytes] | None, group: int) -> tuple[Hit, ...]:
         return ()
     value, quotes = match[group], int(match[group][:1] in (b'"', b"'"))
     value = value[quotes : len(value) - quotes]
-    if len(value) < 3 or value.startswith(b"-") or reading.stands_for_another(value) or _is_reference(value):
+    if len(value) < 3 or value.startswith(b"-") or value_reader.stands_for_another(value) or _is_reference(value):
         return ()
     return _one(match.start(group) + quotes, match.end(group) - quotes, "cli_password", 0.85)
 
@@ -334,14 +334,18 @@ _STATEMENT = 200
 def read_identified(text: bytes, place: int) -> tuple[Hit, ...]:
     """`CREATE USER a IDENTIFIED BY 'x'`, and not what is identified by something in a sentence."""
     match = _IDENTIFIED.match(text, place)
-    value = reading.read(text, match.end()) if match else None
+    value = value_reader.read(text, match.end()) if match else None
     if match is None or value is None:
         return ()
     if not match[1] and not _OF_USER.search(text, max(0, place - _STATEMENT), place):
         return ()
     word = text[value.start : value.end]
     if value.quoted:
-        found = reading.is_password(word, True, True) or reading.is_given_phrase(word) or reading.is_with_quotes(word)
+        found = (
+            value_reader.is_password(word, True, True)
+            or value_reader.is_given_phrase(word)
+            or value_reader.is_with_quotes(word)
+        )
     else:
         found = _is_given(word)
     return _one(value.start, value.end, "assigned_password", 0.85) if found else ()
@@ -368,7 +372,12 @@ def read_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
         return ()
     value = match[2].rstrip(b".,;:)*")
     letters, digits = value.upper() != value.lower(), any(48 <= char <= 57 for char in value)
-    if not (letters and digits) or len(value) < 6 or reading.stands_for_another(value) or reading.is_code(value):
+    if (
+        not (letters and digits)
+        or len(value) < 6
+        or value_reader.stands_for_another(value)
+        or value_reader.is_code(value)
+    ):
         return ()
     return _one(match.start(2), match.start(2) + len(value), "spoken_password", 0.8)
 
@@ -379,7 +388,7 @@ def read_key_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
     if match is None:
         return ()
     value = match[1].rstrip(b".")
-    if not reading.is_secret(value, quoted=False) or chance(value) < 12:
+    if not value_reader.is_secret(value, quoted=False) or chance(value) < 12:
         return ()
     return _one(match.start(1), match.start(1) + len(value), "spoken_secret", 0.7)
 
@@ -390,9 +399,9 @@ def read_tag(text: bytes, place: int) -> tuple[Hit, ...]:
     if match is None:
         return ()
     value = match[2].rstrip()
-    if not names.meaning(match[1]) or value.isdigit():
+    if not secret_names.meaning(match[1]) or value.isdigit():
         return ()
-    if not (reading.is_secret(value, True) or reading.is_password(value, True, False)) or value.startswith(
+    if not (value_reader.is_secret(value, True) or value_reader.is_password(value, True, False)) or value.startswith(
         (b"{", b"$", b"&lt;")
     ):
         return ()

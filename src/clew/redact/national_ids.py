@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from clew.redact.searching import Find, Hit, finder, walk
+from clew.redact.matcher import Find, Hit, finder, walk
 
 _NAMES = {
     "de_tax_id": "steuer-?id(?:nr)?|steuerliche identifikationsnummer|steueridentifikationsnummer|tax[ _-]?id|idnr",

@@ -14,17 +14,17 @@ from threading import Lock
 
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
+from clew.redact.batching import all_lines, batches, line_around, stretches
 from clew.redact.commands import is_credential_file
-from clew.redact.finding import Finding, Spans
+from clew.redact.findings import Finding, Spans
 from clew.redact.flat import to_bytes
-from clew.redact.grouping import all_lines, batches, line_around, stretches
-from clew.redact.jsontext import MISSING, literals, parsed, spelled, splice, to_raw, to_text
-from clew.redact.leaves import Collected
+from clew.redact.json_text import MISSING, literals, parsed, spelled, splice, to_raw, to_text
+from clew.redact.json_walk import Collected
 from clew.redact.looking import Looker, Seen, Setting
+from clew.redact.matcher import TOO_MANY
 from clew.redact.placing import Placing
+from clew.redact.prefilter import Sieve, Span, call_places
 from clew.redact.rebuilding import kept_texts, masked_whole, rebuilt, texts_of
-from clew.redact.searching import TOO_MANY
-from clew.redact.sieve import Sieve, Span, call_places
 
 __all__ = ["Redactor", "Setting"]
 # So much of what was read is kept until it is masked.

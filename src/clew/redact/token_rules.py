@@ -1,4 +1,4 @@
-"""The rules of `services.toml`, compiled: a cheap sign of each for the pass over a text, the precise form for a hit."""
+"""Token formats from `token_rules.toml`: a cheap candidate pattern and a precise check of each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
-from clew.redact import values
-from clew.redact.searching import Hit
+from clew.redact import value_checks
+from clew.redact.matcher import Hit
 
 # How much of a token must follow its beginning before it is looked at, where the beginning says little. To ask for some
 # behind every beginning would give the search many states, and spare no look.
@@ -30,12 +30,12 @@ _NEXT = re.compile(_GLUED.encode())
 _LONGEST_BEGINNING = 12
 _WEAK = (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])")
 _CHECKS: dict[str, Callable[[bytes], bool]] = {
-    "random": values.is_random,
-    "crc": values.is_random,
-    "mixed": values.is_mixed,
-    "mixed_upper": values.is_mixed_upper,
-    "spread": values.is_spread,
-    "jwt": values.is_jwt,
+    "random": value_checks.is_random,
+    "crc": value_checks.is_random,
+    "mixed": value_checks.is_mixed,
+    "mixed_upper": value_checks.is_mixed_upper,
+    "spread": value_checks.is_spread,
+    "jwt": value_checks.is_jwt,
     "none": bool,
 }
 
@@ -79,7 +79,7 @@ class Form:
 @lru_cache(maxsize=1)
 def builtin() -> tuple[str, tuple[Rule, ...]]:
     """The version of the built-in rules, and the rules."""
-    table = tomllib.loads(resources.files("clew.redact").joinpath("services.toml").read_text("utf-8"))
+    table = tomllib.loads(resources.files("clew.redact").joinpath("token_rules.toml").read_text("utf-8"))
     return table["version"], tuple(_rule(row) for row in table["rule"])
 
 
@@ -174,7 +174,7 @@ def _judge(rule: Rule, match: re.Match[bytes]) -> Hit | None:
     proof = match[0] if rule.check == "jwt" else value
     if not _CHECKS[rule.check](proof):
         return None
-    sure = rule.check == "jwt" or (rule.check == "crc" and values.has_crc(value))
+    sure = rule.check == "jwt" or (rule.check == "crc" and value_checks.has_crc(value))
     return Hit(shown, match.end(), rule.id, 0.99 if sure else 0.8 if rule.weak else 0.95)
 
 

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from clew.redact.searching import BORDER, Find, finder
-from clew.redact.values import DIGITS, chance, count_of, is_filler
+from clew.redact.matcher import BORDER, Find, finder
+from clew.redact.value_checks import DIGITS, chance, count_of, is_filler
 
 LONGEST = 4096
 _ENOUGH = 256

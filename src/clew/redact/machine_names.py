@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from clew.redact.searching import Find, Hit, Look, each, finder, plain_finder, walk
+from clew.redact.matcher import Find, Hit, Look, each, finder, plain_finder, walk
 
 # The folder of homes: of Windows, seen from there or from a Unix beside it, and of the others. In JSON text a backslash
 # is written twice, and more often in JSON within JSON.

@@ -12,8 +12,9 @@ from typing import BinaryIO, Literal, NamedTuple
 
 from clew.io.records import CHUNK, MAX_RECORD_BYTES, is_whole, pieces_of, read_chunks
 from clew.model.json import JSON
-from clew.redact.grouping import stretches
-from clew.redact.jsontext import MISSING, read, to_text
+from clew.redact.batching import stretches
+from clew.redact.document_stamp import BEGINNING, stamped, stamper
+from clew.redact.json_text import MISSING, read, to_text
 from clew.redact.packed import (
     ORIGIN,
     PACKED,
@@ -22,8 +23,7 @@ from clew.redact.packed import (
     names_origin,
     without_long_base64,
 )
-from clew.redact.stamping import BEGINNING, stamped, stamper
-from clew.redact.tree import Redactor
+from clew.redact.redactor import Redactor
 
 Open = Callable[[], BinaryIO]
 """Opens a file at its beginning; packed ones cannot go back there."""

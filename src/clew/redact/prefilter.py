@@ -13,11 +13,10 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from clew.redact import files, flat, layers, names, national, pii, places
+from clew.redact import credential_files, encodings, flat, machine_names, national_ids, pii, secret_names
 from clew.redact.engine import Engine
-from clew.redact.known import Known
-from clew.redact.packed import ORIGIN
-from clew.redact.searching import (
+from clew.redact.known_values import Known
+from clew.redact.matcher import (
     BORDER,
     TOO_MANY,
     Checks,
@@ -31,7 +30,8 @@ from clew.redact.searching import (
     walk,
     walk_limited,
 )
-from clew.redact.untouched import CALL_IDS, CUT_KEYS
+from clew.redact.packed import ORIGIN
+from clew.redact.skip_rules import CALL_IDS, CUT_KEYS
 
 _QUOTE = r'\\*"'
 _NEXT = rf"\\+[bfnrt]|{_QUOTE},\s*{_QUOTE}"
@@ -40,8 +40,8 @@ _PIECE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\]| )(?:\{(\d+),\d+\})?")
 _OTHER_NAMES = "authorization|cookie|_pat|auth"
 _STRUCTURE = (
     # {"name": "DB_PASSWORD", "value": ...}
-    rf'(?:name|key){_QUOTE}\s*:\s*{_QUOTE}[^"\\]*(?i:{names.TELLING}|token|{_OTHER_NAMES})',
-    rf"(?i:{names.SIGNS}|{_OTHER_NAMES}){_QUOTE}\s*:\s*\[",
+    rf'(?:name|key){_QUOTE}\s*:\s*{_QUOTE}[^"\\]*(?i:{secret_names.TELLING}|token|{_OTHER_NAMES})',
+    rf"(?i:{secret_names.SIGNS}|{_OTHER_NAMES}){_QUOTE}\s*:\s*\[",
 )
 _SEAM = (
     rf'\}},\s*\{{\s*(?:{_QUOTE}[^"\\]{{1,20}}{_QUOTE}\s*:\s*(?:{_QUOTE}[^"]{{0,40}}"|[\w\[\]{{}}.-]{{1,20}}),\s*){{0,3}}'
@@ -121,13 +121,13 @@ class Sieve:
     @cached_property
     def _finds(self) -> list[Find]:
         found: list[Find] = []
-        signs = [*layers.SIGNS, *layers.CONTROL_SIGNS, *_STRUCTURE]
+        signs = [*encodings.SIGNS, *encodings.CONTROL_SIGNS, *_STRUCTURE]
         if "secret" in self._kinds:
             # All at once: one search for many signs takes hardly longer than one for few.
-            signs += map(_wide, (*self._engine.context_signs, *files.SIGNS))
+            signs += map(_wide, (*self._engine.context_signs, *credential_files.SIGNS))
             found += self._engine.find_addresses
         if "pii" in self._kinds:
-            found.append(finder(map(_wide, national.SIGNS)))
+            found.append(finder(map(_wide, national_ids.SIGNS)))
         return [finder(signs), *found, finder(_SEAM), finder([re.escape(ORIGIN)])]
 
     @cached_property
@@ -268,7 +268,7 @@ def call_places(text: bytes, calls: Container[str]) -> Iterator[int]:
 @lru_cache(maxsize=1)
 def find_places() -> tuple[Find, Find]:
     """Finders, in JSON text, of what may name the person's machine."""
-    return finder(map(_wide, places.SIGNS)), plain_finder(_wide(places.AT))
+    return finder(map(_wide, machine_names.SIGNS)), plain_finder(_wide(machine_names.AT))
 
 
 @lru_cache(maxsize=1)

@@ -25,10 +25,10 @@ from typing import Any, get_args
 
 from clew.errors import UsageError
 from clew.redact.engine import Engine
-from clew.redact.finding import Kind
-from clew.redact.rules import Allowed, Rules, UserRule, rule_ids
-from clew.redact.searching import compile_bytes
-from clew.redact.services import Services, builtin
+from clew.redact.findings import Kind
+from clew.redact.matcher import compile_bytes
+from clew.redact.scanner import Allowed, Rules, UserRule, rule_ids
+from clew.redact.token_rules import Services, builtin
 
 # Instructions of the compiled expression, and bytes it may take: so a search keeps its speed on hostile texts.
 LARGEST = 2_000

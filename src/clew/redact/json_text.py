@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
-from clew.redact.untouched import FORMAT_NAMES
+from clew.redact.skip_rules import FORMAT_NAMES
 
 _LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])-?\d[\d.eE+-]*+(?!\w))', re.DOTALL)
 # A long text without escapes is searched for the few strings that change: what is no string, or may stand between two,

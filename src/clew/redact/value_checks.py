@@ -8,7 +8,7 @@ import re
 import zlib
 from functools import lru_cache
 
-from clew.redact.searching import Find, finder
+from clew.redact.matcher import Find, finder
 
 _FILLER = (
     r"(?i)your[_-]|[_-]your|^your|votre[_-]|^my[_-]|example|placeholder|change_?-?me|replace_?-?(?:me|with)|insert_?-?(?:your|here)"

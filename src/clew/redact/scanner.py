@@ -8,15 +8,15 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
-from clew.redact import flat, layers, pii, places
+from clew.redact import encodings, flat, machine_names, pii
+from clew.redact.credential_files import file_hits
 from clew.redact.engine import Engine
-from clew.redact.files import file_hits
-from clew.redact.finding import Finding
-from clew.redact.known import Known
-from clew.redact.marks import MARKER_BYTES
-from clew.redact.searching import BORDER, TOO_MANY, Hit
-from clew.redact.services import Services, builtin
-from clew.redact.sieve import Sieve
+from clew.redact.findings import Finding
+from clew.redact.known_values import Known
+from clew.redact.masks import MARKER_BYTES
+from clew.redact.matcher import BORDER, TOO_MANY, Hit
+from clew.redact.prefilter import Sieve
+from clew.redact.token_rules import Services, builtin
 
 # What is left of a finding around a marker counts only if it could be a value by itself.
 _SHORTEST_REST = 8
@@ -45,7 +45,7 @@ class Allowed(NamedTuple):
 
 
 _NOTHING = Allowed()
-# The rules that `services.toml` does not hold.
+# The rules that `token_rules.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
     cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
     packed_data private_key spoken_password spoken_secret too_many_candidates url_parameter url_password url_token
@@ -124,7 +124,7 @@ class Rules:
 
     def hides_user(self, user: bytes) -> bool:
         """True for the name of a user in a home path that must not be shown."""
-        return not places.is_nobody(user) and self._stays(user, Hit(0, len(user), "user_name", 0.9))
+        return not machine_names.is_nobody(user) and self._stays(user, Hit(0, len(user), "user_name", 0.9))
 
     def places(self, text: bytes) -> tuple[list[Hit], list[int]]:
         """What names the machine in lines of JSON text, but for users; and where nested escapes need a closer look."""
@@ -135,10 +135,10 @@ class Rules:
             if text.find(b"\\\\", begin, end + _BEHIND) >= 0:
                 nested.append(start)
                 return (), end
-            hits, place = places.look(plain, start, end)
+            hits, place = machine_names.look(plain, start, end)
             return tuple(hit for hit in hits if self._stays(text, hit)), place
 
-        found = [(hit, "path") for hit in places.other_hits(flat.without_escapes(text), look)]
+        found = [(hit, "path") for hit in machine_names.other_hits(flat.without_escapes(text), look)]
         return [hit for hit, _ in _merged(_outside_markers(text, found))] if found else [], nested
 
     def _found(
@@ -154,14 +154,14 @@ class Rules:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
             yield from ((hit, "pii") for hit in pii.pii_hits(plain))
-            yield from ((hit, "pii") for hit in layers.layered_hits(plain, whole.ends, _personal))
-            yield from ((hit, "pii") for hit in layers.hits_without_controls(plain, whole.ends, _personal))
+            yield from ((hit, "pii") for hit in encodings.layered_hits(plain, whole.ends, _personal))
+            yield from ((hit, "pii") for hit in encodings.hits_without_controls(plain, whole.ends, _personal))
         if "path" in kinds:
-            yield from ((hit, "path") for hit in places.place_hits(raw))
+            yield from ((hit, "path") for hit in machine_names.place_hits(raw))
             # In front of an address or a host, `\\n` is a line end. In a path of Windows it may begin a name.
-            yield from ((hit, "path") for hit in places.other_hits(plain, places.look))
-            yield from ((hit, "path") for hit in layers.layered_hits(raw, whole.ends, _of_machine))
-            yield from ((hit, "path") for hit in layers.hits_without_controls(raw, whole.ends, _of_machine))
+            yield from ((hit, "path") for hit in machine_names.other_hits(plain, machine_names.look))
+            yield from ((hit, "path") for hit in encodings.layered_hits(raw, whole.ends, _of_machine))
+            yield from ((hit, "path") for hit in encodings.hits_without_controls(raw, whole.ends, _of_machine))
         yield from self._found_by_user(whole, kinds)
 
     def _found_by_user(self, whole: _Joined, kinds: frozenset[str]) -> Iterator[tuple[Hit, str]]:
@@ -187,7 +187,7 @@ def _personal(text: bytes, _: list[int]) -> list[Hit]:
 
 
 def _of_machine(text: bytes, _: list[int]) -> list[Hit]:
-    return places.place_hits(text)
+    return machine_names.place_hits(text)
 
 
 def _gaps(found: Iterable[Finding], length: int) -> Iterator[tuple[int, int]]:

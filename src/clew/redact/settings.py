@@ -12,10 +12,10 @@ from pathlib import Path
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable
 from clew.host import config_dir, data_dir
-from clew.redact.finding import kinds_of
-from clew.redact.marks import Marker
-from clew.redact.tree import Setting
-from clew.redact.user import load_rules
+from clew.redact.findings import kinds_of
+from clew.redact.masks import Marker
+from clew.redact.redactor import Setting
+from clew.redact.user_rules import load_rules
 
 KEY_FILE = "redaction.key"
 """In clew's data folder: what the tags of all markers of this person are made with."""

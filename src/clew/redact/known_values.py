@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from clew.redact.flat import to_bytes
 from clew.redact.grams import Found, Grams, Span, merged
-from clew.redact.searching import Find, Hit, finder
+from clew.redact.matcher import Find, Hit, finder
 
 SHORTEST = 6
 """Shorter values are masked where they are found, and nowhere else: they stand in texts by chance."""

@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from clew.redact.searching import BORDER, Find, Hit, ends_of, finder, in_one_string
-from clew.redact.values import is_printable, unbase64
+from clew.redact.matcher import BORDER, Find, Hit, ends_of, finder, in_one_string
+from clew.redact.value_checks import is_printable, unbase64
 
 Look = Callable[[bytes, list[int]], list[Hit]]
 """Finds what some strings hold that are joined with borders, and end at these places."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from clew.model.json import JSON
 from clew.redact.packed import BEGINNINGS
-from clew.redact.services import builtin
-from clew.redact.values import unbase64
+from clew.redact.token_rules import builtin
+from clew.redact.value_checks import unbase64
 
 PATH_KEYS = frozenset(
     "file_path filePath path absolute_path notebook_path notebookPath filename file target_file".split()
