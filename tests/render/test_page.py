@@ -360,6 +360,24 @@ def test_sub_agents_are_linked_or_stand_inside() -> None:
     assert "Sub-agent in session" in page(messages, session)
 
 
+def test_every_sub_agent_of_a_call_is_shown() -> None:
+    links: list[dict[str, Any]] = [{"session_id": name, "tool_id": "a"} for name in ("first", "second")]
+    session = {"id": "s", "subagents": [*links, {"session_id": "third", "tool_id": None}]}
+    messages = [reply(call("a", "Task", prompt="look")), reply(result("a"), index=2, role="user")]
+
+    def nested(identity: str, prefix: str) -> Any:
+        return iter([f'<article class="m" id="{prefix}1">{identity}</article>'.encode()])
+
+    tree = parse(page(messages, session, nested=nested))
+    inside = [next(elements(each, tag="article")) for each in elements(tree, kind="sub")]
+    assert [(each.text, each.get("id")) for each in inside] == [
+        ("first", "s1m1"),
+        ("second", "s2m1"),
+        ("third", "s3m1"),
+    ]
+    assert page(messages, session).count("Sub-agent in session") == 3
+
+
 # The index of a site
 
 

@@ -120,8 +120,7 @@ class _Writer:
     def _call(self, part: Call) -> str:
         title = f"**Call** {code(part.name)}" + (f" · {plain(part.note)}" if part.note else "")
         pieces = [title, *map(_piece, part.pieces)]
-        if part.subagent is not None:
-            pieces.append(_note(subagent_note(part.subagent)))
+        pieces += [_note(subagent_note(subagent)) for subagent in part.subagents]
         if part.result is not None:
             pieces.append(self._anchor(part.result.index) + _result(part.result))
         return "\n\n".join(pieces)

@@ -118,9 +118,12 @@ def session_notes(session: dict[str, JSON]) -> Iterator[Note]:
     """Links to the sessions around this one that no tool call shows."""
     if session.get("parent_session_id"):
         yield Note("Sub-agent of session", session["parent_session_id"])
-    for link in session.get("subagents") or ():
-        if link.get("tool_id") is None:
-            yield subagent_note(_subagent(link))
+    yield from map(subagent_note, subagents_without_call(session))
+
+
+def subagents_without_call(session: dict[str, JSON]) -> list[Subagent]:
+    """Return the sub-agents of a session of which no tool call is known that started them."""
+    return [_subagent(link) for link in session.get("subagents") or () if not link.get("tool_id")]
 
 
 def subagent_note(subagent: Subagent) -> Note:
@@ -150,7 +153,11 @@ class _Outline:
         self.deepest = DETAILS.index(detail)
         self.reminders = reminders
         self.in_subagent = session.get("is_agent_session") is True
-        self.links = {link["tool_id"]: link for link in session.get("subagents") or () if link.get("tool_id")}
+        self.subagents: dict[JSON, tuple[Subagent, ...]] = {}
+        """The sub-agents that a call started, by the id of the call."""
+        for link in session.get("subagents") or ():
+            if tool_id := link.get("tool_id"):
+                self.subagents[tool_id] = (*self.subagents.get(tool_id, ()), _subagent(link))
         self.branching = Branching(forks) if forks else None
         self.reply: str | None = None
         self.model: str | None = None
@@ -289,9 +296,8 @@ class _Outline:
             depth = result_level(returned)
             if depth <= self.deepest:
                 result = self._result(answer.message["index"], returned, depth, None)
-        link = self.links.get(block.get("tool_id")) if self.links else None
-        subagent = _subagent(link) if link is not None else None
-        return Call(name or "unnamed tool", note, pieces, result, subagent, level)
+        subagents = self.subagents.get(block.get("tool_id"), ()) if self.subagents else ()
+        return Call(name or "unnamed tool", note, pieces, result, subagents, level)
 
     def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
         output = block.get("output")

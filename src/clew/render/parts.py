@@ -197,7 +197,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     note: str | None
     pieces: tuple[Piece, ...]
     result: Result | None = None
-    subagent: Subagent | None = None
+    subagents: tuple[Subagent, ...] = ()
     level: int = FULL
 
 

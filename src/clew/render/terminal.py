@@ -94,8 +94,7 @@ def _lines_of(part: Part) -> Iterator[Line]:
         case Call():
             yield Subhead(" · ".join(["▸ " + one_line(part.name), *_words(part.note)]), "blue")
             yield from part.pieces
-            if part.subagent is not None:
-                yield subagent_note(part.subagent)
+            yield from map(subagent_note, part.subagents)
             if part.result is not None:
                 yield from _lines_of(part.result)
         case Result():

@@ -171,8 +171,11 @@ class Fragments:
         """The same, with the sessions of sub-agents inside."""
         self._begin(shown)
         for part in shown:
-            if type(part) is Call and part.subagent is not None:
-                yield from self._call_around(part, part.subagent)
+            if type(part) is Call and part.subagents:
+                self._called(part)
+                for subagent in part.subagents:
+                    yield from self.nested_session(subagent)
+                self._returned(part)
             else:
                 self._writers[type(part)](part)
         yield self._written()
@@ -263,8 +266,8 @@ class Fragments:
 
     def _call(self, part: Call) -> None:
         self._called(part)
-        if part.subagent is not None:
-            self._subagent(part.subagent)
+        for subagent in part.subagents:
+            self._subagent(subagent)
         self._returned(part)
 
     def _called(self, part: Call) -> None:
@@ -291,20 +294,18 @@ class Fragments:
         else:
             self._note(subagent_note(part))
 
-    def _call_around(self, part: Call, subagent: Subagent) -> Iterator[bytes]:
-        """A call with the session of the sub-agent that it started inside."""
+    def nested_session(self, subagent: Subagent) -> Iterator[bytes]:
+        """Write the session of a sub-agent inside this page, or a note on it where it cannot be read."""
         self._children += 1
         prefix = f"{self._prefix.removesuffix('m')}s{self._children}m"
         inside = self._nested(subagent.session, prefix) if self._nested and subagent.session else None
         if inside is None:
-            self._call(part)
+            self._subagent(subagent)
             return
-        self._called(part)
         self._put(f'<details class="sub l3"><summary>Sub-agent {line(subagent.session or "")}</summary>\n')
         yield self._written()
         yield from inside
         self._out.append(b"</details>\n")
-        self._returned(part)
 
     def _result(self, part: Result, is_joined: bool = False) -> None:
         out, before, index = self._out, self._at, part.index

@@ -8,7 +8,7 @@ from clew.analysis.session import project_of
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import PROMPTS, Detail
-from clew.render.outline import by_section, clock, session_notes, session_title
+from clew.render.outline import by_section, clock, session_notes, session_title, subagents_without_call
 from clew.render.page.escape import attribute, line
 from clew.render.page.fragments import Fragments, Nested, elsewhere
 from clew.render.page.frame import banner, branches, contents, count, head, tail, toolbar
@@ -48,7 +48,7 @@ def page(
     for shown in by_section(session, table.counted(messages), detail=detail, forks=forks):
         table.see(shown)
         yield from fragments.write(shown)
-    yield fragments.end()
+    yield from _end(session, fragments, nested)
     if not table.sections:
         yield b'<p class="none">This session has no messages to show.</p>\n'
     yield b"</main>\n" + contents(table.prompts, branches(table.forks, table.labels)).encode()
@@ -64,7 +64,16 @@ def inside(
     fragments = Fragments(prefix, nested=nested, more=elsewhere(session["id"]))
     for shown in by_section(session, messages, detail=detail):
         yield from fragments.write(shown)
+    yield from _end(session, fragments, nested)
+
+
+def _end(session: dict[str, JSON], fragments: Fragments, nested: Nested | None) -> Iterator[bytes]:
+    """Close the last message, and write the sub-agents that no tool call of the page has shown."""
     yield fragments.end()
+    if nested is not None:
+        for subagent in subagents_without_call(session):
+            yield from fragments.nested_session(subagent)
+        yield fragments.end()
 
 
 class Contents:
