@@ -27,6 +27,7 @@ from clew.export.verify import Proof, verify
 from clew.model import Document, Message, Record, Session
 from clew.model.json import JSON
 from clew.model.load import load_document
+from clew.model.time import parse_time
 
 _TIME = "2026-01-01T00:00:00Z"
 
@@ -159,6 +160,34 @@ class AgentConformance:
         found = list(DocumentStream(text).units())
         assert found == [unit for unit in expected if unit[0] or unit[1]["kind"] != "fragment"]
 
+    def test_messages_name_the_record_that_holds_their_text(self, fixture: Path) -> None:
+        document = _document(self.agent, self.agent.locate(fixture), LINES)
+        assert document.native
+        for message in document.messages:
+            assert message.source, f"message {message.index} does not say which record it comes from"
+            records = document.native.files[message.source.file].records
+            # In a file that is one JSON document, records are elements of an array, and native records are its lines.
+            record = records[message.source.record] if message.source.record < len(records) else None
+            if isinstance(record, dict):
+                native = list(_strings(record))
+                for block in message.content:
+                    text = getattr(block, "text", None)
+                    assert not text or any(text in string for string in native), f"message {message.index}: {text!r}"
+
+    def test_ids_are_unique_and_parents_exist(self, fixture: Path) -> None:
+        values = [unit.value for unit in units(self.agent, self.agent.locate(fixture))]
+        ids = [value["uuid"] for value in values if value.get("uuid")]
+        assert len(ids) == len(set(ids))
+        parents = {value["parent_uuid"] for value in values if value.get("parent_uuid")}
+        assert parents <= set(ids)
+
+    def test_times_are_iso_8601(self, fixture: Path) -> None:
+        source = self.agent.locate(fixture)
+        session = self.agent.session(source, self.agent.facts(source))
+        times = [session.get("started_at"), session.get("ended_at")]
+        times += [unit.value.get("timestamp") for unit in units(self.agent, source)]
+        assert [time for time in times if time is not None and parse_time(time) is None] == []
+
     def test_reading_changes_nothing(self, fixture: Path) -> None:
         before = _state(fixture.parent)
         source = self.agent.locate(fixture)
@@ -182,6 +211,15 @@ def _document(agent: Agent, source: SourceFile, layout: bytes) -> Document:
     text = io.BytesIO()
     write_document(agent, source, text, timestamp=_TIME, layout=layout)
     return load_document(text.getvalue())
+
+
+def _strings(value: JSON) -> Iterator[str]:
+    """Yield every string in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
 
 
 def _state(folder: Path) -> dict[str, tuple[int, int]]:
