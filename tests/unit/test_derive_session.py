@@ -112,6 +112,12 @@ def test_both_turn_counts_are_given() -> None:
     assert (found.turn_count, found.prompt_count) == (4, 1)
 
 
+def test_the_task_of_a_sub_agent_is_no_prompt_of_a_person() -> None:
+    facts = facts_of(*chain(say(1, "user", "look for the harbour"), say(2, "assistant", "there")))
+    found = derived({"id": "x", "workspace": "/a", "is_agent_session": True}, facts)
+    assert (found.turn_count, found.prompt_count) == (1, 0)
+
+
 @pytest.mark.seed("S1-39")
 def test_changes_of_the_surroundings_are_visible() -> None:
     messages = [

@@ -30,7 +30,7 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     turn_count: int
     """All messages of role user, tool results included."""
     prompt_count: int
-    """Messages that a person wrote."""
+    """Messages that a person wrote; 0 in the session of a sub-agent."""
     usage: Usage
     usage_by_model: dict[str, Usage]
     total_tokens: int | None
@@ -75,7 +75,8 @@ def derived(session: dict[str, JSON], facts: Facts) -> Derived:
         project=project_of(cwd),
         duration=_duration(facts),
         turn_count=facts.user_messages,
-        prompt_count=facts.prompts,
+        # What a sub-agent is asked to do was written by another agent.
+        prompt_count=0 if session.get("is_agent_session") else facts.prompts,
         usage=usage,
         usage_by_model=by_model,
         total_tokens=usage.total_tokens,
