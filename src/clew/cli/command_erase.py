@@ -19,8 +19,8 @@ from clew.model.json import JSON
 from clew.store.branches import node_of
 from clew.store.erase import Erased, erase_record, erase_session, refuse_erasing
 from clew.store.layout import MESSAGES, refuse_copy
+from clew.store.records import ERASED
 from clew.store.session import Session
-from clew.store.wire import ERASED
 
 _LENGTH = 60
 """So many characters of a message are shown."""

@@ -1,20 +1,13 @@
 """clew's own session store: append-only logs in the layouts of the Sage programs, safe among processes and crashes."""
 
+from clew.io.file_lock import CannotLock
 from clew.store.branches import Branch, Comparison
-from clew.store.drafts import Draft, Receipt
-from clew.store.lock import CannotLock
 from clew.store.project import Project, ToolRun
-from clew.store.routes import FileDifference
-from clew.store.session import About, Session
-from clew.store.snapshots import FileState
-from clew.store.steps import Refused, Step, Undone
-from clew.store.store import Store
-from clew.store.watching import Watch
-from clew.store.wire import (
+from clew.store.records import (
     Context,
     FileBackup,
+    MessageBody,
     MessageRecord,
-    Said,
     Thinking,
     TodoItem,
     ToolCall,
@@ -22,6 +15,13 @@ from clew.store.wire import (
     TrackedFile,
     Usage,
 )
+from clew.store.routes import FileDifference
+from clew.store.session import About, Session
+from clew.store.snapshots import FileState
+from clew.store.steps import Refused, Step, Undone
+from clew.store.store import Store
+from clew.store.watching import Watch
+from clew.store.writer import Draft, Receipt
 
 __all__ = [
     "About",
@@ -33,11 +33,11 @@ __all__ = [
     "FileBackup",
     "FileDifference",
     "FileState",
+    "MessageBody",
     "MessageRecord",
     "Project",
     "Receipt",
     "Refused",
-    "Said",
     "Session",
     "Step",
     "Store",

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from clew.errors import AmbiguousReference, UnknownReference
+from clew.store.conversation_tree import MAIN, NONE, Tree
+from clew.store.records import MESSAGES
 from clew.store.routes import FileDifference, differing_files
 from clew.store.snapshots import Taken
-from clew.store.tree import MAIN, NONE, Tree
-from clew.store.wire import MESSAGES
 
 _INDEX = re.compile(r"#(\d{1,18})")
 _SHORT = 4

@@ -239,3 +239,10 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
             yield from unknown_in("text", text_objects(inner.get("content")), known=("type", "text"))
             yield from unknown_in("call", inner.get("toolCalls"), ToolCall)
             yield from unknown_in("result", inner.get("toolResults"), ToolResult)
+
+
+def message_text(record: Mapping[str, JSON]) -> str | None:
+    """The text of a message record; None where its content is empty or a list of blocks."""
+    inner = record.get("message")
+    content = inner.get("content") if isinstance(inner, dict) else None
+    return content if isinstance(content, str) and content else None

@@ -56,11 +56,11 @@ def _refuse_odd(value: JSON, where: str) -> None:
         raise UsageError(f"{where}: {words or f'JSON has no {kind.__name__}; spell it out as text'}")
 
 
-class Wire(msgspec.Struct, rename="camel", gc=False):
+class Record(msgspec.Struct, rename="camel", gc=False):
     """What all parts of a record share: camelCase, and absent where nothing is known."""
 
 
-class Context(Wire, kw_only=True):
+class Context(Record, kw_only=True):
     """The surroundings of a message when it was written."""
 
     cwd: str
@@ -69,7 +69,7 @@ class Context(Wire, kw_only=True):
     user_type: str | UnsetType = UNSET
 
 
-class ToolCall(Wire, kw_only=True):
+class ToolCall(Record, kw_only=True):
     """A tool that the model wants to run."""
 
     id: str
@@ -82,7 +82,7 @@ class ToolCall(Wire, kw_only=True):
             refuse_odd(self.arguments, "the arguments of a tool call")
 
 
-class ToolResult(Wire, kw_only=True):
+class ToolResult(Record, kw_only=True):
     """What became of a call."""
 
     tool_call_id: str
@@ -97,7 +97,7 @@ class ToolResult(Wire, kw_only=True):
             raise UsageError(f"the content of a tool result is no text: {self.content.__class__.__name__}")
 
 
-class Usage(Wire, kw_only=True):
+class Usage(Record, kw_only=True):
     """Token counts of one reply; what is not known is absent, not zero."""
 
     input_tokens: int | UnsetType = UNSET
@@ -119,7 +119,7 @@ class Usage(Wire, kw_only=True):
                 )
 
 
-class Thinking(Wire, kw_only=True):
+class Thinking(Record, kw_only=True):
     """How much the model is to think."""
 
     level: Level
@@ -127,7 +127,7 @@ class Thinking(Wire, kw_only=True):
     triggers: list[str] = msgspec.field(default_factory=list)
 
 
-class TodoItem(Wire, kw_only=True):
+class TodoItem(Record, kw_only=True):
     """One item of the task list."""
 
     content: str
@@ -135,7 +135,7 @@ class TodoItem(Wire, kw_only=True):
     active_form: str | UnsetType = UNSET
 
 
-class Said(Wire, kw_only=True):
+class MessageBody(Record, kw_only=True):
     """The words of a message."""
 
     role: str
@@ -148,7 +148,7 @@ class Said(Wire, kw_only=True):
             refuse_odd(self.content, "the content")
 
 
-class MessageRecord(Wire, kw_only=True):
+class MessageRecord(Record, kw_only=True):
     """One message of the log."""
 
     type: MessageType
@@ -158,7 +158,7 @@ class MessageRecord(Wire, kw_only=True):
     session_id: str | UnsetType = UNSET
     version: str | UnsetType = UNSET
     context: Context | UnsetType = UNSET
-    message: Said | UnsetType = UNSET
+    message: MessageBody | UnsetType = UNSET
     tool_results: list[ToolResult] | UnsetType = UNSET
     usage: Usage | UnsetType = UNSET
     thinking_metadata: Thinking | UnsetType = UNSET
@@ -169,7 +169,7 @@ class MessageRecord(Wire, kw_only=True):
     metadata: dict[str, JSON] | UnsetType = UNSET
 
 
-class TrackedFile(Wire, kw_only=True):
+class TrackedFile(Record, kw_only=True):
     """A file at a message: what it held before, and what became of it."""
 
     original_content: str | None | UnsetType = None
@@ -179,21 +179,21 @@ class TrackedFile(Wire, kw_only=True):
     state: Literal["created", "modified", "deleted", "unchanged"]
 
 
-class FileBackup(Wire, kw_only=True):
+class FileBackup(Record, kw_only=True):
     """Where the bytes of a file before the message are kept."""
 
     backup_path: str
     original_hash: str | UnsetType = UNSET
 
 
-class FileMaps(Wire, kw_only=True):
+class FileMaps(Record, kw_only=True):
     """The two maps of a snapshot, both by path."""
 
     tracked_files: dict[str, TrackedFile] = msgspec.field(default_factory=dict)
     file_backups: dict[str, FileBackup] = msgspec.field(default_factory=dict)
 
 
-class OwnFile(Wire, kw_only=True):
+class OwnFile(Record, kw_only=True):
     """What the two maps have no place for."""
 
     existed: bool
@@ -211,7 +211,7 @@ class OwnFile(Wire, kw_only=True):
     """The path's bytes in base64, where they are no text."""
 
 
-class FoundState(Wire, kw_only=True):
+class FoundState(Record, kw_only=True):
     """A file as a look at a whole folder saw it; empty where there was none."""
 
     hash: str | UnsetType = UNSET
@@ -222,7 +222,7 @@ class FoundState(Wire, kw_only=True):
     """Where it led, in base64, if it was a link."""
 
 
-class FoundFile(Wire, kw_only=True):
+class FoundFile(Record, kw_only=True):
     """A file that is not as the look before saw it, or not as the records since then left it."""
 
     before: FoundState | UnsetType = UNSET
@@ -232,7 +232,7 @@ class FoundFile(Wire, kw_only=True):
     """As in other files."""
 
 
-class OwnFiles(Wire, kw_only=True):
+class ClewSnapshotData(Record, kw_only=True):
     """The store's own part of a snapshot."""
 
     root: str
@@ -256,13 +256,13 @@ class OwnFiles(Wire, kw_only=True):
     files: dict[str, OwnFile]
 
 
-class SnapshotMetadata(Wire, kw_only=True):
+class SnapshotMetadata(Record, kw_only=True):
     """Where the store's own part stands, as in messages."""
 
-    clew: OwnFiles
+    clew: ClewSnapshotData
 
 
-class SnapshotRecord(Wire, kw_only=True):
+class SnapshotRecord(Record, kw_only=True):
     """Files at a message, so that they can be put back."""
 
     type: str = SNAPSHOT
@@ -273,7 +273,7 @@ class SnapshotRecord(Wire, kw_only=True):
     metadata: SnapshotMetadata | UnsetType = UNSET
 
 
-class NoteRecord(Wire, kw_only=True):
+class NoteRecord(Record, kw_only=True):
     """A title or a summary of the session."""
 
     type: str
@@ -281,14 +281,14 @@ class NoteRecord(Wire, kw_only=True):
     parent_uuid: str | None
     timestamp: str
     session_id: str
-    message: Said
+    message: MessageBody
     metadata: dict[str, JSON]
 
 
 Move = Literal["switch", "undo", "redo"]
 
 
-class BranchRecord(Wire, kw_only=True):
+class BranchRecord(Record, kw_only=True):
     """A branch was named, or the conversation was moved to a message: both are appended, nothing is changed."""
 
     type: str = BRANCH

@@ -18,7 +18,7 @@ from clew.agents.sage_agent.records import OLD_ROLES
 from clew.io.codec import NOT_JSON
 from clew.io.compress import open_regular
 from clew.model.json import JSON
-from clew.store.wire import BRANCH, ERASED, MESSAGES
+from clew.store.records import BRANCH, ERASED, MESSAGES
 
 MAIN = "main"
 NONE = -1
@@ -31,7 +31,7 @@ _TYPES = {"tool": "tool_result"}
 """Of the older form: the role of a message, and its type today."""
 
 
-class Peek(msgspec.Struct, rename="camel", gc=False):
+class RecordHeader(msgspec.Struct, rename="camel", gc=False):
     """As much of a record as tells its place."""
 
     type: str = ""
@@ -71,8 +71,8 @@ class Peek(msgspec.Struct, rename="camel", gc=False):
         return self.action in _WITH_FILES or (self.action == "switch" and self.message_id is not None)
 
     @property
-    def moves(self) -> bool:
-        """True when the conversation stands at this record from here on."""
+    def advances_head(self) -> bool:
+        """True when the next message follows this record."""
         return self.kind in _ADVANCING and self.uuid is not None
 
 
@@ -88,11 +88,11 @@ class _Numbered(msgspec.Struct):
     metadata: _Numbers | None = None
 
 
-_decode = msgspec.json.Decoder(Peek)
+_decode = msgspec.json.Decoder(RecordHeader)
 _decode_number = msgspec.json.Decoder(_Numbered).decode
 
 
-def peek(line: bytes) -> Peek | None:
+def parse_header(line: bytes) -> RecordHeader | None:
     """The place of one record; None where there is none that we know."""
     try:
         return _decode.decode(line)
@@ -109,7 +109,7 @@ def number_of(line: bytes) -> int:
     return found.clew.seq if found is not None and found.clew is not None else 0
 
 
-def peek_all(lines: bytes) -> list[Peek] | None:
+def parse_all_headers(lines: bytes) -> list[RecordHeader] | None:
     """The places of many records; None where a line is none."""
     try:
         return _decode.decode_lines(lines)
@@ -117,10 +117,12 @@ def peek_all(lines: bytes) -> list[Peek] | None:
         return None
 
 
-def peek_lines(lines: bytes) -> list[Peek]:
+def parse_headers(lines: bytes) -> list[RecordHeader]:
     """The places of many records; lines that are none are passed over."""
-    found = peek_all(lines)
-    return found if found is not None else [one for line in lines.split(b"\n") if (one := peek(line)) is not None]
+    found = parse_all_headers(lines)
+    return (
+        found if found is not None else [one for line in lines.split(b"\n") if (one := parse_header(line)) is not None]
+    )
 
 
 def is_old(record: dict[str, JSON]) -> bool:
@@ -129,7 +131,7 @@ def is_old(record: dict[str, JSON]) -> bool:
     return not record.get("type") and isinstance(role, str) and role in OLD_ROLES
 
 
-def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[Peek]:
+def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[RecordHeader]:
     """The places of records, with the ids and parents that readers give to the older form and to what follows it."""
     agent, source = SageAgent(), source_file(log)
     given: dict[int, dict[str, JSON]] = {}
@@ -137,7 +139,7 @@ def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[Peek]:
         if unit.is_message and not unit.part and unit.start >= start:
             given[unit.start] = unit.value
     for line in lines.split(b"\n"):
-        found, message = peek(line), given.get(start)
+        found, message = parse_header(line), given.get(start)
         if found is not None:
             if message is not None:
                 found.uuid, found.parent_uuid = message["uuid"], message.get("parent_uuid")
@@ -162,7 +164,7 @@ class Tree:
         """Where the conversation stands."""
         self.given: list[str] = []
         """The ids of messages of the older form, which readers give them, in the order of the log."""
-        self.moves: list[tuple[int, Peek]] = []
+        self.moves: list[tuple[int, RecordHeader]] = []
         """The marks that moved it, each with the number of records before it."""
         self.orphans: dict[int, str] = {}
         """The parents of records that are not in the log, or not before them."""
@@ -174,7 +176,7 @@ class Tree:
     def read(self, path: Path, end: int | None = None) -> None:
         """Take in what the log has grown by; only whole lines count."""
         for chunk in whole_lines(path, self.end, end):
-            found = peek_lines(chunk)
+            found = parse_headers(chunk)
             has_old = self._ends_old or any(not record.type and record.is_old for record in found)
             self._ends_old = bool(found) and found[-1].is_old
             if has_old:
@@ -183,7 +185,7 @@ class Tree:
             self.extend(found)
             self.end += len(chunk)
 
-    def extend(self, found: Iterable[Peek]) -> None:
+    def extend(self, found: Iterable[RecordHeader]) -> None:
         """Take in records."""
         places, uuids, parents, kinds = self.places, self.uuids, self.parents, self.kinds
         for record in found:
@@ -206,7 +208,7 @@ class Tree:
                 if kind in _ADVANCING:
                     self.head = node
 
-    def _note(self, mark: Peek) -> None:
+    def _note(self, mark: RecordHeader) -> None:
         if mark.action == "name" and mark.branch_id and mark.name:
             self.names[mark.branch_id] = mark.name
         elif mark.is_switch and (mark.message_id is None or mark.message_id in self.places):
