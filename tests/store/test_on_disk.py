@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from clew import Host, Library
+from clew.agents.sage_agent.written_records import FileBackup
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.file_lock import acquire_lock
 from clew.io.filesystem import SYSTEM, System
@@ -26,7 +27,6 @@ from clew.store import CannotLock, Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
 from clew.store.erase import erase_record, erase_session
 from clew.store.layout import Durability
-from clew.store.records import FileBackup
 from clew.store.session_metadata import rebuild
 from tests import children
 from tests.cli.running import run, state

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
+from clew.agents.sage_agent.written_records import FileBackup
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, UsageError
 from clew.io.blobs import digest_of, name_of
 from clew.io.safe_write import Within
 from clew.store import Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
-from clew.store.records import FileBackup
 from clew.store.steps import Refused, Undone
 from clew.store.undo import pending_undos
 from tests import children

@@ -1,9 +1,6 @@
 """clew's own session store: append-only logs in the layouts of the Sage programs, safe among processes and crashes."""
 
-from clew.io.file_lock import CannotLock
-from clew.store.branches import Branch, Comparison
-from clew.store.project import Project, ToolRun
-from clew.store.records import (
+from clew.agents.sage_agent.written_records import (
     Context,
     FileBackup,
     MessageBody,
@@ -15,6 +12,10 @@ from clew.store.records import (
     TrackedFile,
     Usage,
 )
+from clew.agents.sage_emacs.written_records import ToolRun
+from clew.io.file_lock import CannotLock
+from clew.store.branches import Branch, Comparison
+from clew.store.project import Project
 from clew.store.routes import FileDifference
 from clew.store.session import About, Session
 from clew.store.snapshots import FileState

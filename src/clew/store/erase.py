@@ -8,7 +8,6 @@ messages that follow keep their parent. It is as long as the old one: snapshots 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,30 +16,30 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from clew.agents.sage_agent.erasure import (
+    COPY_ERASED,
+    ErasedMessage,
+    ErasedSnapshots,
+    Object,
+    backup_names,
+    backup_paths,
+)
 from clew.agents.sage_agent.locate import find_backup
 from clew.agents.sage_agent.records import message_text
 from clew.errors import PathRefused, UnknownReference
-from clew.io.blobs import digest_in, name_of
-from clew.io.codec import dumps
+from clew.io.blobs import digest_in
 from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, locked
 from clew.io.filesystem import SYSTEM, System, discard, open_new, open_regular, replace_file, sync_folder, write_all
-from clew.model.json import JSON
 from clew.store import session_metadata
 from clew.store.blobs import Blobs
 from clew.store.conversation_tree import whole_lines
 from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SNAPSHOTS, refuse_links
 from clew.store.log import QUARANTINE, incomplete_last_line, record_in
-from clew.store.records import BRANCH, ERASED, SNAPSHOT
 from clew.store.sightings import ALL, places_of, read_look, spelled_look
 from clew.store.snapshots import spelled
 
-_KEPT_KEYS = ("uuid", "parentUuid", "timestamp", "sessionId", "isSidechain", "branchId", "branchParentUuid")
-_LINK_KEYS = ("uuid", "parentUuid")
-_SNAPSHOT_KEYS = ("type", "messageId", "timestamp", "isSnapshotUpdate")
-_COPY_ERASED = "the copy of it was erased"
 _BLOCK_BYTES = 1 << 20
 
-Object = dict[str, JSON]
 BackupFiles = dict[tuple[int, int], Path]
 """The regular files in a session's backup folder, by device and inode."""
 
@@ -56,53 +55,24 @@ class Erased(NamedTuple):
 def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float = LOCK_WAIT_SECONDS) -> Erased:
     """Erase a message of a session: its text, its snapshots and the backups that only they name."""
     refuse_erasing(folder, whole=False)
-    log = folder / MESSAGES
+    log, message = folder / MESSAGES, ErasedMessage(uuid)
     with locked(system, log, wait) as descriptor:
-        erased, todos, undo_marks = _examine_log(log, uuid)
-        if not erased:
+        for line in _lines(log):
+            message.examine(record_in(line) or {})
+        if not message.records:
             raise UnknownReference(f"session {folder.name}: no record has the uuid {uuid!r}")
         copies = list(_other_names(log))
         other_metadata = list(_other_names(folder / METADATA))
         # The message itself comes last: after a crash it is still there, and can be erased again with the rest.
-        was_in_metadata = _remove_from_metadata(folder, erased, system)
-        snapshots = _erase_snapshots(folder, uuid, undo_marks, system, wait)
-
-        def replacement(record: Object, length: int) -> bytes | None:
-            if _is_message(record, uuid):
-                return _tombstone(record, length)
-            return _without_todos(record, length) if record.get("todos") in todos else None
-
-        with _rewritten(system, log, descriptor, replacement):
+        was_in_metadata = _remove_from_metadata(folder, message.records, system)
+        snapshots = _erase_snapshots(folder, message, system, wait)
+        with _rewritten(system, log, descriptor, message.replacement):
             if was_in_metadata:
                 session_metadata.write(system, folder, session_metadata.rebuild(folder))
                 copies += other_metadata
         copies += snapshots.copies
         copies += [str(folder / name) for name in (QUARANTINE, RESCUE) if (folder / name).exists()]
-        return Erased(len(erased) + snapshots.records, snapshots.files, copies)
-
-
-def _examine_log(log: Path, uuid: str) -> tuple[list[Object], list[JSON], set[str]]:
-    """Find a message in a log. Returns its records, the task lists that it brought up, and the ids of branch records.
-
-    Every message repeats the task list, so those after it hold the list too.
-    """
-    erased: list[Object] = []
-    earlier_todos: list[JSON] = []
-    branch_records: set[str] = set()
-    for line in _lines(log):
-        record = record_in(line) or {}
-        if record.get("type") == BRANCH:
-            branch_records.add(str(record.get("uuid")))
-        if _is_message(record, uuid):
-            erased.append(record)
-        elif not erased and (todos := record.get("todos")) and todos not in earlier_todos:
-            earlier_todos.append(todos)
-    todos = [todos for record in erased if (todos := record.get("todos")) and todos not in earlier_todos]
-    return erased, todos, branch_records
-
-
-def _is_message(record: Object, uuid: str) -> bool:
-    return record.get("uuid") == uuid and record.get("type") != ERASED
+        return Erased(len(message.records) + snapshots.records, snapshots.files, copies)
 
 
 def erase_session(folder: Path, system: System = SYSTEM, wait: float = LOCK_WAIT_SECONDS) -> Erased:
@@ -177,53 +147,10 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from chunk.split(b"\n")[:-1]
 
 
-def _tombstone(record: Object, length: int) -> bytes:
-    """The line that takes the place of an erased message: its ids and links, without its content."""
-    kept = {name: record[name] for name in _KEPT_KEYS if name in record}
-    if "clew" in (own := _object(record, "metadata")):
-        kept["metadata"] = {"clew": own["clew"]}
-    head = {"type": ERASED, "was": record.get("type", "")}
-    line = _padded({**head, **kept}, length)
-    if len(line) <= length:
-        return line
-    return _padded({**head, **{name: kept[name] for name in _LINK_KEYS if name in kept}}, length)
-
-
-def _padded(record: Object, length: int) -> bytes:
-    """Encode a record with as many spaces as make it as long as the line that it replaces."""
-    missing = length - len(dumps({**record, "erased": ""}))
-    return dumps({**record, "erased": " " * max(0, missing)})
-
-
-def _padded_metadata(record: Object, length: int) -> bytes:
-    """Encode a record that is not erased, with the spaces in its metadata."""
-    own = _object(record, "metadata")
-    missing = length - len(dumps({**record, "metadata": {**own, "erased": ""}}))
-    if missing >= 0:
-        return dumps({**record, "metadata": {**own, "erased": " " * missing}})
-    line = dumps(record)
-    return line[:-1] + b" " * (length - len(line)) + b"}"
-
-
-def _without_todos(record: Object, length: int) -> bytes:
-    return _padded_metadata({name: value for name, value in record.items() if name != "todos"}, length)
-
-
 # Snapshots
 
 
-class _OnlyInErased(NamedTuple):
-    """The file names and content digests that only the snapshots of the erased message name."""
-
-    names: set[str]
-    digests: set[str]
-
-    def covers(self, record: Object, name: str) -> bool:
-        """True where a record has about a file what only the erased message brought up."""
-        return name in self.names or not self.digests.isdisjoint(_file_digests(record, name))
-
-
-def _erase_snapshots(folder: Path, uuid: str, undo_marks: set[str], system: System, wait: float) -> Erased:
+def _erase_snapshots(folder: Path, message: ErasedMessage, system: System, wait: float) -> Erased:
     """Erase the snapshots of a message, and what undo records and later workspace scans repeat of them."""
     log = folder / SNAPSHOTS
     if not log.exists():
@@ -231,11 +158,9 @@ def _erase_snapshots(folder: Path, uuid: str, undo_marks: set[str], system: Syst
     with locked(system, log, wait) as descriptor:
         lines = list(_lines(log))
         records = [record_in(line) or {} for line in lines]
-        mine = [record for record in records if record.get("messageId") == uuid]
-        others = [record for record in records if not _is_for(record, {uuid, *undo_marks})]
-        only = _only_in(mine, others)
+        erased = ErasedSnapshots(message, records)
         backup_files = _backup_files(folder)
-        copies = [*_other_names(log), *_out_of_reach(folder, mine, backup_files)]
+        copies = [*_other_names(log), *_out_of_reach(folder, erased.records, backup_files)]
         copies += [
             f"line {number} of {log}, which cannot be read"
             for number, line in enumerate(lines, 1)
@@ -244,7 +169,7 @@ def _erase_snapshots(folder: Path, uuid: str, undo_marks: set[str], system: Syst
         gone: set[Path] = set()
         kept: set[Path] = set()
         for record, line in zip(records, lines, strict=True):
-            changed = _snapshot_without(record, uuid, undo_marks, only, len(line))
+            changed = erased.replacement(record, len(line))
             (kept if changed is None else gone).update(_named_backups(folder, record, backup_files))
             if changed is not None:
                 kept.update(_named_backups(folder, record_in(changed) or {}, backup_files))
@@ -252,85 +177,22 @@ def _erase_snapshots(folder: Path, uuid: str, undo_marks: set[str], system: Syst
         Blobs(folder / BACKUPS, system).free(digests)
         for path in sorted(gone - kept):
             copies += _erase_file(system, path)
-        copies += _erase_from_scans(folder, mine, only._replace(digests=digests), system)
-
-        def replacement(record: Object, length: int) -> bytes | None:
-            return _snapshot_without(record, uuid, undo_marks, only, length)
-
-        with _rewritten(system, log, descriptor, replacement):
-            return Erased(len(mine), len(gone - kept), copies)
+        copies += _erase_from_scans(folder, erased, digests, system)
+        with _rewritten(system, log, descriptor, erased.replacement):
+            return Erased(len(erased.records), len(gone - kept), copies)
 
 
-def _is_for(record: Object, messages: set[str]) -> bool:
-    message = record.get("messageId")
-    return isinstance(message, str) and message in messages
-
-
-def _only_in(erased: Iterable[Object], others: Iterable[Object]) -> _OnlyInErased:
-    """Names and digests in the records of a message that no record of another message has."""
-    names: set[str] = set()
-    digests: set[str] = set()
-    for record in erased:
-        for name in _file_names(record):
-            names.add(name)
-            digests |= _file_digests(record, name)
-    for record in others:
-        for name in _file_names(record):
-            names.discard(name)
-            digests -= _file_digests(record, name)
-    return _OnlyInErased(names, digests)
-
-
-def _snapshot_without(
-    record: Object, uuid: str, undo_marks: set[str], only: _OnlyInErased, length: int
-) -> bytes | None:
-    """The line that takes the place of a snapshot; None where it has nothing of the erased message."""
-    if record.get("messageId") == uuid:
-        if record.get("type") != SNAPSHOT:
-            return _tombstone(record, length)
-        kept = {name: record[name] for name in _SNAPSHOT_KEYS if name in record}
-        line = _padded({**kept, "snapshot": {"trackedFiles": {}, "fileBackups": {}}}, length)
-        return line if len(line) <= length else _padded({**kept, "snapshot": {}}, length)
-    metadata, own = _object(record, "metadata"), _object(record, "metadata", "clew")
-    if _is_for(record, undo_marks):
-        hidden = {name for name in _file_names(record) if only.covers(record, name)}
-        if not hidden:
-            return None
-        snapshot = {key: _less(files, hidden) for key, files in _object(record, "snapshot").items()}
-        own = {**own, "files": _less(own.get("files"), hidden)}
-        return _padded({**record, "snapshot": snapshot, "metadata": {**metadata, "clew": own}}, length)
-    found = _object(own, "found")
-    left = {name: _without_digests(file, only) for name, file in found.items() if name not in only.names}
-    if left == found:
-        return None
-    return _padded_metadata({**record, "metadata": {**metadata, "clew": {**own, "found": left}}}, length)
-
-
-def _without_digests(file: JSON, only: _OnlyInErased) -> JSON:
-    """The states of a file in a workspace scan, without the digests of erased contents."""
-    if not isinstance(file, dict):
-        return file
-    gone: JSON = {"hash": "", "missing": _COPY_ERASED}
-    return {key: gone if _object(state).get("hash") in only.digests else state for key, state in file.items()}
-
-
-def _erase_from_scans(folder: Path, mine: list[Object], only: _OnlyInErased, system: System) -> Iterator[str]:
+def _erase_from_scans(folder: Path, erased: ErasedSnapshots, digests: set[str], system: System) -> Iterator[str]:
     """Remove names and digests from the stored workspace scans; yields which scans name files that still exist."""
-    workspaces = {root for record in mine if isinstance(root := _object(record, "metadata", "clew").get("root"), str)}
-    roots = {place: root for root in workspaces for place in places_of(folder, root)}
-    created = {
-        name
-        for record in mine
-        for name, file in _object(record, "snapshot", "trackedFiles").items()
-        if _object(file).get("state") == "created"
-    }
+    roots = {place: root for root in erased.workspaces() for place in places_of(folder, root)}
+    created = erased.created()
     for place in sorted(folder.glob(ALL)):
         scan, root = read_look(place), roots.get(place)
         files = scan.named if scan is not None else {}
-        named = {path for path in files if root is not None and spelled(path) in only.names}
+        named = {path for path in files if root is not None and spelled(path) in erased.names}
         existing = {path for path in named if os.path.lexists(f"{root}/{path}")}
         left = {
-            path: seen if seen.digest not in only.digests else replace(seen, digest="", missing=_COPY_ERASED)
+            path: seen if seen.digest not in digests else replace(seen, digest="", missing=COPY_ERASED)
             for path, seen in files.items()
             if path not in named - existing
         }
@@ -339,28 +201,6 @@ def _erase_from_scans(folder: Path, mine: list[Object], only: _OnlyInErased, sys
             replace_file(system, place, spelled_look(replace(scan, named=left)))
         if not created.isdisjoint(spelled(path) for path in existing):
             yield f"{place} names files that are still in {root}"
-
-
-def _file_names(record: Object) -> set[str]:
-    maps = (("snapshot", "trackedFiles"), ("snapshot", "fileBackups"), ("metadata", "clew", "files"))
-    return {name for keys in maps for name in _object(record, *keys)}
-
-
-def _file_digests(record: Object, name: str) -> set[str]:
-    tracked = _object(record, "snapshot", "trackedFiles", name).get("contentHash")
-    backup = _object(record, "snapshot", "fileBackups", name).get("originalHash")
-    return {digest for digest in (tracked, backup) if isinstance(digest, str) and digest}
-
-
-def _less(files: JSON, names: set[str]) -> JSON:
-    return {name: file for name, file in files.items() if name not in names} if isinstance(files, dict) else files
-
-
-def _object(value: JSON, *keys: str) -> Object:
-    """An object inside a record; empty where there is none."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
 
 
 # Backup files
@@ -390,7 +230,7 @@ def _find_backup_file(path: Path, backup_files: BackupFiles) -> Path | None:
 
 def _named_backups(folder: Path, record: Object, backup_files: BackupFiles) -> Iterator[Path]:
     """The files of the backup folder that a snapshot names."""
-    for name in _backup_names(record):
+    for name in backup_names(record):
         path = _find_backup_file(folder / BACKUPS / name, backup_files)
         if path is not None:
             yield path
@@ -400,32 +240,14 @@ def _out_of_reach(folder: Path, records: Iterable[Object], backup_files: BackupF
     """What snapshots name as a backup, and is no regular file in the backup folder."""
     found: dict[str, None] = {}
     for record in records:
-        places = [folder / BACKUPS / name for name in _backup_names(record)]
-        places += [path for name in _backup_paths(record) if (path := find_backup(folder, name, None)) is not None]
+        places = [folder / BACKUPS / name for name in backup_names(record)]
+        places += [path for name in backup_paths(record) if (path := find_backup(folder, name, None)) is not None]
         for place in places:
             status = _status(place)
             is_file = status is not None and not stat.S_ISDIR(status.st_mode)
             if is_file and _find_backup_file(place, backup_files) is None:
                 found[f"{place}, named by a snapshot, which is not a regular file in {folder / BACKUPS}"] = None
     return list(found)
-
-
-def _backup_names(record: Object) -> Iterator[str]:
-    """The file names of a snapshot's backups in the backup folder."""
-    digests = [_object(file).get("contentHash") for file in _object(record, "snapshot", "trackedFiles").values()]
-    for file in _object(record, "metadata", "clew", "found").values():
-        digests += [_object(file, side).get("hash") for side in ("before", "now")]
-    for digest in digests:
-        if isinstance(digest, str) and digest_in(name_of(digest)):
-            yield name_of(digest)
-    yield from (re.split(r"[\\/]", path)[-1] for path in _backup_paths(record))
-
-
-def _backup_paths(record: Object) -> Iterator[str]:
-    for file in _object(record, "snapshot", "fileBackups").values():
-        path = _object(file).get("backupPath")
-        if isinstance(path, str):
-            yield path
 
 
 # Files

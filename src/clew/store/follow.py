@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from clew.agents.sage_agent.records import number_of
 from clew.model.json import JSON
-from clew.store.conversation_tree import number_of, whole_lines
+from clew.store.conversation_tree import whole_lines
 from clew.store.log import record_in
 
 _CHUNK = 1 << 16

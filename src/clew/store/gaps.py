@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew.agents.sage_agent.records import parse_all_headers, parse_header
 from clew.errors import SourceUnreadable
-from clew.store.conversation_tree import Tree, parse_all_headers, parse_header, whole_lines
+from clew.store.conversation_tree import Tree, whole_lines
 from clew.store.layout import MESSAGES, SNAPSHOTS
 from clew.store.log import record_in
 from clew.store.pending import ASIDE, journal_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from clew.store.records import Context
+from clew.agents.sage_agent.written_records import Context
 
 _PLATFORMS = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
 _MOMENT = 0.002

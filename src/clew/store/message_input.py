@@ -14,11 +14,20 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.written_records import (
+    Context,
+    MessageBody,
+    MessageRecord,
+    Thinking,
+    TodoItem,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 from clew.store.message_context import ContextReader
-from clew.store.records import Context, MessageBody, MessageRecord, Thinking, TodoItem, ToolCall, ToolResult, Usage
 from clew.store.writer import Draft
 
 T = TypeVar("T")

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, get_args
+from typing import get_args
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
+from clew.agents.sage_agent.written_records import refuse_odd
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, METADATA, source_file
 from clew.agents.sage_emacs.metadata import describe, measure
+from clew.agents.sage_emacs.written_records import ConversationRecord, Role, ToolRun
 from clew.errors import UsageError
 from clew.io.filesystem import explain_permission_errors, make_folder, replace_file, sync_folder
 from clew.io.paths import encode_sage, same_project
@@ -25,35 +27,7 @@ from clew.model.time import parse_time
 from clew.store.conversation_tree import whole_lines
 from clew.store.layout import folders, read_object, refuse_copy, refuse_links
 from clew.store.log import Log, record_in
-from clew.store.records import refuse_odd
 from clew.store.writer import Receipt, WriterConfig, format_timestamp, new_uuid
-
-Role = Literal["user", "assistant", "system"]
-
-
-class ToolRun(msgspec.Struct, kw_only=True):
-    """A tool that was run, and what came of it."""
-
-    id: str | UnsetType = UNSET
-    name: str
-    args: JSON
-    result: str | UnsetType = UNSET
-    duration_ms: float | UnsetType = UNSET
-    success: bool | UnsetType = UNSET
-
-
-class ConversationRecord(msgspec.Struct, kw_only=True):
-    """One line of a conversation."""
-
-    role: Role
-    content: str
-    timestamp: str
-    uuid: str
-    session_id: str
-    tool_calls: list[ToolRun] | UnsetType = UNSET
-    tokens: dict[str, int] | UnsetType = UNSET
-    usage: dict[str, JSON] | UnsetType = UNSET
-
 
 _encode = msgspec.json.Encoder().encode
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.records import MESSAGE_ROLES, RecordHeader
 from clew.errors import PathRefused, UnknownReference
 from clew.io.codec import NOT_JSON
 from clew.io.safe_write import parts_of
-from clew.store.conversation_tree import NONE, RecordHeader, Tree, whole_lines
+from clew.store.conversation_tree import NONE, Tree, whole_lines
 from clew.store.edits import Edit, Edits, in_time
-from clew.store.records import MESSAGES
 from clew.store.snapshots import CUT_OFF, Change, FileState, Taken
 
 Changes = dict[str, Change]
@@ -247,7 +247,7 @@ def last_undo(tree: Tree) -> RecordHeader | None:
 
 
 def _has_message(tree: Tree, start: int, stop: int) -> bool:
-    return any(kind in MESSAGES for kind in tree.kinds[start:stop])
+    return any(kind in MESSAGE_ROLES for kind in tree.kinds[start:stop])
 
 
 class _Todos(msgspec.Struct):

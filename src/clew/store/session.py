@@ -11,19 +11,8 @@ from typing import TypedDict, Unpack, get_args
 
 from msgspec import UNSET
 
-from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
-from clew.model.json import JSON
-from clew.model.time import parse_time
-from clew.store import session_metadata
-from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
-from clew.store.conversation_tree import MAIN, Tree, is_old, whole_lines
-from clew.store.follow import follow
-from clew.store.gaps import refuse_unsure
-from clew.store.layout import BACKUPS, MESSAGES, RESCUE, refuse_links
-from clew.store.log import record_in
-from clew.store.message_context import ContextReader
-from clew.store.records import (
-    TITLE,
+from clew.agents.sage_agent.records import TITLE, is_old_form
+from clew.agents.sage_agent.written_records import (
     BranchRecord,
     Context,
     FileBackup,
@@ -44,6 +33,17 @@ from clew.store.records import (
     encode_lines,
     refuse_odd,
 )
+from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
+from clew.model.json import JSON
+from clew.model.time import parse_time
+from clew.store import session_metadata
+from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
+from clew.store.conversation_tree import MAIN, Tree, whole_lines
+from clew.store.follow import follow
+from clew.store.gaps import refuse_unsure
+from clew.store.layout import BACKUPS, MESSAGES, RESCUE, refuse_links
+from clew.store.log import record_in
+from clew.store.message_context import ContextReader
 from clew.store.snapshots import FileState, Snapshots, name_below, root_for
 from clew.store.steps import Undone
 from clew.store.undo import Undoing, Wish, named_by_pending
@@ -413,7 +413,7 @@ class Session:
     def by_uuid(self) -> Iterator[tuple[JSON, dict[str, JSON]]]:
         """Every record with its uuid; messages of the older form have the one that readers give them."""
         given = iter(self.tree().given)
-        return ((next(given, None) if is_old(one) else one.get("uuid"), one) for one in self.records())
+        return ((next(given, None) if is_old_form(one) else one.get("uuid"), one) for one in self.records())
 
     def follow(self, after: int = 0, *, poll: float = 0.05, patience: float | None = None) -> Iterator[dict[str, JSON]]:
         """Records as they come, from behind number `after` on; ends when nothing came for `patience` seconds."""

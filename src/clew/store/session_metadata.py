@@ -11,13 +11,13 @@ from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
 from clew.agents.sage_agent.metadata import rebuilt
 from clew.agents.sage_agent.records import counts_as_message, message_text
+from clew.agents.sage_agent.written_records import MessageRecord
 from clew.agents.sage_format import encode_metadata, read_metadata
 from clew.errors import SourceUnreadable
 from clew.io.filesystem import System, replace_file
 from clew.io.records import read_records
 from clew.model.json import JSON
 from clew.store.layout import FORMAT, MESSAGES, METADATA, OWN, Redact
-from clew.store.records import MessageRecord
 
 MAX_PROMPT_CHARS = 100
 _KEY_ORDER = (

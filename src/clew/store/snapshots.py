@@ -15,6 +15,18 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.records import SNAPSHOT_TYPES
+from clew.agents.sage_agent.written_records import (
+    ClewFileData,
+    ClewSnapshotData,
+    FileBackup,
+    FileMaps,
+    FoundFile,
+    SnapshotMetadata,
+    SnapshotRecord,
+    TrackedFile,
+    encode_lines,
+)
 from clew.errors import PathRefused, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
@@ -24,18 +36,6 @@ from clew.store.blobs import Blobs, Fresh
 from clew.store.conversation_tree import whole_lines
 from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in
-from clew.store.records import (
-    SNAPSHOT,
-    ClewSnapshotData,
-    FileBackup,
-    FileMaps,
-    FoundFile,
-    OwnFile,
-    SnapshotMetadata,
-    SnapshotRecord,
-    TrackedFile,
-    encode_lines,
-)
 from clew.store.scan import IGNORED, Workspace, read_body
 from clew.store.sightings import ALL, Sightings, place_of, read_look
 from clew.store.writer import WriterConfig
@@ -306,9 +306,9 @@ def _tracked(change: Change) -> TrackedFile:
     )
 
 
-def _own(path: str, name: str, change: Change) -> OwnFile:
+def _own(path: str, name: str, change: Change) -> ClewFileData:
     before, after = change
-    return OwnFile(
+    return ClewFileData(
         existed=before.digest is not None,
         mode_before=UNSET if before.mode is None else before.mode,
         mode=UNSET if after.mode is None else after.mode,
@@ -349,13 +349,12 @@ class _Record(msgspec.Struct, rename="camel"):
 
 
 _decode = msgspec.json.Decoder(_Record).decode
-_TYPES = (SNAPSHOT, SNAPSHOT.replace("_", "-"))
 
 
 def is_damaged(line: bytes) -> bool:
     """True for a line that should be a snapshot and cannot be read as one; other programs' records are none."""
     record = record_in(line)
-    return record is None or (record.get("type") in _TYPES and taken(line) is None)
+    return record is None or (record.get("type") in SNAPSHOT_TYPES and taken(line) is None)
 
 
 def taken(line: bytes) -> Taken | None:
@@ -364,7 +363,7 @@ def taken(line: bytes) -> Taken | None:
         record = _decode(line)
     except NOT_JSON:
         return None
-    if record.type not in _TYPES:
+    if record.type not in SNAPSHOT_TYPES:
         return None
     own = record.metadata.clew if record.metadata is not None else None
     maps, files = record.snapshot, {}
@@ -378,7 +377,7 @@ def taken(line: bytes) -> Taken | None:
     return Taken(record.message_id, own.root, files, own.open is True, own.late is True, is_erased, own)
 
 
-def _path(name: str, file: OwnFile | None) -> str:
+def _path(name: str, file: ClewFileData | None) -> str:
     if file is None or file.raw is UNSET:
         return name
     try:
@@ -387,7 +386,7 @@ def _path(name: str, file: OwnFile | None) -> str:
         return name
 
 
-def _before(entry: _Entry, copy: _Copy, file: OwnFile | None) -> FileState:
+def _before(entry: _Entry, copy: _Copy, file: ClewFileData | None) -> FileState:
     link = file.link_before if file is not None and file.link_before is not UNSET else None
     if file is not None and not file.existed:
         return NO_FILE if link is None else FileState(None, link=link)
@@ -406,7 +405,7 @@ def _before(entry: _Entry, copy: _Copy, file: OwnFile | None) -> FileState:
     return FileState(known.lower() if known is not None else "", mode, backup=name)
 
 
-def _after(entry: _Entry, file: OwnFile | None) -> FileState:
+def _after(entry: _Entry, file: ClewFileData | None) -> FileState:
     missing = file.missing_after if file is not None and file.missing_after is not UNSET else None
     if file is not None and file.link is not UNSET:
         return FileState(None if missing is None else "", missing=missing, link=file.link)

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from clew.agents.backups import read_inside
+from clew.agents.sage_agent.written_records import BranchRecord, Record
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_of
 from clew.io.file_lock import locked
@@ -30,7 +31,6 @@ from clew.store.groups import folders_of, grouped
 from clew.store.layout import BACKUPS, MESSAGES
 from clew.store.pending import Pending, announce, announced, identity_of, journal_folder, put_as_it_was
 from clew.store.placing import has_folder, is_there, obstacle, place, remove_empty, state_among
-from clew.store.records import BranchRecord, Record
 from clew.store.rescue import rescue
 from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken

@@ -19,16 +19,17 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.records import PROMPTS_AND_REPLIES, RecordHeader, number_of, parse_header
+from clew.agents.sage_agent.written_records import Context, MessageRecord, Record, TodoItem, encode_lines, refuse_odd
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.codec import decode
 from clew.io.filesystem import SYSTEM, System, explain_permission_errors, make_folder
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
-from clew.store.conversation_tree import MAIN, NONE, SIGNIFICANT, RecordHeader, Tree, number_of, parse_header
+from clew.store.conversation_tree import MAIN, NONE, Tree
 from clew.store.layout import FORMAT, MESSAGES, OWN, Redact, Settings, refuse_copy
 from clew.store.log import Log
 from clew.store.message_context import ContextReader
-from clew.store.records import Context, MessageRecord, Record, TodoItem, encode_lines, refuse_odd
 from clew.store.session_metadata import SessionMetadata, count_records, format_of
 
 METADATA_INTERVAL_SECONDS = 5
@@ -267,12 +268,12 @@ class Writer:
             raise UsageError(f"session {self._session}: no record has the uuid {parent!r}, so nothing can follow it")
         head.branch = tree.branches[node] if node != NONE else MAIN
         has_follower = tree.forks_at(node)
-        if record.type in SIGNIFICANT and has_follower:
+        if record.type in PROMPTS_AND_REPLIES and has_follower:
             head.branch = new_uuid()[:8]
             while head.branch in tree.heads:
                 head.branch = new_uuid()[:8]
             record.branch_parent_uuid = parent
-        head.is_tip = record.type in SIGNIFICANT or not has_follower
+        head.is_tip = record.type in PROMPTS_AND_REPLIES or not has_follower
 
     def _number_of(self, record_id: str) -> int:
         """The number of a record in the log."""
