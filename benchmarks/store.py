@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.measure import Options
-from clew.store import Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, Usage
+from clew.store import Draft, MessageBody, MessageRecord, Session, Store, ToolCall, ToolResult, Usage
 from clew.store.layout import MESSAGES, Durability
 
 SYNCED, WRITTEN, LONG, EDGE = 400, 20_000, 100_000, 1_000
@@ -89,15 +89,15 @@ def _draft(number: int) -> Draft:
     """A message of a conversation: prompt, call, result, reply, and so on."""
     words, call, step = _WORDS[number % 60 :], f"call_{number // 4}", number % 4
     if step == 0:
-        return Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content=words)))
+        return Draft(MessageRecord(type="user", uuid="", message=MessageBody(role="user", content=words)))
     if step == 1:
         calls = [ToolCall(id=call, name="bash", arguments={"command": "ls"})]
-        said = Said(role="assistant", content="I look.", tool_calls=calls)
+        said = MessageBody(role="assistant", content="I look.", tool_calls=calls)
         return Draft(MessageRecord(type="assistant", uuid="", message=said, usage=_USAGE))
     if step == 2:
         results = [ToolResult(tool_call_id=call, tool_name="bash", content=_WORDS)]
         return Draft(MessageRecord(type="tool_result", uuid="", tool_results=results))
-    said = Said(role="assistant", content=words * 2)
+    said = MessageBody(role="assistant", content=words * 2)
     return Draft(MessageRecord(type="assistant", uuid="", message=said, usage=_USAGE))
 
 

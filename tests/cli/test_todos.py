@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.sage_agent.written_records import Status
 from clew.store import Store, Thinking, TodoItem
-from clew.store.wire import Status
 from tests.cli.running import clew
 
 QUIET = "38ed9768-3187-478b-a81f-4c75a5724c22"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -304,3 +305,62 @@ def test_odd_values_in_snapshots_stop_nothing(session: Session, key: str, odd: A
     before = other_files(session)
     assert erase(session).files == 0
     assert other_files(session) == before
+
+
+def test_an_incomplete_last_line_stays(session: Session) -> None:
+    log = session.folder / "messages.jsonl"
+    with log.open("ab") as stream:
+        stream.write(b'{"type":"us')
+    erase(session)
+    assert log.read_bytes().endswith(b'{"type":"us')
+    assert Store(session.folder.parents[2], system=Quick()).session("s").user("on").seq == 3
+
+
+def test_positions_in_the_log_stay_valid(session: Session) -> None:
+    log = session.folder / "messages.jsonl"
+    before = log.read_bytes()
+    erase(session)
+    assert log.stat().st_size == len(before)
+    assert log.read_bytes().splitlines()[1] == before.splitlines()[1]
+
+
+def test_other_hard_links_of_the_log_are_named(session: Session, tmp_path: Path) -> None:
+    os.link(session.folder / "messages.jsonl", tmp_path / "outside")
+    assert [str(session.folder / "messages.jsonl") in copy for copy in erase(session).copies] == [True]
+
+
+def test_messages_that_others_append_meanwhile_are_not_lost(tmp_path: Path) -> None:
+    store = Store(tmp_path, system=Quick())
+    with store.session("s") as session:
+        for number in range(20):
+            session.user(f"{WORD} {number}", uuid=f"secret {number}")
+    appended: list[list[str]] = [[], [], []]
+    is_done = threading.Event()
+
+    def append(uuids: list[str]) -> None:
+        with store.session("s") as handle:
+            while not is_done.is_set():
+                uuids.append(handle.user("kept").uuid)
+
+    threads = [threading.Thread(target=append, args=(uuids,), daemon=True) for uuids in appended]
+    for thread in threads:
+        thread.start()
+    for number in range(20):
+        erase_record(session.folder, f"secret {number}", Quick())
+    is_done.set()
+    for thread in threads:
+        thread.join(60)
+    records = lines(session.folder / "messages.jsonl")
+    found = [record["uuid"] for record in records if record["type"] == "user"]
+    assert sorted(found) == sorted(uuid for uuids in appended for uuid in uuids)
+    assert [record["metadata"]["clew"]["seq"] for record in records] == list(range(1, len(records) + 1))
+    assert all(WORD.encode() not in path.read_bytes() for path in session.folder.iterdir() if path.is_file())
+
+
+def test_a_follower_sees_what_comes_after_an_erase_once(session: Session) -> None:
+    coming = session.follow(poll=0.001, patience=0.3)
+    assert [next(coming)["uuid"] for _ in range(2)] == ["secret", "kept"]
+    erase(session)
+    session.user("more", uuid="more")
+    session.close()
+    assert [record["uuid"] for record in coming] == ["more"]

@@ -15,10 +15,11 @@ import pytest
 
 from clew.errors import ClewError
 from clew.io.filesystem import System
-from clew.store import Session, Store
+from clew.store import FileBackup, Session, Store
 from clew.store.doctor import examine
+from clew.store.erase import erase_record
 from clew.store.log import Log
-from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
+from tests.store.support import Faulty, Kill, Mortal, Quick, assert_whole, lines, log_of, said
 
 KINDS = [
     ("before", errno.EIO),
@@ -46,13 +47,13 @@ def test_S05_faults_at_every_call_of_append(tmp_path: Path, kind: str, error: in
     def work(system: System, at: int) -> None:
         place = tmp_path / str(at)
         acknowledged = []
-        session = Session(log_of(place).parent, Store(place, system=system)._world)
+        session = Session(log_of(place).parent, Store(place, system=system)._config)
         for number in range(4):
             try:
                 session.user(f"{at}.{number}")
                 acknowledged.append(f"{at}.{number}")
             except (OSError, ClewError):
-                session = Session(log_of(place).parent, Store(place, system=system)._world)
+                session = Session(log_of(place).parent, Store(place, system=system)._config)
         _check_whole(place, acknowledged)
 
     assert every_fault(kind, error, work) > 20
@@ -63,7 +64,7 @@ def test_S05_the_same_handle_goes_on(tmp_path: Path, kind: str, error: int) -> N
     def work(system: System, at: int) -> None:
         place = tmp_path / str(at)
         acknowledged = []
-        session = Session(log_of(place).parent, Store(place, system=system)._world)
+        session = Session(log_of(place).parent, Store(place, system=system)._config)
         for number in range(4):
             try:
                 session.user(f"{at}.{number}")
@@ -88,7 +89,7 @@ def test_S05_faults_at_every_call_of_repair(tmp_path: Path, kind: str, error: in
         whole = log.read_bytes()
         log.write_bytes(whole[:-cut])
         kept = ["0", "1"] if cut > 1 else ["0", "1", "2"]
-        failing = Session(log.parent, Store(place, system=system)._world)
+        failing = Session(log.parent, Store(place, system=system)._config)
         try:
             failing.user("behind")
             kept.append("behind")
@@ -116,7 +117,7 @@ def test_S05_a_failed_sync_takes_the_record_back(tmp_path: Path) -> None:
     with Store(tmp_path).session("s") as session:
         session.user("before")
     system = Faulty(1, only="sync")
-    failing = Session(log_of(tmp_path).parent, Store(tmp_path, system=system)._world)
+    failing = Session(log_of(tmp_path).parent, Store(tmp_path, system=system)._config)
     with pytest.raises(OSError, match="injected"):
         failing.user("not safe")
     assert said(log_of(tmp_path)) == ["before"]
@@ -141,10 +142,8 @@ def test_S05_a_full_device_is_seen(tmp_path: Path) -> None:
             write = staticmethod(lambda _, content: os.write(device.fileno(), content))
 
         log = Log(tmp_path / "log.jsonl", system=Full())
-        log.begin()
-        with pytest.raises(OSError) as caught:
+        with log.locked(), pytest.raises(OSError) as caught:
             log.append(b"{}\n")
-        log.finish()
     assert caught.value.errno == errno.ENOSPC
 
 
@@ -222,7 +221,7 @@ def test_S05_faults_where_each_write_waits_for_the_disk(tmp_path: Path, kind: st
         place = tmp_path / str(at)
         system.write_through = System.write_through
         acknowledged = []
-        session = Session(log_of(place).parent, Store(place, system=system)._world)
+        session = Session(log_of(place).parent, Store(place, system=system)._config)
         for number in range(3):
             with suppress(OSError, ClewError):
                 session.user(f"{at}.{number}")
@@ -230,6 +229,66 @@ def test_S05_faults_where_each_write_waits_for_the_disk(tmp_path: Path, kind: st
         _check_whole(place, acknowledged)
 
     assert every_fault(kind, error, work) > 10
+
+
+def _session_to_erase(place: Path) -> Session:
+    """Three messages, of which the second has a snapshot and a backup."""
+    with Store(place, system=Quick()).session("s") as session:
+        session.user("before", uuid="before")
+        session.user("SECRETWORD", uuid="secret")
+        session.user("after", uuid="after")
+        session.backups.mkdir()
+        (session.backups / "copy").write_bytes(b"SECRETWORD")
+        session.snapshot("secret", {}, {"a": FileBackup(backup_path="copy")})
+    return session
+
+
+def _check_erased(place: Path, session: Session) -> None:
+    """The log is the old or the new one; a second erase finishes the first, and appending goes on."""
+    texts = said(log_of(place))
+    assert texts in (["before", "SECRETWORD", "after"], ["before", "after"])
+    assert len(lines(log_of(place))) == 3
+    if "SECRETWORD" in texts:
+        erase_record(session.folder, "secret", Quick())
+    with Store(place, system=Quick()).session("s") as again:
+        assert again.user("afterwards").seq == 4
+    assert said(log_of(place)) == ["before", "after", "afterwards"]
+    assert lines(log_of(place))[2]["parentUuid"] == "secret"
+    for path in session.folder.rglob("*"):
+        assert path.name.endswith(".tmp") or not path.is_file() or b"SECRETWORD" not in path.read_bytes(), path
+    for finding in examine(place):
+        if finding.problem.code == "leftover-file" and finding.mend is not None:
+            finding.mend()
+    assert list(session.folder.rglob("*.tmp")) == []
+    assert_whole(place)
+
+
+@pytest.mark.parametrize(("kind", "error"), KINDS)
+def test_S05_faults_at_every_call_of_erase(tmp_path: Path, kind: str, error: int) -> None:
+    def work(system: System, at: int) -> None:
+        place = tmp_path / str(at)
+        session = _session_to_erase(place)
+        with suppress(OSError, ClewError):
+            erase_record(session.folder, "secret", system)
+        _check_erased(place, session)
+
+    assert every_fault(kind, error, work) > 20
+
+
+def test_S04_a_kill_at_every_call_of_erase(tmp_path: Path) -> None:
+    at = 0
+    while True:
+        at += 1
+        place, system = tmp_path / str(at), Mortal()
+        session = _session_to_erase(place)
+        system.left = at
+        with suppress(Kill):
+            erase_record(session.folder, "secret", system)
+        system.bury()
+        _check_erased(place, session)
+        if not system.is_dead:
+            break
+    assert at > 20
 
 
 @pytest.mark.parametrize("names", [["a", "b", "new"], None], ids=["named", "everything"])
@@ -245,7 +304,7 @@ def test_S05_faults_at_every_call_of_snapshot(tmp_path: Path, kind: str, error: 
         with Store(place, system=Quick()).session("s") as session:
             session.user("go")
             message = session.assistant("I write.")
-        failing = Session(log_of(place).parent, Store(place, system=system)._world)
+        failing = Session(log_of(place).parent, Store(place, system=system)._config)
         with suppress(OSError, ClewError), failing.watch(message, names, root=files):
             for name in ("a", "b", "new"):
                 (files / name).write_bytes(b"changed")

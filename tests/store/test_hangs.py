@@ -7,22 +7,19 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clew.errors import Busy, SourceUnreadable
+from clew.errors import Busy
 from clew.io.filesystem import System
-from clew.store import Session, Store, burst
-from clew.store.burst import Burst
-from clew.store.keeping import CAN_KEEP
+from clew.store import Session, Store
 from clew.store.layout import Durability
 from tests import children
 from tests.store.support import Quick, lines, log_of, said
 
-pytestmark = pytest.mark.skipif(not CAN_KEEP, reason="signals and forks are those of POSIX")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks are those of POSIX")
 
 HANDLER = """
 import json, signal, sys
@@ -65,8 +62,7 @@ def test_a_signal_handler_that_appends_is_told_and_never_waits_for_itself(tmp_pa
     assert [record["metadata"]["clew"]["seq"] for record in lines(log_of(tmp_path))] == list(range(1, len(words) + 1))
 
 
-def test_a_handler_in_the_usual_way_and_in_the_quick_one(tmp_path: Path) -> None:
-    """Both at a place of our choosing: in the middle of a write."""
+def test_a_signal_handler_in_the_middle_of_a_write_is_refused(tmp_path: Path) -> None:
     caught: list[str] = []
 
     class Interrupted(Quick):
@@ -80,96 +76,11 @@ def test_a_handler_in_the_usual_way_and_in_the_quick_one(tmp_path: Path) -> None
             return os.write(descriptor, content)
 
     session = Store(tmp_path, system=Interrupted()).session("s")
-    session.user("one")
-    session.user("interrupted", todos=[])  # which goes the usual way
-    for number in range(20):
-        session.user(f"{number}")
-    assert session._writer.log.is_kept
-    session.user("interrupted, quickly")
-    session.user("on")
-    assert len(caught) == 2 and all("set" in words and "flag" in words for words in caught)
-    assert said(log_of(tmp_path))[-2:] == ["interrupted, quickly", "on"]
+    for text in ("one", "interrupted", "on"):
+        session.user(text)
+    assert len(caught) == 1 and "setting a flag" in caught[0]
+    assert said(log_of(tmp_path)) == ["one", "interrupted", "on"]
     session.close()
-
-
-def test_a_thread_that_never_ends_its_append_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(burst, "_PATIENCE", 0.2)
-    monkeypatch.setattr(Burst, "ease", lambda _: False)  # so that the lock is still kept when the thread appends
-    stuck, free = threading.Event(), threading.Event()
-
-    class Stuck(Quick):
-        @staticmethod
-        def write(descriptor: int, content: bytes) -> int:
-            if b"stuck" in content:
-                stuck.set()
-                free.wait(60)
-            return os.write(descriptor, content)
-
-    session = Store(tmp_path, system=Stuck()).session("s")
-    for number in range(20):
-        session.user(f"{number}")
-    assert session._writer.log.is_kept
-    thread = threading.Thread(target=lambda: session.user("stuck"), daemon=True)
-    thread.start()
-    assert stuck.wait(60)
-    with pytest.raises(Busy, match="another thread has been appending"):
-        session.describe()
-    free.set()
-    thread.join(60)
-    session.user("on")
-    session.close()
-    assert said(log_of(tmp_path))[-2:] == ["stuck", "on"]
-
-
-def in_burst(place: Path) -> Session:
-    session = Store(place, system=Quick()).session("s")
-    for number in range(20):
-        session.user(f"{number}")
-    assert session._writer.log.is_kept
-    return session
-
-
-def _append_until(is_told: threading.Event, session: Session) -> None:
-    """Without a pause, so that the lock is kept, and then with one, so that it is due."""
-    latest = time.monotonic() + 60
-    while not is_told.is_set():
-        assert time.monotonic() < latest, "the lock was never due"
-        for _ in range(20):
-            session.user("more")
-        is_told.wait(0.1)
-
-
-def test_the_thread_that_lets_go_outlives_an_error_and_the_next_append_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ease, fail = Burst.ease, Burst.fail
-    is_due, is_told = threading.Event(), threading.Event()
-
-    def failing(self: Burst) -> bool:
-        if is_due.is_set() and not is_told.is_set() and self.log.path.is_relative_to(tmp_path / "a"):
-            raise RuntimeError("out of the blue")
-        return ease(self)
-
-    def telling(self: Burst, error: Exception) -> None:
-        fail(self, error)
-        is_told.set()
-
-    monkeypatch.setattr(Burst, "ease", failing)
-    monkeypatch.setattr(Burst, "fail", telling)
-    session = in_burst(tmp_path / "a")
-    is_due.set()
-    with pytest.raises(SourceUnreadable, match=r"could not be let go when it was due.*out of the blue"):
-        _append_until(is_told, session)
-        session.user("is told")
-    words = said(log_of(tmp_path / "a"))
-    assert "is told" not in words and session.user("goes on").seq == len(words) + 1
-    other = in_burst(tmp_path / "b")
-    deadline = time.monotonic() + 30
-    while other._writer.log.is_kept or session._writer.log.is_kept:
-        assert time.monotonic() < deadline, "nobody lets go of locks any more"
-        time.sleep(0.005)
-    for handle in (session, other):
-        handle.close()
 
 
 def test_a_fork_while_another_thread_is_about_to_open_the_log(tmp_path: Path) -> None:
@@ -183,7 +94,7 @@ def test_a_fork_while_another_thread_is_about_to_open_the_log(tmp_path: Path) ->
             System.mkdir(*words)
 
     session = Store(tmp_path, system=Quick()).session("s")
-    slow = Session(session.folder, Store(tmp_path, system=Slow())._world)
+    slow = Session(session.folder, Store(tmp_path, system=Slow())._config)
     thread = threading.Thread(target=lambda: slow.user("from the thread"), daemon=True)
     thread.start()
     assert held.wait(60)
@@ -208,7 +119,7 @@ before = handlers()
 session = Store(sys.argv[1], durability="system").session("s")
 for _ in range(30):
     session.user("x")
-assert "clew-store-locks" in [thread.name for thread in threading.enumerate()], "nothing could keep it alive"
+assert threading.active_count() == 1, "the store has started a thread"
 assert handlers() == before, "the store has taken a signal for itself"
 """
 

@@ -12,8 +12,8 @@ from clew.errors import UsageError
 from clew.io.filesystem import replace_file
 from clew.store import Store
 from clew.store.blobs import Blobs, Fresh
-from clew.store.context import Surroundings
-from clew.store.taking import take_line
+from clew.store.message_context import ContextReader
+from clew.store.message_input import parse_message
 from tests.store.support import Faulty, Quick, log_of
 
 
@@ -63,10 +63,10 @@ def test_a_full_disk_is_named_with_the_file(tmp_path: Path) -> None:
 )
 def test_half_a_surrogate_pair_is_called_so(text: bytes, half: str) -> None:
     with pytest.raises(UsageError, match=rf"half of a surrogate pair, \\u{half}"):
-        take_line(b'{"role":"user","content":"' + text + b'"}', Surroundings())
+        parse_message(b'{"role":"user","content":"' + text + b'"}', ContextReader())
 
 
 @pytest.mark.parametrize("line", [b'{"role":', b'{"role":"user","content":"\\\\ud800"', b"[" * 5000])
 def test_other_lines_keep_their_reason(line: bytes) -> None:
     with pytest.raises(UsageError, match=r"is no JSON: (?!a text)"):
-        take_line(line, Surroundings())
+        parse_message(line, ContextReader())

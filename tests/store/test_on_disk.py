@@ -18,16 +18,16 @@ from pathlib import Path
 import pytest
 
 from clew import Host, Library
+from clew.agents.sage_agent.written_records import FileBackup
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, WouldLose
-from clew.io.filesystem import System
+from clew.io.file_lock import acquire_lock
+from clew.io.filesystem import SYSTEM, System
 from clew.io.safe_write import Within
 from clew.store import CannotLock, Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
 from clew.store.erase import erase_record, erase_session
 from clew.store.layout import Durability
-from clew.store.lock import Lock
-from clew.store.metadata import from_log
-from clew.store.wire import FileBackup
+from clew.store.session_metadata import rebuild
 from tests import children
 from tests.cli.running import run, state
 from tests.store.support import Faulty, Quick, assert_whole, in_memory, lines, log_of
@@ -88,7 +88,7 @@ def test_S02_temporary_files_are_found_after_a_crash(tmp_path: Path) -> None:
         def unlink(*_: object) -> None:
             raise OSError(errno.EIO, "died")
 
-    dying = Session(log_of(tmp_path).parent, Store(tmp_path, system=Dying())._world)
+    dying = Session(log_of(tmp_path).parent, Store(tmp_path, system=Dying())._config)
     with pytest.raises(KeyboardInterrupt):
         dying.describe(state="failed")
     [left] = log_of(tmp_path).parent.glob(".*.tmp")
@@ -117,7 +117,7 @@ def test_S03_looking_changes_nothing(tmp_path: Path) -> None:
 
 HOLD = """
 import sys, time
-from clew.store.lock import locked
+from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM
 from contextlib import suppress
 from pathlib import Path
@@ -153,8 +153,9 @@ def test_S08_a_live_holder_is_named_and_a_dead_one_does_not_block(tmp_path: Path
 def test_S08_a_holder_that_lets_go_is_waited_for(tmp_path: Path) -> None:
     one, two = Store(tmp_path).session("s"), Store(tmp_path).session("s")
     one.user("x")
-    one._writer.log.begin()
-    threading.Timer(0.1, one._writer.log.finish).start()
+    descriptor = os.open(log_of(tmp_path), os.O_RDWR)
+    acquire_lock(SYSTEM, descriptor, log_of(tmp_path))
+    threading.Timer(0.1, os.close, [descriptor]).start()
     assert two.user("y").seq == 2
 
 
@@ -223,7 +224,7 @@ def test_S16_another_error_of_the_lock_is_an_error(tmp_path: Path) -> None:
             raise OSError(errno.EIO, "broken")
 
     with pytest.raises(OSError, match="broken"):
-        Lock(Broken(), tmp_path).take(0)
+        acquire_lock(Broken(), 0, tmp_path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a sync follows each write")
@@ -231,7 +232,7 @@ def test_S04_a_write_at_the_level_disk_waits_for_the_disk(tmp_path: Path) -> Non
     for level in ("disk", "system"):
         with Store(tmp_path, durability=level).session(level) as session:
             session.user("x")
-            flags = fcntl.fcntl(session._writer.log.descriptor, fcntl.F_GETFL)
+            flags = fcntl.fcntl(session._writer._log._descriptor, fcntl.F_GETFL)
             assert (flags & os.O_DSYNC == os.O_DSYNC) == (level == "disk")
 
 
@@ -310,7 +311,7 @@ def test_metadata_are_true_after_closing_and_can_be_rebuilt(tmp_path: Path) -> N
         finding.mend()
         assert list(examine(tmp_path)) == []
         assert_whole(tmp_path)
-    assert from_log(place.parent)["messageCount"] == 3
+    assert rebuild(place.parent)["messageCount"] == 3
 
 
 def test_metadata_that_cannot_be_written_lose_no_message(tmp_path: Path) -> None:
@@ -319,7 +320,7 @@ def test_metadata_that_cannot_be_written_lose_no_message(tmp_path: Path) -> None
         def replace(*_: object) -> None:
             raise OSError(errno.ENOSPC, "full")
 
-    session = Session(log_of(tmp_path).parent, Store(tmp_path, system=NoReplace())._world)
+    session = Session(log_of(tmp_path).parent, Store(tmp_path, system=NoReplace())._config)
     assert session.user("x").seq == 1
     assert session.user("y").seq == 2
     with pytest.raises(OSError, match="full"):
@@ -338,14 +339,14 @@ def test_S11_what_metadata_and_caches_know_can_be_found_anew(tmp_path: Path) -> 
             with session.watch(session.assistant("I write."), root=work):
                 (work / "a").write_bytes(content)
     [cache] = session.folder.glob("workspace-*.seen")
-    expected = (from_log(session.folder), session.path())
+    expected = (rebuild(session.folder), session.path())
     for wrong in (None, b"", b"\x92\x80", os.urandom(100)):
         for file in (cache, session.folder / "metadata.json"):
             file.unlink(missing_ok=True)
             if wrong is not None:
                 file.write_bytes(wrong)
         again = Store(tmp_path, system=Quick()).session("s")
-        made = from_log(session.folder)
+        made = rebuild(session.folder)
         assert ({**made, "name": None, "state": None}, again.path()) == (
             {**expected[0], "name": None, "state": None},
             expected[1],
@@ -578,7 +579,6 @@ def test_S17_a_session_goes_with_all_its_files(tmp_path: Path) -> None:
     assert os.read(handle, 1000) == b""
     os.close(handle)
     with pytest.raises(SourceUnreadable, match="erased"):
-        open_session._writer.log.end = -1
         open_session.user("into nothing")
 
 

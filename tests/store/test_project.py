@@ -129,7 +129,7 @@ def test_S05_faults_at_every_call(tmp_path: Path) -> None:
         system, place = Faulty(at, errno.ENOSPC, kind="torn"), tmp_path / str(at)
         acknowledged = []
         store = Store(place)
-        store._world = store._world._replace(system=system)
+        store._config = store._config._replace(system=system)
         for number in range(3):
             try:
                 with store.project(WORKSPACE) as project:

@@ -17,9 +17,9 @@ import pytest
 from clew import Host, Library
 from clew.errors import TargetRefused, UnknownReference, UsageError
 from clew.io.filesystem import System
-from clew.store import Context, Draft, MessageRecord, Said, Session, Store, ToolCall, ToolResult, ToolRun, Usage
-from clew.store.context import branch_of, find_head
+from clew.store import Context, Draft, MessageBody, MessageRecord, Session, Store, ToolCall, ToolResult, ToolRun, Usage
 from clew.store.doctor import examine
+from clew.store.message_context import branch_of, find_head
 from tests.cli.running import clew, run, state
 from tests.store.support import Quick, lines, log_of
 
@@ -37,7 +37,7 @@ ODD: dict[str, Callable[[Session], object]] = {
     "bytes as a result": lambda s: s.results(ToolResult(tool_call_id="c", tool_name="n", content=b"x")),  # type: ignore[arg-type]
     "no number beside it": lambda s: s.user("x", metadata={"heat": math.inf}),
     "no number in a draft": lambda s: s.append(
-        Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content=[{"a": math.nan}])))
+        Draft(MessageRecord(type="user", uuid="", message=MessageBody(role="user", content=[{"a": math.nan}])))
     ),
     "no number in the metadata": lambda s: s.describe(state=math.nan),
     "a title of bytes": lambda s: s.title(b"x"),  # type: ignore[arg-type]
@@ -61,9 +61,9 @@ ODD_VALUES: dict[str, Any] = {
     "a text of another kind": {"a": type("Text", (str,), {})("x")},
 }
 WAYS: dict[str, Callable[[Any], Draft]] = {
-    "a call": lambda odd: _draft(Said(role="assistant", content="x", tool_calls=[_call(odd)])),
-    "a block": lambda odd: _draft(Said(role="user", content=[odd])),
-    "the metadata": lambda odd: _draft(Said(role="user", content="x"), odd),
+    "a call": lambda odd: _draft(MessageBody(role="assistant", content="x", tool_calls=[_call(odd)])),
+    "a block": lambda odd: _draft(MessageBody(role="user", content=[odd])),
+    "the metadata": lambda odd: _draft(MessageBody(role="user", content="x"), odd),
 }
 
 
@@ -71,7 +71,7 @@ def _call(odd: Any) -> ToolCall:
     return ToolCall(id="c", name="n", arguments=odd)
 
 
-def _draft(said: Said, extra: Any = None) -> Draft:
+def _draft(said: MessageBody, extra: Any = None) -> Draft:
     return Draft(MessageRecord(type="user" if said.role == "user" else "assistant", uuid="", message=said), extra=extra)
 
 
@@ -85,7 +85,7 @@ def test_values_that_json_does_not_have_are_refused_on_every_way(
     session = Store(tmp_path, system=Quick()).session("s")
     for number in range(before):
         session.user(f"{number}")
-    for add in (session.append, lambda draft: session.extend([_draft(Said(role="user", content="y")), draft])):
+    for add in (session.append, lambda draft: session.extend([_draft(MessageBody(role="user", content="y")), draft])):
         with pytest.raises(UsageError):
             add(way(odd))
     with pytest.raises(UsageError):
@@ -273,7 +273,9 @@ def test_of_a_message_that_was_refused_nothing_stays(tmp_path: Path, said: int) 
         with pytest.raises(UsageError):
             session.assistant("x", model="\ud800")
         with pytest.raises(UsageError):
-            session.extend([Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content="\ud800")))])
+            session.extend(
+                [Draft(MessageRecord(type="user", uuid="", message=MessageBody(role="user", content="\ud800")))]
+            )
         assert session.user("one").seq == said + 1
     assert len(lines(log_of(tmp_path))) == said + 1
     assert session.metadata["messageCount"] == said + 1 and "model" not in session.metadata

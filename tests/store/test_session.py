@@ -18,8 +18,8 @@ from clew.store import (
     Context,
     Draft,
     FileBackup,
+    MessageBody,
     MessageRecord,
-    Said,
     Session,
     Store,
     Thinking,
@@ -269,7 +269,7 @@ def test_several_at_once_are_there_or_none(tmp_path: Path) -> None:
     session = Store(tmp_path).session("s")
 
     def draft(content: Any, parent: Any = msgspec.UNSET, uuid: str = "") -> Draft:
-        return Draft(MessageRecord(type="user", uuid=uuid, message=Said(role="user", content=content)), parent)
+        return Draft(MessageRecord(type="user", uuid=uuid, message=MessageBody(role="user", content=content)), parent)
 
     receipts = session.extend([draft("a", uuid="a"), draft("b"), draft("c", parent="a"), draft("a", uuid="a")])
     assert [receipt.seq for receipt in receipts] == [1, 2, 3, 1]
@@ -359,7 +359,7 @@ def test_a_redacted_session_is_continued_by_other_handles(tmp_path: Path, todos:
         session.assistant(f"two {SECRET}")
         with redacting(tmp_path) as other:
             other.user("three")
-        session.extend([Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content="four")))])
+        session.extend([Draft(MessageRecord(type="user", uuid="", message=MessageBody(role="user", content="four")))])
         session.title(f"about {SECRET}")
     assert len(lines(log_of(tmp_path))) == 5
     assert holding_secret(tmp_path) == []

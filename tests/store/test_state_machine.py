@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from clew import Host, Library
 from clew.errors import UnknownReference
+from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM
 from clew.store import Session, Store
-from clew.store.lock import locked
 from clew.store.steps import Refused
 from tests.store.support import Quick, assert_whole, lines, log_of
 
@@ -261,7 +261,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(handle=HANDLES, junk=st.binary(min_size=1, max_size=30).filter(lambda junk: b"\n" not in junk))
     def crash(self, handle: int, junk: bytes) -> None:
         """A process dies in the middle of a write."""
-        self.handles[handle]._writer.log.drop()
+        self.handles[handle]._writer._log.drop()
         self.handles[handle] = self._opened()
         # It holds the lock then: nobody else is in the middle of anything.
         with locked(SYSTEM, log_of(self.place)), log_of(self.place).open("ab") as log:

@@ -32,7 +32,7 @@ def test_S06_every_truncation_point(tmp_path: Path) -> None:
         kept = whole[:point].count(b"\n") + (point + 1 in starts)
         session = Store(tmp_path, system=Quick()).session("s")
         receipt = session.user("behind")
-        session._writer.log.drop()
+        session._writer._log.drop()
         assert receipt.seq == kept + 1, point
         assert said(log) == [f"message {number}" for number in range(kept)] + ["behind"]
         assert log.read_bytes().startswith(whole[: starts[kept - 1] if kept else 0])

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
+from clew.agents.sage_agent.written_records import FileBackup
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference, UsageError
 from clew.io.blobs import digest_of, name_of
 from clew.io.safe_write import Within
@@ -24,7 +25,6 @@ from clew.store import Session, Store, TodoItem, TrackedFile
 from clew.store.doctor import examine
 from clew.store.steps import Refused, Undone
 from clew.store.undo import pending_undos
-from clew.store.wire import FileBackup
 from tests import children
 from tests.files.test_within import SPELLINGS
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of
@@ -467,8 +467,8 @@ def test_R10_a_fault_at_every_call_takes_everything_back(
         with monkeypatch.context() as patch:
             patch.setattr(os, call, failing)
             patch.setattr(os, "supports_dir_fd", {*os.supports_dir_fd, failing})
-            if hasattr(type(handle._world.system), call):
-                patch.setattr(type(handle._world.system), call, staticmethod(failing))
+            if hasattr(type(handle._config.system), call):
+                patch.setattr(type(handle._config.system), call, staticmethod(failing))
             try:
                 handle.undo(to="q")
                 failed = False
@@ -504,7 +504,7 @@ def test_R10_a_fault_at_every_call_of_the_store(
     while True:
         at += 1
         system = Faulty(at, error, kind=kind)
-        failing = Session(session.folder, Store(tmp_path, system=system)._world)
+        failing = Session(session.folder, Store(tmp_path, system=system)._config)
         with suppress(OSError, ClewError):
             failing.undo(to="q")
         again = Store(tmp_path, system=Quick()).session("s")

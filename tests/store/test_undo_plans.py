@@ -16,14 +16,13 @@ from clew.errors import ClewError, PathRefused, SourceUnreadable
 from clew.io.protected import is_protected, leads_out
 from clew.io.safe_write import Change
 from clew.store import Session, Store
-from clew.store.keeping import CAN_KEEP
 from clew.store.placing import place
 from clew.store.snapshots import Snapshots
 from clew.store.undo import pending_undos
 from tests import children
 from tests.store.support import Quick
 
-pytestmark = pytest.mark.skipif(not CAN_KEEP, reason="files are put back on POSIX alone")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="files are put back on POSIX alone")
 
 Tree = dict[str, tuple[int, bytes | None]]
 

@@ -48,8 +48,8 @@ from clew.archive.reading import Reader
 from clew.archive.recovering import has_other_key, unnamed_packs
 from clew.archive.state import State, load, load_manifests, runs_of
 from clew.errors import ClewError, SourceUnreadable
+from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM, System, make_folder, open_log, replace_file, write_all
-from clew.store.lock import locked
 
 FULL = RAW
 """Chunks of this size together are packed."""

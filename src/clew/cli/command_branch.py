@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import click
 
 from clew.agents.file_evidence import ABSENT, FileContent, State
+from clew.agents.sage_agent.records import summary_line
 from clew.cli.command_branches import print_branches
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_line
@@ -114,19 +115,6 @@ def _print(records: Iterable[dict[str, JSON]], json: bool, masking: Redaction, i
             print_line(record)
         else:
             kind = record.get("type") or record.get("role")
-            click.echo(f"{indent}{str(record.get('uuid', ''))[:8]:<8}  {kind!s:<11}  {one_line(_gist(record))[:100]}")
-
-
-def _gist(record: dict[str, JSON]) -> str:
-    """What a record says, in a line."""
-    inner = record.get("message")
-    # The older form has everything at the top.
-    inner = inner if isinstance(inner, dict) else record
-    content = inner.get("content")
-    calls = [call.get("name") for call in inner.get("toolCalls") or () if isinstance(call, dict)]
-    results = [result.get("content") for result in record.get("toolResults") or () if isinstance(result, dict)]
-    blocks = content if isinstance(content, list) else []
-    # A log may hold anything, also from other writers.
-    words = [block.get("text") for block in blocks if isinstance(block, dict)]
-    words = [content, *words] if isinstance(content, str) else words
-    return " ".join(" ".join(str(word) for word in (*words, *calls, *results) if word).split())
+            click.echo(
+                f"{indent}{str(record.get('uuid', ''))[:8]:<8}  {kind!s:<11}  {one_line(summary_line(record))[:100]}"
+            )

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from clew.agents.sage_agent.locate import AGENT
+from clew.agents.sage_agent.records import ERASED
 from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
@@ -20,7 +21,6 @@ from clew.store.branches import node_of
 from clew.store.erase import Erased, erase_record, erase_session, refuse_erasing
 from clew.store.layout import MESSAGES, refuse_copy
 from clew.store.session import Session
-from clew.store.wire import ERASED
 
 _LENGTH = 60
 """So many characters of a message are shown."""

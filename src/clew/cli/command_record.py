@@ -14,11 +14,11 @@ from clew.cli.output import say
 from clew.cli.redacting import DATA, redacting, redaction
 from clew.errors import InvalidDocument, UsageError
 from clew.io.codec import dumps
-from clew.store.drafts import Draft
 from clew.store.layout import Durability
+from clew.store.message_input import parse_message
 from clew.store.session import Session
 from clew.store.store import Store
-from clew.store.taking import take_line
+from clew.store.writer import Draft
 
 _CHUNK = 1 << 16
 
@@ -85,7 +85,7 @@ def _record(session: Session, lines: list[bytes], first: int) -> int:
     for number, line in enumerate(lines, first):
         try:
             if line.strip():
-                good.append((number, take_line(line, session.surroundings)))
+                good.append((number, parse_message(line, session.context_reader)))
         except UsageError as error:
             bad[number] = error
     _append(session, good, bad)

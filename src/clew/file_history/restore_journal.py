@@ -10,9 +10,9 @@ from pathlib import Path
 
 from clew.errors import ClewError, SourceUnreadable
 from clew.io.blobs import digest_of
+from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock
 from clew.io.filesystem import SYSTEM, System, make_folder, open_log
 from clew.io.safe_write import Change, Within
-from clew.store.lock import WAIT, Lock
 from clew.store.pending import Pending, announce, announced, identity_of, put_as_it_was
 from clew.store.snapshots import NO_FILE, FileState
 
@@ -22,12 +22,12 @@ _LOCK, _SUFFIX = "lock", ".pending"
 
 
 @contextmanager
-def restore_lock(data_folder: Path, system: System = SYSTEM, wait: float = WAIT) -> Iterator[None]:
+def restore_lock(data_folder: Path, system: System = SYSTEM, wait: float = LOCK_WAIT_SECONDS) -> Iterator[None]:
     """Let one restore run at a time: a journal that is found under the lock belongs to an interrupted one."""
     make_folder(system, data_folder / FOLDER)
     descriptor = open_log(system, data_folder / FOLDER / _LOCK)
     try:
-        Lock(system, data_folder / FOLDER / _LOCK, wait).take(descriptor)
+        acquire_lock(system, descriptor, data_folder / FOLDER / _LOCK, wait)
         yield
     finally:
         system.close(descriptor)  # which lets go of the lock

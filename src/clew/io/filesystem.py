@@ -87,7 +87,7 @@ def sync_folder(system: System, folder: Path) -> None:
 
 
 @contextmanager
-def telling_forbidden(place: Path) -> Iterator[None]:
+def explain_permission_errors(place: Path) -> Iterator[None]:
     """Say in plain words where a store may not be written to."""
     try:
         yield
@@ -165,7 +165,7 @@ def open_new(system: System, path: Path) -> int:
             system.chmod(path, FILE_MODE)
     except BaseException:
         system.close(descriptor)
-        _discard(system, path)
+        discard(system, path)
         raise
     return descriptor
 
@@ -197,7 +197,7 @@ def replace_file(system: System, path: Path, content: bytes, *, durable: bool = 
         system.replace(temporary, path)
     except BaseException:
         name_place(path)
-        _discard(system, temporary)
+        discard(system, temporary)
         raise
     if durable:
         sync_folder(system, path.parent)
@@ -210,7 +210,8 @@ def name_place(path: Path) -> None:
         error.filename = str(path)
 
 
-def _discard(system: System, path: Path) -> None:
+def discard(system: System, path: Path) -> None:
+    """Remove a temporary file, as far as that is possible."""
     try:
         system.unlink(path)
     except OSError:

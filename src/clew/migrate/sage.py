@@ -35,7 +35,7 @@ from clew.io.compress import SUFFIXES, open_regular, open_source
 from clew.io.paths import encode_sage, refuse_link_to_session, same_project
 from clew.io.records import RawRecord, read_records
 from clew.model.json import JSON
-from clew.store.metadata import count_records
+from clew.store.session_metadata import count_records
 
 _PROJECT_FILES = (CONVERSATION, METADATA)
 _ADDED_KEYS = ("uuid", "session_id", "tokens")

@@ -28,11 +28,11 @@ from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable
 from clew.io.atomic import replacing
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source, packer
+from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM
 from clew.io.paths import walk
 from clew.redact.native_files import learn_file, masked_parts
 from clew.redact.redactor import Redactor
-from clew.store.lock import WAIT, locked
 
 _PIECE_BYTES = 1 << 20
 _OVERLAP_BYTES = 1 << 14
@@ -91,15 +91,9 @@ def carry_out(source: SourceFile, steps: Iterable[Dirty], redactor: Redactor, ke
     """Rewrite the files, each after a copy of it was put below `kept`; returns the copies."""
     # Sessions of the store have a lock; other agents' have none.
     is_ours = source.agent == AGENT and source.path.name == MESSAGES
-    lock: AbstractContextManager[int | None] = locked(SYSTEM, source.path, WAIT) if is_ours else nullcontext()
-    copies: list[Path] = []
-    with lock as old_log:
-        for step in steps:
-            copies.append(_rewrite(step, redactor, kept))
-            if old_log is not None and step.path == source.path:
-                # A process that still has the replaced log open would append to it; it notices an emptied one.
-                SYSTEM.truncate(old_log, 0)
-    return copies
+    lock: AbstractContextManager[int | None] = locked(SYSTEM, source.path) if is_ours else nullcontext()
+    with lock:
+        return [_rewrite(step, redactor, kept) for step in steps]
 
 
 def _rewrite(step: Dirty, redactor: Redactor, kept: Path) -> Path:

@@ -1,20 +1,10 @@
 """clew's own session store: append-only logs in the layouts of the Sage programs, safe among processes and crashes."""
 
-from clew.store.branches import Branch, Comparison
-from clew.store.drafts import Draft, Receipt
-from clew.store.lock import CannotLock
-from clew.store.project import Project, ToolRun
-from clew.store.routes import FileDifference
-from clew.store.session import About, Session
-from clew.store.snapshots import FileState
-from clew.store.steps import Refused, Step, Undone
-from clew.store.store import Store
-from clew.store.watching import Watch
-from clew.store.wire import (
+from clew.agents.sage_agent.written_records import (
     Context,
     FileBackup,
+    MessageBody,
     MessageRecord,
-    Said,
     Thinking,
     TodoItem,
     ToolCall,
@@ -22,6 +12,17 @@ from clew.store.wire import (
     TrackedFile,
     Usage,
 )
+from clew.agents.sage_emacs.written_records import ToolRun
+from clew.io.file_lock import CannotLock
+from clew.store.branches import Branch, Comparison
+from clew.store.project import Project
+from clew.store.routes import FileDifference
+from clew.store.session import About, Session
+from clew.store.snapshots import FileState
+from clew.store.steps import Refused, Step, Undone
+from clew.store.store import Store
+from clew.store.watching import Watch
+from clew.store.writer import Draft, Receipt
 
 __all__ = [
     "About",
@@ -33,11 +34,11 @@ __all__ = [
     "FileBackup",
     "FileDifference",
     "FileState",
+    "MessageBody",
     "MessageRecord",
     "Project",
     "Receipt",
     "Refused",
-    "Said",
     "Session",
     "Step",
     "Store",

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew.agents.sage_agent.records import MESSAGE_ROLES
 from clew.errors import AmbiguousReference, UnknownReference
+from clew.store.conversation_tree import MAIN, NONE, Tree
 from clew.store.routes import FileDifference, differing_files
 from clew.store.snapshots import Taken
-from clew.store.tree import MAIN, NONE, Tree
-from clew.store.wire import MESSAGES
 
 _INDEX = re.compile(r"#(\d{1,18})")
 _SHORT = 4
@@ -51,7 +51,7 @@ def list_branches(tree: Tree) -> list[Branch]:
     own = dict.fromkeys(tree.heads, 0)
     first: dict[str, int] = {}
     for node, (branch, kind) in enumerate(zip(tree.branches, tree.kinds, strict=True)):
-        if branch in own and kind in MESSAGES:
+        if branch in own and kind in MESSAGE_ROLES:
             own[branch] += 1
             first.setdefault(branch, node)
     active = tree.branches[tree.head] if tree.head != NONE else None
@@ -77,7 +77,7 @@ def node_of(tree: Tree, target: str) -> int:
         return tree.places[target]
     found = _INDEX.fullmatch(target)
     if found:
-        said = [node for node, kind in enumerate(tree.kinds) if kind in MESSAGES]
+        said = [node for node, kind in enumerate(tree.kinds) if kind in MESSAGE_ROLES]
         number = int(found[1])
         if 0 < number <= len(said):
             return said[number - 1]

@@ -7,24 +7,24 @@ from pathlib import Path
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import name_of
+from clew.io.file_lock import locked
 from clew.io.filesystem import System
 from clew.model.codes import problem
+from clew.store.conversation_tree import Tree
 from clew.store.finding import Finding, found
 from clew.store.gaps import are_gone, refuse_unsure, unreadable_snapshots
 from clew.store.layout import MESSAGES, SNAPSHOTS
-from clew.store.lock import locked
 from clew.store.pending import ASIDE, announced, journal_folder
 from clew.store.session import Session
 from clew.store.snapshots import Snapshots
-from clew.store.tree import Tree
 from clew.store.undo import pending_undos, settle
-from clew.store.writer import World
+from clew.store.writer import WriterConfig
 
 
 def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
     """Copies that are damaged, unused or half-written, and an undo that was cut off; nothing is changed."""
-    world = World(system=system)
-    snapshots = Snapshots(folder, world, str)
+    config = WriterConfig(system=system)
+    snapshots = Snapshots(folder, config, str)
     unfinished = pending_undos(folder)
     for path in unfinished:
         yield _unfinished(snapshots, path, system)
@@ -34,7 +34,7 @@ def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
     for digest in sorted(blobs.all()):
         place = blobs.folder / name_of(digest)
         if digest in unused:
-            yield found("backup-unused", place, "", lambda: _clear(folder, world))
+            yield found("backup-unused", place, "", lambda: _clear(folder, config))
             continue
         try:
             blobs.get(digest)
@@ -90,8 +90,8 @@ def _take_back(snapshots: Snapshots, system: System) -> None:
             raise SourceUnreadable(f"{waiting.root} is not there")
 
 
-def _clear(folder: Path, world: World) -> None:
-    Session(folder, world).clear()
+def _clear(folder: Path, config: WriterConfig) -> None:
+    Session(folder, config).clear()
 
 
 def _remove(system: System, folder: Path, path: Path) -> None:

@@ -15,10 +15,11 @@ from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
+from clew.io.file_lock import ignore_missing_locks, lock_holder, locked
 from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
 from clew.io.paths import walk
 from clew.model.codes import problem
-from clew.store import metadata
+from clew.store import session_metadata
 from clew.store.copies import examine_copies
 from clew.store.finding import Finding
 from clew.store.finding import found as _found
@@ -40,8 +41,7 @@ from clew.store.layout import (
     refuse_links,
     root_of,
 )
-from clew.store.lock import going_alone, holder_of, locked
-from clew.store.log import QUARANTINE, Log, record_in, torn_end
+from clew.store.log import QUARANTINE, Log, incomplete_last_line, record_in
 
 _OTHERS = 0o077
 _PATIENCE = 1.0
@@ -55,7 +55,7 @@ def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
     if not root.is_dir():
         return
     try:
-        system = going_alone(system) if read_settings(root, {}).alone else system
+        system = ignore_missing_locks(system) if read_settings(root, {}).alone else system
     except UsageError as error:
         yield _found("bad-settings", root / CONFIG, str(error).removeprefix(f"{root / CONFIG}: "))
     for folder in (root, root / SESSIONS, root / PROJECTS):
@@ -96,7 +96,7 @@ def _examine_folder(
         with locked(system, folder / log, _PATIENCE):
             pass
     except Busy:
-        yield _found("lock-held", folder / log, f"{holder_of(folder / log) or 'another process'} holds the lock")
+        yield _found("lock-held", folder / log, f"{lock_holder(folder / log) or 'another process'} holds the lock")
         return
     for name in (log, *more):
         yield from _tail(system, folder / name)
@@ -126,7 +126,7 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
         return
     descriptor = system.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
-        torn = torn_end(system, descriptor, system.seek(descriptor, 0, os.SEEK_END))
+        torn = incomplete_last_line(system, descriptor, system.seek(descriptor, 0, os.SEEK_END))
     finally:
         system.close(descriptor)
     if not torn:
@@ -140,8 +140,8 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
     def mend() -> None:
         log = Log(path, system=system)
         try:
-            log.begin()
-            log.finish()
+            with log.locked():
+                pass  # which repairs the end
         finally:
             log.drop()
 
@@ -156,7 +156,7 @@ def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
 
     def mend() -> None:
         with locked(system, log):
-            metadata.write(system, folder, metadata.from_log(folder))
+            session_metadata.write(system, folder, session_metadata.rebuild(folder))
 
     known = read_object(place)
     if known is None or not place.exists():
@@ -164,10 +164,10 @@ def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
         return
     if lost:
         return  # what they count tells how much is lost
-    if metadata.format_of(folder) > FORMAT:
+    if session_metadata.format_of(folder) > FORMAT:
         yield _found("newer-store", place)
         return
-    for code, detail in islice(disagreements(known, folder.name, metadata.count_records(log)), 1):
+    for code, detail in islice(disagreements(known, folder.name, session_metadata.count_records(log)), 1):
         # All of it is mended at once.
         yield _found(code, place, detail, mend)._replace(is_wrong=code != "metadata-behind")
 

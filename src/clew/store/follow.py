@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from clew.agents.sage_agent.records import number_of
 from clew.model.json import JSON
+from clew.store.conversation_tree import whole_lines
 from clew.store.log import record_in
-from clew.store.tree import number_of, whole_lines
 
 _CHUNK = 1 << 16
 
@@ -21,9 +22,9 @@ def follow(path: Path, after: int, poll: float, patience: float | None) -> Itera
     quiet_since = time.monotonic()
     while True:
         came = False
-        found = _identity(path)
-        if found and inode not in (0, found):
-            end = after = 0  # another log has taken its place
+        found, size = _identity(path)
+        if found and inode not in (0, found) and size < end:
+            end = after = 0  # another log has taken its place; one that `erase` rewrote is as long as before
         inode = found or inode
         end = _line_end(path, end)
         for chunk in _grown(path, end):
@@ -41,11 +42,13 @@ def follow(path: Path, after: int, poll: float, patience: float | None) -> Itera
             time.sleep(poll)
 
 
-def _identity(path: Path) -> int:
+def _identity(path: Path) -> tuple[int, int]:
+    """The inode and size of a file; zeros where there is none."""
     try:
-        return path.stat().st_ino
+        found = path.stat()
     except OSError:
-        return 0
+        return 0, 0
+    return found.st_ino, found.st_size
 
 
 def _line_end(path: Path, end: int) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew.agents.sage_agent.records import parse_all_headers, parse_header
 from clew.errors import SourceUnreadable
+from clew.store.conversation_tree import Tree, whole_lines
 from clew.store.layout import MESSAGES, SNAPSHOTS
 from clew.store.log import record_in
 from clew.store.pending import ASIDE, journal_folder
 from clew.store.routes import Route, anchor
 from clew.store.snapshots import Snapshots
-from clew.store.tree import Tree, peek, peek_all, whole_lines
 
 
 def unreadable_messages(log: Path, behind: str | None = None) -> list[int]:
@@ -23,13 +24,13 @@ def unreadable_messages(log: Path, behind: str | None = None) -> list[int]:
     found: list[int] = []
     number = 0
     for chunk in whole_lines(log):
-        known = peek_all(chunk)
+        known = parse_all_headers(chunk)
         if known is not None and (behind is None or all(one.uuid != behind for one in known)):
             number += chunk.count(b"\n")
             continue
         for line in chunk.split(b"\n")[:-1]:
             number += 1
-            if behind is not None and (one := peek(line)) is not None and one.uuid == behind:
+            if behind is not None and (one := parse_header(line)) is not None and one.uuid == behind:
                 found, behind = [], None
             elif line.strip() and record_in(line) is None:
                 found.append(number)

@@ -14,9 +14,9 @@ from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
 from clew.errors import TargetRefused, UsageError
 from clew.host import is_copy
 from clew.io.codec import NOT_JSON, loads
+from clew.io.file_lock import LOCK_WAIT_SECONDS
 from clew.io.paths import refuse_link_on_way, refuse_link_to_session, safe_relative
 from clew.model.json import JSON
-from clew.store.lock import WAIT
 
 __all__ = ["BACKUPS", "MESSAGES", "METADATA", "SNAPSHOTS", "Durability", "Settings", "root_of", "session_folder"]
 
@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How a store works; `.sage/config.json` may say so under the key `clew`."""
 
     durability: Durability = "disk"
-    lock_wait: float = WAIT
+    lock_wait: float = LOCK_WAIT_SECONDS
     alone: bool = False
     """Only this process writes: go on where the file system has no locks."""
     user_type: str | None = "external"

@@ -10,52 +10,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, get_args
+from typing import get_args
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
+from clew.agents.sage_agent.written_records import refuse_odd
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, METADATA, source_file
 from clew.agents.sage_emacs.metadata import describe, measure
+from clew.agents.sage_emacs.written_records import ConversationRecord, Role, ToolRun
 from clew.errors import UsageError
-from clew.io.filesystem import make_folder, replace_file, sync_folder, telling_forbidden
+from clew.io.filesystem import explain_permission_errors, make_folder, replace_file, sync_folder
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
-from clew.store.drafts import Receipt
+from clew.store.conversation_tree import whole_lines
 from clew.store.layout import folders, read_object, refuse_copy, refuse_links
 from clew.store.log import Log, record_in
-from clew.store.stamps import Times, new_uuid
-from clew.store.tree import whole_lines
-from clew.store.wire import refuse_odd
-from clew.store.writer import World
-
-Role = Literal["user", "assistant", "system"]
-
-
-class ToolRun(msgspec.Struct, kw_only=True):
-    """A tool that was run, and what came of it."""
-
-    id: str | UnsetType = UNSET
-    name: str
-    args: JSON
-    result: str | UnsetType = UNSET
-    duration_ms: float | UnsetType = UNSET
-    success: bool | UnsetType = UNSET
-
-
-class ConversationRecord(msgspec.Struct, kw_only=True):
-    """One line of a conversation."""
-
-    role: Role
-    content: str
-    timestamp: str
-    uuid: str
-    session_id: str
-    tool_calls: list[ToolRun] | UnsetType = UNSET
-    tokens: dict[str, int] | UnsetType = UNSET
-    usage: dict[str, JSON] | UnsetType = UNSET
-
+from clew.store.writer import Receipt, WriterConfig, format_timestamp, new_uuid
 
 _encode = msgspec.json.Encoder().encode
 
@@ -63,17 +35,17 @@ _encode = msgspec.json.Encoder().encode
 class Project:
     """The current conversation of a project, and its archives."""
 
-    def __init__(self, folder: Path, workspace: str, world: World) -> None:
+    def __init__(self, folder: Path, workspace: str, config: WriterConfig) -> None:
         refuse_links(folder, HISTORY)
         self.folder, self.workspace = folder, workspace
-        self._world, self._times = world, Times(world.clock)
-        settings = world.settings
+        self._config = config
+        settings = config.settings
         self._log = Log(
             folder / CONVERSATION,
-            system=world.system,
+            system=config.system,
             durable=settings.durability == "disk",
             wait=settings.lock_wait,
-            moves=True,
+            file_may_be_renamed=True,
         )
         self._count, self._session = 0, ""
 
@@ -108,17 +80,17 @@ class Project:
         record = ConversationRecord(
             role=role,
             content=content,
-            timestamp=timestamp or self._times.now(),
+            timestamp=timestamp or format_timestamp(self._config.clock()),
             uuid=uuid or new_uuid(),
             session_id="",
             tool_calls=list(tool_calls) or UNSET,
             tokens=UNSET if estimated_tokens is None else {"estimated": estimated_tokens},
             usage=usage or UNSET,
         )
-        with telling_forbidden(self.folder):
-            self._world.begin()
-            make_folder(self._world.system, self.folder)
-        with self._held():
+        with explain_permission_errors(self.folder):
+            self._config.prepare_store()
+            make_folder(self._config.system, self.folder)
+        with self._locked():
             record.session_id = self._session
             self._log.append(self._spell(record))
             self._count += 1
@@ -128,31 +100,24 @@ class Project:
             return Receipt(record.uuid, self._count)
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
-        """The lock, for this thread of this process alone."""
-        self._log.refuse_own()
-        with self._log.guard:
-            if self._log.begin():
-                self._resume_or_finish()
+    def _locked(self) -> Iterator[None]:
+        """Hold the log alone, and know its last record."""
+        with self._log.locked() as has_changed:
             try:
+                if has_changed:
+                    self._resume()
                 yield
-            finally:
-                self._log.finish()
+            except BaseException:
+                self._log.forget()
+                raise
 
     def _spell(self, record: ConversationRecord) -> bytes:
         try:
-            if self._world.redact is None:
+            if self._config.redact is None:
                 return _encode(record) + b"\n"
-            return _encode(self._world.redact(msgspec.to_builtins(record))) + b"\n"
+            return _encode(self._config.redact(msgspec.to_builtins(record))) + b"\n"
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise UsageError(f"the record cannot be written as JSON: {error}") from error
-
-    def _resume_or_finish(self) -> None:
-        try:
-            self._resume()
-        except BaseException:
-            self._log.drop()
-            raise
 
     def _resume(self) -> None:
         """How many records there are and whose: the metadata know, if they speak of this very length."""
@@ -167,7 +132,7 @@ class Project:
     def _describe(self, time: str) -> None:
         known = read_object(self.folder / METADATA) or {}
         session = {"workspace": self.workspace, "started_at": time, "ended_at": time}
-        replace_file(self._world.system, self.folder / METADATA, describe(session, self._count, self._log.end, known))
+        replace_file(self._config.system, self.folder / METADATA, describe(session, self._count, self._log.end, known))
 
     def archive(self, name: str | None = None) -> Path | None:
         """Put the current conversation among the archives; the next message begins a new one. None: there is none."""
@@ -175,15 +140,15 @@ class Project:
             return None
         refuse_copy(self.folder)
         refuse_links(self.folder, HISTORY)
-        with self._held():
-            make_folder(self._world.system, self.folder / HISTORY)
-            target = _free(self.folder / HISTORY, name or _stamp(self._world.clock()))
-            self._world.system.replace(self._log.path, target)
-            sync_folder(self._world.system, target.parent)
-            sync_folder(self._world.system, self.folder)
+        with self._locked():
+            make_folder(self._config.system, self.folder / HISTORY)
+            target = _free(self.folder / HISTORY, name or _stamp(self._config.clock()))
+            self._config.system.replace(self._log.path, target)
+            sync_folder(self._config.system, target.parent)
+            sync_folder(self._config.system, self.folder)
             known = read_object(self.folder / METADATA) or {}
             emptied = {**known, "message_count": 0, "total_size": 0}
-            replace_file(self._world.system, self.folder / METADATA, describe(_nobody(), 0, 0, emptied))
+            replace_file(self._config.system, self.folder / METADATA, describe(_nobody(), 0, 0, emptied))
             self._log.forget()
         return target
 

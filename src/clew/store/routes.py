@@ -10,13 +10,13 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.records import MESSAGE_ROLES, RecordHeader
 from clew.errors import PathRefused, UnknownReference
 from clew.io.codec import NOT_JSON
 from clew.io.safe_write import parts_of
+from clew.store.conversation_tree import NONE, Tree, whole_lines
 from clew.store.edits import Edit, Edits, in_time
 from clew.store.snapshots import CUT_OFF, Change, FileState, Taken
-from clew.store.tree import NONE, Peek, Tree, whole_lines
-from clew.store.wire import MESSAGES
 
 Changes = dict[str, Change]
 
@@ -231,9 +231,9 @@ def route_on(tree: Tree, taken: Sequence[Taken], root: Path) -> Route:
     return Route(root, goal, targets, told.expected, told.elsewhere, {}, set(), mark=str(last.uuid))
 
 
-def last_undo(tree: Tree) -> Peek | None:
+def last_undo(tree: Tree) -> RecordHeader | None:
     """The undo that a redo would take back; a message or a switch behind it means that there is none."""
-    undone: list[Peek] = []
+    undone: list[RecordHeader] = []
     seen = 0
     for count, mark in tree.moves:
         if mark.action == "switch" or _has_message(tree, seen, count):
@@ -247,7 +247,7 @@ def last_undo(tree: Tree) -> Peek | None:
 
 
 def _has_message(tree: Tree, start: int, stop: int) -> bool:
-    return any(kind in MESSAGES for kind in tree.kinds[start:stop])
+    return any(kind in MESSAGE_ROLES for kind in tree.kinds[start:stop])
 
 
 class _Todos(msgspec.Struct):

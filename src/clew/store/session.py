@@ -11,32 +11,17 @@ from typing import TypedDict, Unpack, get_args
 
 from msgspec import UNSET
 
-from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
-from clew.model.json import JSON
-from clew.model.time import parse_time
-from clew.store import metadata
-from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
-from clew.store.context import Surroundings
-from clew.store.drafts import Draft, Receipt, State
-from clew.store.follow import follow
-from clew.store.gaps import refuse_unsure
-from clew.store.layout import BACKUPS, MESSAGES, RESCUE, refuse_links
-from clew.store.log import record_in
-from clew.store.snapshots import FileState, Snapshots, name_below, root_for
-from clew.store.steps import Undone
-from clew.store.tree import MAIN, Tree, is_old, whole_lines
-from clew.store.undo import Undoing, Wish, named_by_pending
-from clew.store.watching import Watch
-from clew.store.wire import (
-    TITLE,
+from clew.agents.sage_agent.records import TITLE, is_old_form
+from clew.agents.sage_agent.written_records import (
     BranchRecord,
     Context,
     FileBackup,
     FileMaps,
     Level,
+    MessageBody,
     MessageRecord,
     NoteRecord,
-    Said,
+    Record,
     SnapshotRecord,
     Status,
     Thinking,
@@ -45,11 +30,25 @@ from clew.store.wire import (
     ToolResult,
     TrackedFile,
     Usage,
-    Wire,
     encode_lines,
     refuse_odd,
 )
-from clew.store.writer import Place, World, Writer
+from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
+from clew.model.json import JSON
+from clew.model.time import parse_time
+from clew.store import session_metadata
+from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
+from clew.store.conversation_tree import MAIN, Tree, whole_lines
+from clew.store.follow import follow
+from clew.store.gaps import refuse_unsure
+from clew.store.layout import BACKUPS, MESSAGES, RESCUE, refuse_links
+from clew.store.log import record_in
+from clew.store.message_context import ContextReader
+from clew.store.snapshots import FileState, Snapshots, name_below, root_for
+from clew.store.steps import Undone
+from clew.store.undo import Undoing, Wish, named_by_pending
+from clew.store.watching import Watch
+from clew.store.writer import Draft, Receipt, RecordSlot, SessionHead, Writer, WriterConfig
 
 LEVELS, STATUSES = get_args(Level), get_args(Status)
 
@@ -78,17 +77,16 @@ class Session:
     created before something is appended.
     """
 
-    def __init__(self, folder: Path, world: World | None = None) -> None:
+    def __init__(self, folder: Path, config: WriterConfig | None = None) -> None:
         refuse_links(folder, BACKUPS, RESCUE)
         self.folder, self.id = folder, folder.name
-        self._world = world or World()
-        self._writer = Writer(folder, self._world)
-        self._burst = self._writer.burst
+        self._config = config or WriterConfig()
+        self._writer = Writer(folder, self._config)
         self._is_settled = False
         self._tree = Tree()
         self._seen: os.stat_result | None = None
-        self._snapshots = Snapshots(folder, self._world, self._writer.now)
-        self._undoing = Undoing(self._snapshots, self._writer, self._world.system)
+        self._snapshots = Snapshots(folder, self._config, self._writer.now)
+        self._undoing = Undoing(self._snapshots, self._writer, self._config.system)
 
     def __repr__(self) -> str:
         return f"<Session {self.id} in {self.folder.parent}>"
@@ -116,7 +114,7 @@ class Session:
         **about: Unpack[About],
     ) -> Receipt:
         """Append what the person said. Without `todos` the list is as it was."""
-        said = Said(role="user", content=content)
+        said = MessageBody(role="user", content=content)
         record = MessageRecord(type="user", uuid="", message=said, thinking_metadata=thinking or UNSET)
         return self._add(record, about, todos)
 
@@ -132,7 +130,7 @@ class Session:
         **about: Unpack[About],
     ) -> Receipt:
         """Append what the model replied, with the tools it wants to run and what the reply cost."""
-        said = Said(role="assistant", content=content, tool_calls=list(calls) or UNSET)
+        said = MessageBody(role="assistant", content=content, tool_calls=list(calls) or UNSET)
         record = MessageRecord(
             type="assistant", uuid="", message=said, usage=usage or UNSET, thinking_metadata=thinking or UNSET
         )
@@ -148,7 +146,7 @@ class Session:
 
     def system(self, content: Content, *, todos: Sequence[TodoItem] | None = None, **about: Unpack[About]) -> Receipt:
         """Append what the agent itself says or tells the model."""
-        said = Said(role="system", content=content)
+        said = MessageBody(role="system", content=content)
         return self._add(MessageRecord(type="system", uuid="", message=said), about, todos)
 
     def _add(self, record: MessageRecord, about: About, todos: Sequence[TodoItem] | None = None) -> Receipt:
@@ -164,23 +162,14 @@ class Session:
 
     def append(self, draft: Draft) -> Receipt:
         """Append a message that was made apart."""
-        try:
-            receipt = self._burst.add(draft)
-        except (ValueError, StopIteration):
-            self._burst.refuse_own()
-            receipt = None  # another thread is under way there, or came to grief
-        if receipt is not None:
-            return receipt
-        _check(draft.record)
-        self._settle_first()
-        return self._writer.add(draft)
+        return self.extend([draft])[0]
 
     def extend(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append several messages at the cost of one: all of them are safe on return, or none is there."""
         for draft in drafts:
             _check(draft.record)
         self._settle_first()
-        return self._writer.extend(drafts)
+        return self._writer.append(drafts)
 
     def _settle_first(self) -> None:
         """Before the first message: nothing is said of files that an undo has left half done."""
@@ -295,19 +284,19 @@ class Session:
     def title(self, text: str) -> Receipt:
         """Give the session a title; the last one counts."""
 
-        def make(place: Place) -> tuple[Wire, State]:
+        def make(place: RecordSlot) -> tuple[Record, SessionHead]:
             note = NoteRecord(
                 type=TITLE,
                 uuid=place.uuid,
-                parent_uuid=place.state.head,
+                parent_uuid=place.head.head,
                 timestamp=place.time,
                 session_id=self.id,
-                message=Said(role="system", content=text),
+                message=MessageBody(role="system", content=text),
                 metadata=place.number,
             )
-            return note, place.state.copied()
+            return note, place.head
 
-        receipt = self._writer.note(make)
+        receipt = self._writer.append_record(make)
         self.describe(customTitle=text)
         return receipt
 
@@ -325,7 +314,7 @@ class Session:
     def switch(self, target: str) -> Receipt:
         """Go on from a branch (its name or id) or from a message (its uuid); said by a record, nothing is lost."""
 
-        def make(place: Place) -> tuple[Wire, State]:
+        def make(place: RecordSlot) -> tuple[Record, SessionHead]:
             tree, node = place.tree, node_of(place.tree, target)
             mark = BranchRecord(
                 uuid=place.uuid,
@@ -336,16 +325,16 @@ class Session:
                 message_id=tree.uuids[node],
                 metadata=place.number,
             )
-            return mark, State(0, tree.uuids[node], tree.branches[node], not tree.forks_at(node))
+            return mark, SessionHead(0, tree.uuids[node], tree.branches[node], not tree.forks_at(node))
 
-        return self._writer.note(make)
+        return self._writer.append_record(make)
 
     def name_branch(self, target: str, name: str) -> Receipt:
         """Give a branch a name."""
         if not name or not name.isprintable() or any(char in name for char in " #@") or name == MAIN:
             raise UsageError(f"{name!r} cannot be a branch's name: no spaces, no # or @, and not `{MAIN}`")
 
-        def make(place: Place) -> tuple[Wire, State]:
+        def make(place: RecordSlot) -> tuple[Record, SessionHead]:
             tree = place.tree
             branch = tree.branches[node_of(tree, target)]
             taken = {known for known in (*tree.heads, *tree.names.values()) if known != tree.names.get(branch)}
@@ -360,9 +349,9 @@ class Session:
                 name=name,
                 metadata=place.number,
             )
-            return mark, place.state.copied()
+            return mark, place.head
 
-        return self._writer.note(make)
+        return self._writer.append_record(make)
 
     def compare(self, one: str, other: str, *, root: Path | str | None = None) -> Comparison:
         """What two branches or messages have in common, what each has alone, and which files differ at their ends.
@@ -424,7 +413,7 @@ class Session:
     def by_uuid(self) -> Iterator[tuple[JSON, dict[str, JSON]]]:
         """Every record with its uuid; messages of the older form have the one that readers give them."""
         given = iter(self.tree().given)
-        return ((next(given, None) if is_old(one) else one.get("uuid"), one) for one in self.records())
+        return ((next(given, None) if is_old_form(one) else one.get("uuid"), one) for one in self.records())
 
     def follow(self, after: int = 0, *, poll: float = 0.05, patience: float | None = None) -> Iterator[dict[str, JSON]]:
         """Records as they come, from behind number `after` on; ends when nothing came for `patience` seconds."""
@@ -433,12 +422,12 @@ class Session:
     @property
     def metadata(self) -> dict[str, JSON]:
         """What metadata.json says."""
-        return metadata.known(self.folder)
+        return session_metadata.read(self.folder)
 
     @property
-    def surroundings(self) -> Surroundings:
-        """The context that messages without one get."""
-        return self._writer.surroundings
+    def context_reader(self) -> ContextReader:
+        """Reads the context that messages without one get."""
+        return self._writer.context_reader
 
     @property
     def backups(self) -> Path:

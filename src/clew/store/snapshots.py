@@ -15,30 +15,30 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.errors import PathRefused, UsageError
-from clew.io.blobs import digest_in, digest_of, name_of
-from clew.io.codec import NOT_JSON
-from clew.io.filesystem import make_folder, telling_forbidden
-from clew.io.safe_write import WIDEST, Within
-from clew.store.blobs import Blobs, Fresh
-from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
-from clew.store.log import Log, record_in
-from clew.store.scan import IGNORED, Workspace, read_body
-from clew.store.sightings import ALL, Sightings, place_of, read_look
-from clew.store.tree import whole_lines
-from clew.store.wire import (
-    SNAPSHOT,
+from clew.agents.sage_agent.records import SNAPSHOT_TYPES
+from clew.agents.sage_agent.written_records import (
+    ClewFileData,
+    ClewSnapshotData,
     FileBackup,
     FileMaps,
     FoundFile,
-    OwnFile,
-    OwnFiles,
     SnapshotMetadata,
     SnapshotRecord,
     TrackedFile,
     encode_lines,
 )
-from clew.store.writer import World
+from clew.errors import PathRefused, UsageError
+from clew.io.blobs import digest_in, digest_of, name_of
+from clew.io.codec import NOT_JSON
+from clew.io.filesystem import explain_permission_errors, make_folder
+from clew.io.safe_write import WIDEST, Within
+from clew.store.blobs import Blobs, Fresh
+from clew.store.conversation_tree import whole_lines
+from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
+from clew.store.log import Log, record_in
+from clew.store.scan import IGNORED, Workspace, read_body
+from clew.store.sightings import ALL, Sightings, place_of, read_look
+from clew.store.writer import WriterConfig
 
 CUT_OFF = "a tool that was to change it was cut off"
 _NOT_RECORDED = "no content from before is recorded"
@@ -105,7 +105,7 @@ class Taken(NamedTuple):
     """Made long behind a tool that was cut off: what is different then may be somebody else's work."""
     is_erased: bool = False
     """Erased: which files it told of is not known any more."""
-    own: OwnFiles | None = None
+    own: ClewSnapshotData | None = None
     """The store's own part, as it stands there."""
 
     @property
@@ -133,26 +133,23 @@ class Before(NamedTuple):
 class Snapshots:
     """The snapshots of one session and the copies they name."""
 
-    def __init__(self, folder: Path, world: World, now: Callable[[], str]) -> None:
-        self.folder, self._world, self._now = folder, world, now
-        self.blobs = Blobs(folder / BACKUPS, world.system)
+    def __init__(self, folder: Path, config: WriterConfig, now: Callable[[], str]) -> None:
+        self.folder, self._config, self._now = folder, config, now
+        self.blobs = Blobs(folder / BACKUPS, config.system)
         self._workspaces: dict[tuple[Path, Path], Workspace] = {}
 
     @contextmanager
     def writing(self) -> Iterator[Log]:
         """The log of the snapshots, its lock held."""
-        settings = self._world.settings
+        settings = self._config.settings
         refuse_copy(self.folder)
-        with telling_forbidden(self.folder):
-            self._world.begin()
-            make_folder(self._world.system, self.folder)
-        log = Log(self.folder / SNAPSHOTS, system=self._world.system, wait=settings.lock_wait)
+        with explain_permission_errors(self.folder):
+            self._config.prepare_store()
+            make_folder(self._config.system, self.folder)
+        log = Log(self.folder / SNAPSHOTS, system=self._config.system, wait=settings.lock_wait)
         try:
-            log.begin()
-            try:
+            with log.locked():
                 yield log
-            finally:
-                log.finish()
         finally:
             log.drop()
 
@@ -171,7 +168,7 @@ class Snapshots:
     ) -> None:
         """Record what became of files, durably; `look` is the name of what a look at the whole workspace saw."""
         maps, own = FileMaps(), {}
-        ignored = [*IGNORED, *self._world.settings.ignore] if look is not None else UNSET
+        ignored = [*IGNORED, *self._config.settings.ignore] if look is not None else UNSET
         before = before or Before()
         for path, change in changes.items():
             name = spelled(path)
@@ -190,7 +187,7 @@ class Snapshots:
             is_snapshot_update=is_update,
             snapshot=maps,
             metadata=SnapshotMetadata(
-                clew=OwnFiles(
+                clew=ClewSnapshotData(
                     root=str(root),
                     open=is_open or UNSET,
                     late=is_late or UNSET,
@@ -234,8 +231,8 @@ class Snapshots:
         """The whole folder, with what was seen of it last; `now` is where it is, if it was moved since."""
         at = now or root
         if (root, at) not in self._workspaces:
-            sightings = Sightings(place_of(self.folder, root), self._world.system)
-            self._workspaces[root, at] = Workspace(at, sightings, self._world.settings.ignore)
+            sightings = Sightings(place_of(self.folder, root), self._config.system)
+            self._workspaces[root, at] = Workspace(at, sightings, self._config.settings.ignore)
         return self._workspaces[root, at]
 
     def taken(self) -> Iterator[Taken]:
@@ -309,9 +306,9 @@ def _tracked(change: Change) -> TrackedFile:
     )
 
 
-def _own(path: str, name: str, change: Change) -> OwnFile:
+def _own(path: str, name: str, change: Change) -> ClewFileData:
     before, after = change
-    return OwnFile(
+    return ClewFileData(
         existed=before.digest is not None,
         mode_before=UNSET if before.mode is None else before.mode,
         mode=UNSET if after.mode is None else after.mode,
@@ -340,7 +337,7 @@ class _Maps(msgspec.Struct, rename="camel"):
 
 
 class _Metadata(msgspec.Struct):
-    clew: OwnFiles | None = None
+    clew: ClewSnapshotData | None = None
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -352,13 +349,12 @@ class _Record(msgspec.Struct, rename="camel"):
 
 
 _decode = msgspec.json.Decoder(_Record).decode
-_TYPES = (SNAPSHOT, SNAPSHOT.replace("_", "-"))
 
 
 def is_damaged(line: bytes) -> bool:
     """True for a line that should be a snapshot and cannot be read as one; other programs' records are none."""
     record = record_in(line)
-    return record is None or (record.get("type") in _TYPES and taken(line) is None)
+    return record is None or (record.get("type") in SNAPSHOT_TYPES and taken(line) is None)
 
 
 def taken(line: bytes) -> Taken | None:
@@ -367,7 +363,7 @@ def taken(line: bytes) -> Taken | None:
         record = _decode(line)
     except NOT_JSON:
         return None
-    if record.type not in _TYPES:
+    if record.type not in SNAPSHOT_TYPES:
         return None
     own = record.metadata.clew if record.metadata is not None else None
     maps, files = record.snapshot, {}
@@ -381,7 +377,7 @@ def taken(line: bytes) -> Taken | None:
     return Taken(record.message_id, own.root, files, own.open is True, own.late is True, is_erased, own)
 
 
-def _path(name: str, file: OwnFile | None) -> str:
+def _path(name: str, file: ClewFileData | None) -> str:
     if file is None or file.raw is UNSET:
         return name
     try:
@@ -390,7 +386,7 @@ def _path(name: str, file: OwnFile | None) -> str:
         return name
 
 
-def _before(entry: _Entry, copy: _Copy, file: OwnFile | None) -> FileState:
+def _before(entry: _Entry, copy: _Copy, file: ClewFileData | None) -> FileState:
     link = file.link_before if file is not None and file.link_before is not UNSET else None
     if file is not None and not file.existed:
         return NO_FILE if link is None else FileState(None, link=link)
@@ -409,7 +405,7 @@ def _before(entry: _Entry, copy: _Copy, file: OwnFile | None) -> FileState:
     return FileState(known.lower() if known is not None else "", mode, backup=name)
 
 
-def _after(entry: _Entry, file: OwnFile | None) -> FileState:
+def _after(entry: _Entry, file: ClewFileData | None) -> FileState:
     missing = file.missing_after if file is not None and file.missing_after is not UNSET else None
     if file is not None and file.link is not UNSET:
         return FileState(None if missing is None else "", missing=missing, link=file.link)

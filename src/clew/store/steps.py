@@ -10,8 +10,8 @@ import msgspec
 
 from clew.errors import PathRefused, WouldLose
 from clew.io.protected import is_protected, leads_out
-from clew.store.drafts import Receipt
 from clew.store.snapshots import NO_FILE, FileState
+from clew.store.writer import Receipt
 
 Verdict = Literal["write", "remove", "same", "conflict", "missing", "refused"]
 """What putting a file back comes to. A conflict is one that would lose what somebody changed."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clew.errors import UnknownReference, UsageError
 from clew.io.codec import dumps
+from clew.io.file_lock import ignore_missing_locks
 from clew.io.filesystem import SYSTEM, System, make_folder, replace_file
 from clew.model.json import JSON
 from clew.store.layout import (
@@ -24,11 +25,9 @@ from clew.store.layout import (
     root_of,
     session_folder,
 )
-from clew.store.lock import going_alone
 from clew.store.project import Project, project_folder
 from clew.store.session import Session, is_session
-from clew.store.stamps import Clock, new_uuid
-from clew.store.writer import World
+from clew.store.writer import Clock, WriterConfig, new_uuid
 
 
 class Store:
@@ -61,42 +60,42 @@ class Store:
         given |= {"user_type": user_type, "redact": redact if isinstance(redact, str) else None}
         self.settings = read_settings(self.root, {name: item for name, item in given.items() if item is not None})
         function = redact if callable(redact) else _masking(self.settings.redact)
-        system = going_alone(system) if self.settings.alone else system
-        self._world = World(self.settings, system, clock, version, function, self._configure)
+        system = ignore_missing_locks(system) if self.settings.alone else system
+        self._config = WriterConfig(self.settings, system, clock, version, function, self._configure)
 
     def __repr__(self) -> str:
         return f"<Store {self.root}>"
 
     def session(self, session: str | None = None) -> Session:
         """The session of this id, which begins with its first message; without an id, a new one."""
-        return Session(session_folder(self.root, session or new_uuid()), self._world)
+        return Session(session_folder(self.root, session or new_uuid()), self._config)
 
     def get(self, session: str) -> Session:
         """The session of this id, which must be there."""
         folder = session_folder(self.root, session)
         if not is_session(folder):
             raise UnknownReference(f"{self.root}: no session {session!r}")
-        return Session(folder, self._world)
+        return Session(folder, self._config)
 
     def sessions(self) -> Iterator[Session]:
         """Every session, the one written to last first."""
         found = [folder for folder in folders(self.root / SESSIONS) if is_session(folder)]
         for folder in sorted(found, key=_written, reverse=True):
-            yield Session(folder, self._world)
+            yield Session(folder, self._config)
 
     def project(self, workspace: Path | str) -> Project:
         """The one conversation of a project folder, in the layout of sage-emacs."""
-        return Project(project_folder(self.root / PROJECTS, str(workspace)), str(workspace), self._world)
+        return Project(project_folder(self.root / PROJECTS, str(workspace)), str(workspace), self._config)
 
     def _configure(self) -> None:
         """A new store says which form it has; a configuration that is there is never touched."""
         place = self.root / CONFIG
         if not self.root.exists():
-            make_folder(self._world.system, self.root)
+            make_folder(self._config.system, self.root)
             # Each session says it too, so that no message need wait for this.
             with suppress(OSError):
                 if not place.exists():
-                    replace_file(self._world.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
+                    replace_file(self._config.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
 
 
 def _refuse_file(root: Path) -> None:

@@ -15,29 +15,28 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from clew.agents.backups import read_inside
+from clew.agents.sage_agent.written_records import BranchRecord, Record
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_of
+from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM, System, make_folder
 from clew.io.safe_write import WIDEST, CaseCollisionError, Within, refuse_twins
 from clew.io.safe_write import Change as Written
 from clew.store.blobs import Fresh
 from clew.store.branches import node_of
-from clew.store.drafts import State
+from clew.store.conversation_tree import MAIN, NONE, Tree
 from clew.store.edits import Edit
 from clew.store.gaps import all_gaps, gaps
 from clew.store.groups import folders_of, grouped
 from clew.store.layout import BACKUPS, MESSAGES
-from clew.store.lock import locked
 from clew.store.pending import Pending, announce, announced, identity_of, journal_folder, put_as_it_was
 from clew.store.placing import has_folder, is_there, obstacle, place, remove_empty, state_among
 from clew.store.rescue import rescue
 from clew.store.routes import Route, moved, route_back, route_of_file, route_on, route_to, todos_at
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken
 from clew.store.steps import Between, Step, Undone, refuse, refuse_blind
-from clew.store.tree import MAIN, NONE, Tree
 from clew.store.watching import close, outcome, unclosed
-from clew.store.wire import BranchRecord, Wire
-from clew.store.writer import Place, Writer
+from clew.store.writer import RecordSlot, SessionHead, Writer
 
 PENDING = "undo-*.pending"
 """One file for each undo that is going on, named by its record, so that nobody mistakes another's for his own."""
@@ -88,7 +87,7 @@ class Undoing:
         done: list[Undone] = []
         self._announced = None
 
-        def make(at: Place) -> tuple[Wire, State]:
+        def make(at: RecordSlot) -> tuple[Record, SessionHead]:
             settle(self._snapshots, at.tree, self._system)
             route, steps = self._plan(at.tree, wish)
             unknown = gaps(self._snapshots, at.tree, route)
@@ -101,7 +100,7 @@ class Undoing:
             return self._mark(at, wish, route)
 
         try:
-            receipt = self._writer.note(make)
+            receipt = self._writer.append_record(make)
         except BaseException as error:
             self._take_back(error)
             raise
@@ -272,7 +271,7 @@ class Undoing:
         except (OSError, ClewError):
             error.add_note("files may be half undone; the next command on the session takes that back")
 
-    def _mark(self, place: Place, wish: Wish, route: Route) -> tuple[Wire, State]:
+    def _mark(self, place: RecordSlot, wish: Wish, route: Route) -> tuple[Record, SessionHead]:
         tree, goal = place.tree, route.goal
         branch = tree.branches[goal] if goal != NONE else MAIN
         todos = todos_at(self._folder / MESSAGES, tree, goal)
@@ -288,8 +287,8 @@ class Undoing:
             metadata=place.number,
         )
         if goal == tree.head:
-            return mark, place.state.copied()
-        return mark, State(0, tree.uuid(goal), branch, not tree.forks_at(goal), todos)
+            return mark, place.head
+        return mark, SessionHead(0, tree.uuid(goal), branch, not tree.forks_at(goal), todos)
 
 
 def _why_elsewhere(path: str, root: Path) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
+from clew.agents.sage_agent.written_records import FoundFile, FoundState
 from clew.errors import PathRefused, SourceUnreadable
 from clew.io.ignore_patterns import ignoring
 from clew.io.safe_write import Within, parts_of
@@ -21,7 +22,6 @@ from clew.store.log import Log
 from clew.store.scan import Workspace, permissions
 from clew.store.sightings import Files, Look, Seen
 from clew.store.snapshots import NO_FILE, Before, Change, FileState, Snapshots, Taken, spelled, taken
-from clew.store.wire import FoundFile, FoundState
 
 _GONE = "the copy of it is gone"
 

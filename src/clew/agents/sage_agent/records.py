@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, json
 
 from clew.agents.sage_format import text_objects
+from clew.io.codec import NOT_JSON
 from clew.io.typed_records import RecordDecoder, unknown_in
 from clew.model.json import JSON
 from clew.model.message import Role
 
 BRANCH, ERASED = "branch", "erased"
 """Records of clew's own store: a branch was named or switched to; a record was erased, and this takes its place."""
-SNAPSHOT_TYPES = ("file_history_snapshot", "file-history-snapshot")
+SNAPSHOT, TITLE, SUMMARY = "file_history_snapshot", "custom_title", "summary"
+SNAPSHOT_TYPES = (SNAPSHOT, "file-history-snapshot")
 MESSAGE_ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
@@ -29,6 +31,13 @@ MESSAGE_ROLES: dict[str, Role] = {
     "error": "system",
 }
 """The types of messages, each with the role that it has in the document."""
+PROMPTS_AND_REPLIES = frozenset({"user", "assistant"})
+"""Every other record belongs to the prompt or reply that it follows."""
+ADVANCING_TYPES = frozenset(MESSAGE_ROLES) - {"error"}
+"""The next message follows the last record of these types."""
+_OLD_TYPES = {"tool": "tool_result"}
+"""The type of a message of the older form, by its role."""
+_UNDO_ACTIONS = ("undo", "redo")
 OLD_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}
 """The roles of the older form, likewise."""
 
@@ -158,6 +167,100 @@ class LogRecord(MessageRecord, gc=False):
 LOG = RecordDecoder(LogRecord)
 
 
+class RecordHeader(Struct, rename="camel", gc=False):
+    """The ids of a record, and what is needed to place it in the conversation."""
+
+    type: str = ""
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    branch_id: str | None = None
+    message_id: str | None = None
+    from_id: str | None = None
+    action: str | None = None
+    name: str | None = None
+    was: str = ""
+    role: JSON = ""
+    """Set in messages of the older form only, which have no type and mostly no id."""
+
+    @property
+    def kind(self) -> str:
+        """The type of the record, or the type that it had before it was erased."""
+        if self.is_old:
+            return _OLD_TYPES.get(self.role) or str(self.role)
+        return self.was if self.type == ERASED else self.type
+
+    @property
+    def is_old(self) -> bool:
+        """True for a message of the older form."""
+        return not self.type and isinstance(self.role, str) and self.role in OLD_ROLES
+
+    @property
+    def is_significant(self) -> bool:
+        """True for a prompt or a reply."""
+        return self.kind in PROMPTS_AND_REPLIES
+
+    @property
+    def is_switch(self) -> bool:
+        """True for a record that continues the conversation at another message."""
+        if self.type != BRANCH:
+            return False
+        return self.action in _UNDO_ACTIONS or (self.action == "switch" and self.message_id is not None)
+
+    @property
+    def advances_head(self) -> bool:
+        """True when the next message follows this record."""
+        return self.kind in ADVANCING_TYPES and self.uuid is not None
+
+
+class _Own(Struct):
+    seq: int = 0
+
+
+class _Numbers(Struct):
+    clew: _Own | None = None
+
+
+class _Numbered(Struct):
+    metadata: _Numbers | None = None
+
+
+_decode = json.Decoder(RecordHeader)
+_decode_number = json.Decoder(_Numbered).decode
+
+
+def parse_header(line: bytes) -> RecordHeader | None:
+    """Decode the header of a line; None where the line is no record."""
+    try:
+        return _decode.decode(line)
+    except NOT_JSON:
+        return None
+
+
+def number_of(line: bytes) -> int:
+    """Return the number of a record in its log; 0 where another program wrote it."""
+    try:
+        found = _decode_number(line).metadata
+    except NOT_JSON:
+        return 0
+    return found.clew.seq if found is not None and found.clew is not None else 0
+
+
+def parse_all_headers(lines: bytes) -> list[RecordHeader] | None:
+    """Decode the headers of many lines; None where a line is no record."""
+    try:
+        return _decode.decode_lines(lines)
+    except NOT_JSON:
+        return None
+
+
+def parse_headers(lines: bytes) -> list[RecordHeader]:
+    """Decode the headers of many lines, without those that are no records."""
+    found = parse_all_headers(lines)
+    return (
+        found if found is not None else [one for line in lines.split(b"\n") if (one := parse_header(line)) is not None]
+    )
+
+
 def message_body(record: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """The object of a native record that has the ids of a message; None where the record is no message."""
     if "type" in record:
@@ -239,3 +342,25 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
             yield from unknown_in("text", text_objects(inner.get("content")), known=("type", "text"))
             yield from unknown_in("call", inner.get("toolCalls"), ToolCall)
             yield from unknown_in("result", inner.get("toolResults"), ToolResult)
+
+
+def message_text(record: Mapping[str, JSON]) -> str | None:
+    """The text of a message record; None where its content is empty or a list of blocks."""
+    inner = record.get("message")
+    content = inner.get("content") if isinstance(inner, dict) else None
+    return content if isinstance(content, str) and content else None
+
+
+def summary_line(record: Mapping[str, JSON]) -> str:
+    """Text, tool names and results of a record in one line."""
+    inner = record.get("message")
+    # A message of the older form has no inner object.
+    inner = inner if isinstance(inner, dict) else record
+    content = inner.get("content")
+    calls = [call.get("name") for call in inner.get("toolCalls") or () if isinstance(call, dict)]
+    results = [result.get("content") for result in record.get("toolResults") or () if isinstance(result, dict)]
+    blocks = content if isinstance(content, list) else []
+    # Other programs may have written anything.
+    words = [block.get("text") for block in blocks if isinstance(block, dict)]
+    words = [content, *words] if isinstance(content, str) else words
+    return " ".join(" ".join(str(word) for word in (*words, *calls, *results) if word).split())

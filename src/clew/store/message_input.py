@@ -14,12 +14,21 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.written_records import (
+    Context,
+    MessageBody,
+    MessageRecord,
+    Thinking,
+    TodoItem,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
-from clew.store.context import Surroundings
-from clew.store.drafts import Draft
-from clew.store.wire import Context, MessageRecord, Said, Thinking, TodoItem, ToolCall, ToolResult, Usage
+from clew.store.message_context import ContextReader
+from clew.store.writer import Draft
 
 T = TypeVar("T")
 
@@ -65,7 +74,7 @@ class Message:
 _WORDS: dict[type, str] = {str: "text", dict: "object", list: "list", bool: "true or false"}
 
 
-def take_line(line: bytes, surroundings: Surroundings) -> Draft:
+def parse_message(line: bytes, context_reader: ContextReader) -> Draft:
     """The message of a line; raises UsageError with what is wrong."""
     try:
         value = loads(line)
@@ -73,7 +82,7 @@ def take_line(line: bytes, surroundings: Surroundings) -> Draft:
         raise UsageError(f"is no JSON: {_half_pair(line) or error}") from None
     if not isinstance(value, dict):
         raise UsageError("is no JSON object")
-    return take(value, surroundings)
+    return take(value, context_reader)
 
 
 def _half_pair(line: bytes) -> str | None:
@@ -85,7 +94,7 @@ def _half_pair(line: bytes) -> str | None:
     return f"a text holds half of a surrogate pair, \\u{ord(half[0]):04x}" if half is not None else None
 
 
-def take(value: dict[str, JSON], surroundings: Surroundings) -> Draft:
+def take(value: dict[str, JSON], context_reader: ContextReader) -> Draft:
     """The message that an object means."""
     message = Message(value)
     role = message.take("role", str)
@@ -105,11 +114,11 @@ def take(value: dict[str, JSON], surroundings: Surroundings) -> Draft:
         todos=_each(message, "todos", list, lambda items: [_convert(item, TodoItem, {}) for item in items]),
     )
     sidechain = message.take("sidechain", bool)
-    _surround(record, message, surroundings)
+    _surround(record, message, context_reader)
     return Draft(record, parent, sidechain, _rest(message))
 
 
-def _said(message: Message, role: str) -> Said:
+def _said(message: Message, role: str) -> MessageBody:
     if not message.has("content"):
         raise UsageError("has no content")
     content = message.left.pop("content")
@@ -119,7 +128,7 @@ def _said(message: Message, role: str) -> Said:
     if not isinstance(content, str) and not is_blocks:
         raise UsageError("content is neither text nor a list of blocks")
     calls = message.take("calls", list)
-    return Said(
+    return MessageBody(
         role=role, content=content, tool_calls=[_convert(call, ToolCall, _CALL) for call in calls] if calls else UNSET
     )
 
@@ -154,11 +163,11 @@ def _each(message: Message, name: str, kind: type[T], make: Callable[[T], Any]) 
     return UNSET if value is None else make(value)
 
 
-def _surround(record: MessageRecord, message: Message, surroundings: Surroundings) -> None:
+def _surround(record: MessageRecord, message: Message, context_reader: ContextReader) -> None:
     """Where and when it was said, as far as the message tells; the rest is that of this process."""
     given = message.take("context", dict)
     if given is not None:
-        here = surroundings.now()
+        here = context_reader.read()
         record.context = _convert({"cwd": here.cwd, "platform": here.platform, **given}, Context, {})
     if (timestamp := message.take("timestamp", str)) is not None:
         record.timestamp = timestamp

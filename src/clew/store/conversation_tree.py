@@ -10,126 +10,27 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import msgspec
-
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
-from clew.agents.sage_agent.records import OLD_ROLES
-from clew.io.codec import NOT_JSON
+from clew.agents.sage_agent.records import (
+    ADVANCING_TYPES,
+    BRANCH,
+    ERASED,
+    MESSAGE_ROLES,
+    PROMPTS_AND_REPLIES,
+    RecordHeader,
+    parse_header,
+    parse_headers,
+)
 from clew.io.compress import open_regular
 from clew.model.json import JSON
-from clew.store.wire import BRANCH, ERASED, MESSAGES
 
 MAIN = "main"
 NONE = -1
 _CHUNK = 8 << 20
-SIGNIFICANT = frozenset({"user", "assistant"})
-"""Prompts and replies; everything else belongs to the one that it follows."""
-_ADVANCING = MESSAGES - {"error"}
-_WITH_FILES = ("undo", "redo")
-_TYPES = {"tool": "tool_result"}
-"""Of the older form: the role of a message, and its type today."""
 
 
-class Peek(msgspec.Struct, rename="camel", gc=False):
-    """As much of a record as tells its place."""
-
-    type: str = ""
-    uuid: str | None = None
-    parent_uuid: str | None = None
-    branch_id: str | None = None
-    message_id: str | None = None
-    from_id: str | None = None
-    action: str | None = None
-    name: str | None = None
-    was: str = ""
-    role: JSON = ""
-    """Only records of the older form say it here; they have no type, and mostly no id."""
-
-    @property
-    def kind(self) -> str:
-        """What it is, or was before it was erased."""
-        if self.is_old:
-            return _TYPES.get(self.role) or str(self.role)
-        return self.was if self.type == ERASED else self.type
-
-    @property
-    def is_old(self) -> bool:
-        """True for a message of the older form."""
-        return not self.type and isinstance(self.role, str) and self.role in OLD_ROLES
-
-    @property
-    def is_significant(self) -> bool:
-        """True for a prompt or a reply."""
-        return self.kind in SIGNIFICANT
-
-    @property
-    def is_switch(self) -> bool:
-        """True for a record that moves the conversation elsewhere."""
-        if self.type != BRANCH:
-            return False
-        return self.action in _WITH_FILES or (self.action == "switch" and self.message_id is not None)
-
-    @property
-    def moves(self) -> bool:
-        """True when the conversation stands at this record from here on."""
-        return self.kind in _ADVANCING and self.uuid is not None
-
-
-class _Own(msgspec.Struct):
-    seq: int = 0
-
-
-class _Numbers(msgspec.Struct):
-    clew: _Own | None = None
-
-
-class _Numbered(msgspec.Struct):
-    metadata: _Numbers | None = None
-
-
-_decode = msgspec.json.Decoder(Peek)
-_decode_number = msgspec.json.Decoder(_Numbered).decode
-
-
-def peek(line: bytes) -> Peek | None:
-    """The place of one record; None where there is none that we know."""
-    try:
-        return _decode.decode(line)
-    except NOT_JSON:
-        return None
-
-
-def number_of(line: bytes) -> int:
-    """The number of a record in its log; 0 where another program wrote it."""
-    try:
-        found = _decode_number(line).metadata
-    except NOT_JSON:
-        return 0
-    return found.clew.seq if found is not None and found.clew is not None else 0
-
-
-def peek_all(lines: bytes) -> list[Peek] | None:
-    """The places of many records; None where a line is none."""
-    try:
-        return _decode.decode_lines(lines)
-    except NOT_JSON:
-        return None
-
-
-def peek_lines(lines: bytes) -> list[Peek]:
-    """The places of many records; lines that are none are passed over."""
-    found = peek_all(lines)
-    return found if found is not None else [one for line in lines.split(b"\n") if (one := peek(line)) is not None]
-
-
-def is_old(record: dict[str, JSON]) -> bool:
-    """True for a whole record that is a message of the older form."""
-    role = record.get("role")
-    return not record.get("type") and isinstance(role, str) and role in OLD_ROLES
-
-
-def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[Peek]:
+def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[RecordHeader]:
     """The places of records, with the ids and parents that readers give to the older form and to what follows it."""
     agent, source = SageAgent(), source_file(log)
     given: dict[int, dict[str, JSON]] = {}
@@ -137,7 +38,7 @@ def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[Peek]:
         if unit.is_message and not unit.part and unit.start >= start:
             given[unit.start] = unit.value
     for line in lines.split(b"\n"):
-        found, message = peek(line), given.get(start)
+        found, message = parse_header(line), given.get(start)
         if found is not None:
             if message is not None:
                 found.uuid, found.parent_uuid = message["uuid"], message.get("parent_uuid")
@@ -162,7 +63,7 @@ class Tree:
         """Where the conversation stands."""
         self.given: list[str] = []
         """The ids of messages of the older form, which readers give them, in the order of the log."""
-        self.moves: list[tuple[int, Peek]] = []
+        self.moves: list[tuple[int, RecordHeader]] = []
         """The marks that moved it, each with the number of records before it."""
         self.orphans: dict[int, str] = {}
         """The parents of records that are not in the log, or not before them."""
@@ -174,7 +75,7 @@ class Tree:
     def read(self, path: Path, end: int | None = None) -> None:
         """Take in what the log has grown by; only whole lines count."""
         for chunk in whole_lines(path, self.end, end):
-            found = peek_lines(chunk)
+            found = parse_headers(chunk)
             has_old = self._ends_old or any(not record.type and record.is_old for record in found)
             self._ends_old = bool(found) and found[-1].is_old
             if has_old:
@@ -183,7 +84,7 @@ class Tree:
             self.extend(found)
             self.end += len(chunk)
 
-    def extend(self, found: Iterable[Peek]) -> None:
+    def extend(self, found: Iterable[RecordHeader]) -> None:
         """Take in records."""
         places, uuids, parents, kinds = self.places, self.uuids, self.parents, self.kinds
         for record in found:
@@ -203,10 +104,10 @@ class Tree:
                     self._stated[node] = record.branch_id
                 if kind == ERASED:
                     self._erased[node] = kind = record.was
-                if kind in _ADVANCING:
+                if kind in ADVANCING_TYPES:
                     self.head = node
 
-    def _note(self, mark: Peek) -> None:
+    def _note(self, mark: RecordHeader) -> None:
         if mark.action == "name" and mark.branch_id and mark.name:
             self.names[mark.branch_id] = mark.name
         elif mark.is_switch and (mark.message_id is None or mark.message_id in self.places):
@@ -238,7 +139,7 @@ class Tree:
 
     def is_significant(self, node: int) -> bool:
         """True for a prompt or a reply, also where it was erased: tools belong to it as before."""
-        return (self._erased.get(node) or self.kinds[node]) in SIGNIFICANT
+        return (self._erased.get(node) or self.kinds[node]) in PROMPTS_AND_REPLIES
 
     def uuid(self, node: int) -> str | None:
         """The uuid of a record; None where there is none."""
@@ -256,7 +157,7 @@ class Tree:
         at = self.head if node is None else node
         path = []
         while at != NONE:
-            if kinds[at] in MESSAGES:
+            if kinds[at] in MESSAGE_ROLES:
                 path.append(uuids[at])
             at = parents[at]
         path.reverse()
@@ -277,7 +178,7 @@ class _Lines:
     def add(self, node: int, parent: int, kind: str, fresh: str) -> None:
         """Draw the next record; `fresh` is the id of the branch it may begin."""
         owner = self.owners[parent] if parent != NONE else NONE
-        significant = kind in SIGNIFICANT
+        significant = kind in PROMPTS_AND_REPLIES
         branch = self.branches[parent] if parent != NONE else MAIN
         if significant and owner in self.continued:
             branch = fresh
@@ -287,7 +188,7 @@ class _Lines:
             self.continued.add(owner)
         self.owners.append(node if significant or owner == NONE else owner)
         self.branches.append(branch)
-        if kind in _ADVANCING:
+        if kind in ADVANCING_TYPES:
             self.heads[branch] = node
 
 

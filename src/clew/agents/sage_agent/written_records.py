@@ -1,4 +1,8 @@
-"""The records of the store as they stand in its files: seed shapes as types, key for key in their order."""
+"""Records as clew's store writes them: every field typed, and keys in the order of the format.
+
+`records.py` has the lenient types for reading. Fields are in snake_case here and in camelCase in the file; a field
+that is UNSET is not written.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.records import BRANCH, SNAPSHOT
 from clew.errors import UsageError
 from clew.model.json import JSON
 
@@ -16,20 +21,16 @@ Level = Literal["none", "low", "medium", "high"]
 Status = Literal["pending", "in_progress", "completed"]
 MessageType = Literal["user", "assistant", "tool_result", "system", "error"]
 
-SNAPSHOT, BRANCH, TITLE, SUMMARY, ERASED = "file_history_snapshot", "branch", "custom_title", "summary", "erased"
-MESSAGES = frozenset({"user", "assistant", "tool_result", "system", "error"})
-
-
-_PLAIN = frozenset({str, int, bool, type(None)})
-_WORDS: list[tuple[tuple[type, ...], str]] = [
-    ((bytes, bytearray, memoryview), "bytes are no text; decode them, or spell them out as base64"),
+_JSON_TYPES = frozenset({str, int, bool, type(None)})
+_ADVICE: list[tuple[tuple[type, ...], str]] = [
+    ((bytes, bytearray, memoryview), "bytes are no text; decode them, or write them as base64"),
     ((set, frozenset), "a set has no order; make a list of it"),
 ]
 
 
 def refuse_odd(value: JSON, where: str) -> None:
-    """Refuse what JSON has no place for and would be written as something else: bytes, sets, names that are no text,
-    numbers that are none."""
+    """Refuse values that JSON does not have and that would be written as something else: bytes, sets, keys that are no
+    text, and numbers such as infinity."""
     try:
         _refuse_odd(value, where)
     except RecursionError:
@@ -38,7 +39,7 @@ def refuse_odd(value: JSON, where: str) -> None:
 
 def _refuse_odd(value: JSON, where: str) -> None:
     kind = value.__class__
-    if kind in _PLAIN:
+    if kind in _JSON_TYPES:
         return
     if kind is float:
         if not math.isfinite(value):
@@ -51,17 +52,17 @@ def _refuse_odd(value: JSON, where: str) -> None:
     elif isinstance(value, list | tuple):
         for inner in value:
             _refuse_odd(inner, where)
-    elif not isinstance(value, Enum) or value.value.__class__ not in _PLAIN:
-        words = next((words for kinds, words in _WORDS if isinstance(value, kinds)), None)
-        raise UsageError(f"{where}: {words or f'JSON has no {kind.__name__}; spell it out as text'}")
+    elif not isinstance(value, Enum) or value.value.__class__ not in _JSON_TYPES:
+        advice = next((advice for kinds, advice in _ADVICE if isinstance(value, kinds)), None)
+        raise UsageError(f"{where}: {advice or f'JSON has no {kind.__name__}; write it as text'}")
 
 
-class Wire(msgspec.Struct, rename="camel", gc=False):
-    """What all parts of a record share: camelCase, and absent where nothing is known."""
+class Record(msgspec.Struct, rename="camel", gc=False):
+    """A record, or a part of one."""
 
 
-class Context(Wire, kw_only=True):
-    """The surroundings of a message when it was written."""
+class Context(Record, kw_only=True):
+    """Working folder, git branch, platform and kind of user when a message was written."""
 
     cwd: str
     git_branch: str | UnsetType = UNSET
@@ -69,21 +70,21 @@ class Context(Wire, kw_only=True):
     user_type: str | UnsetType = UNSET
 
 
-class ToolCall(Wire, kw_only=True):
-    """A tool that the model wants to run."""
+class ToolCall(Record, kw_only=True):
+    """A tool call of the model."""
 
     id: str
     name: str
     arguments: JSON
 
     def __post_init__(self) -> None:
-        """Refused here, and not when it is written: that must be quick."""
+        """Refuse values that JSON does not have."""
         if self.arguments:
             refuse_odd(self.arguments, "the arguments of a tool call")
 
 
-class ToolResult(Wire, kw_only=True):
-    """What became of a call."""
+class ToolResult(Record, kw_only=True):
+    """The result of a tool call."""
 
     tool_call_id: str
     tool_name: str
@@ -92,12 +93,12 @@ class ToolResult(Wire, kw_only=True):
     error: str | None = None
 
     def __post_init__(self) -> None:
-        """As with calls."""
+        """Refuse values that JSON does not have."""
         if self.content.__class__ is not str:
             raise UsageError(f"the content of a tool result is no text: {self.content.__class__.__name__}")
 
 
-class Usage(Wire, kw_only=True):
+class Usage(Record, kw_only=True):
     """Token counts of one reply; what is not known is absent, not zero."""
 
     input_tokens: int | UnsetType = UNSET
@@ -107,7 +108,7 @@ class Usage(Wire, kw_only=True):
     cost_estimate: float | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Counts that cannot be; what is not known is left out."""
+        """Refuse counts that are no numbers from 0 on."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if value is UNSET:
@@ -119,7 +120,7 @@ class Usage(Wire, kw_only=True):
                 )
 
 
-class Thinking(Wire, kw_only=True):
+class Thinking(Record, kw_only=True):
     """How much the model is to think."""
 
     level: Level
@@ -127,7 +128,7 @@ class Thinking(Wire, kw_only=True):
     triggers: list[str] = msgspec.field(default_factory=list)
 
 
-class TodoItem(Wire, kw_only=True):
+class TodoItem(Record, kw_only=True):
     """One item of the task list."""
 
     content: str
@@ -135,20 +136,20 @@ class TodoItem(Wire, kw_only=True):
     active_form: str | UnsetType = UNSET
 
 
-class Said(Wire, kw_only=True):
-    """The words of a message."""
+class MessageBody(Record, kw_only=True):
+    """Role, content and tool calls of a message."""
 
     role: str
     content: JSON
     tool_calls: list[ToolCall] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """As with calls."""
+        """Refuse values that JSON does not have."""
         if self.content.__class__ is not str:
             refuse_odd(self.content, "the content")
 
 
-class MessageRecord(Wire, kw_only=True):
+class MessageRecord(Record, kw_only=True):
     """One message of the log."""
 
     type: MessageType
@@ -158,7 +159,7 @@ class MessageRecord(Wire, kw_only=True):
     session_id: str | UnsetType = UNSET
     version: str | UnsetType = UNSET
     context: Context | UnsetType = UNSET
-    message: Said | UnsetType = UNSET
+    message: MessageBody | UnsetType = UNSET
     tool_results: list[ToolResult] | UnsetType = UNSET
     usage: Usage | UnsetType = UNSET
     thinking_metadata: Thinking | UnsetType = UNSET
@@ -169,7 +170,7 @@ class MessageRecord(Wire, kw_only=True):
     metadata: dict[str, JSON] | UnsetType = UNSET
 
 
-class TrackedFile(Wire, kw_only=True):
+class TrackedFile(Record, kw_only=True):
     """A file at a message: what it held before, and what became of it."""
 
     original_content: str | None | UnsetType = None
@@ -179,22 +180,22 @@ class TrackedFile(Wire, kw_only=True):
     state: Literal["created", "modified", "deleted", "unchanged"]
 
 
-class FileBackup(Wire, kw_only=True):
+class FileBackup(Record, kw_only=True):
     """Where the bytes of a file before the message are kept."""
 
     backup_path: str
     original_hash: str | UnsetType = UNSET
 
 
-class FileMaps(Wire, kw_only=True):
+class FileMaps(Record, kw_only=True):
     """The two maps of a snapshot, both by path."""
 
     tracked_files: dict[str, TrackedFile] = msgspec.field(default_factory=dict)
     file_backups: dict[str, FileBackup] = msgspec.field(default_factory=dict)
 
 
-class OwnFile(Wire, kw_only=True):
-    """What the two maps have no place for."""
+class ClewFileData(Record, kw_only=True):
+    """What clew records about a file besides the two maps."""
 
     existed: bool
     mode_before: int | UnsetType = UNSET
@@ -202,68 +203,68 @@ class OwnFile(Wire, kw_only=True):
     missing: str | UnsetType = UNSET
     """Why what it held before could not be kept."""
     missing_after: str | UnsetType = UNSET
-    """The same of what it held behind."""
+    """Why what it held after could not be kept."""
     link_before: bytes | UnsetType = UNSET
-    """Where it led before, in base64, if it was a link."""
+    """The target of a symbolic link before, in base64."""
     link: bytes | UnsetType = UNSET
-    """The same behind."""
+    """The target of a symbolic link after."""
     raw: str | UnsetType = UNSET
-    """The path's bytes in base64, where they are no text."""
+    """The bytes of the path in base64, where they are not valid UTF-8."""
 
 
-class FoundState(Wire, kw_only=True):
-    """A file as a look at a whole folder saw it; empty where there was none."""
+class FoundState(Record, kw_only=True):
+    """A file in a workspace scan; empty where there was none."""
 
     hash: str | UnsetType = UNSET
     mode: int | UnsetType = UNSET
     missing: str | UnsetType = UNSET
     """Why its content is not kept."""
     link: bytes | UnsetType = UNSET
-    """Where it led, in base64, if it was a link."""
+    """The target of a symbolic link, in base64."""
 
 
-class FoundFile(Wire, kw_only=True):
-    """A file that is not as the look before saw it, or not as the records since then left it."""
+class FoundFile(Record, kw_only=True):
+    """A file that differs from the previous workspace scan, or from the records since then."""
 
     before: FoundState | UnsetType = UNSET
-    """As that look saw it; absent where there was none."""
+    """As the previous scan found it; absent where there was none."""
     now: FoundState
     raw: str | UnsetType = UNSET
-    """As in other files."""
+    """The bytes of the path in base64, where they are not valid UTF-8."""
 
 
-class OwnFiles(Wire, kw_only=True):
-    """The store's own part of a snapshot."""
+class ClewSnapshotData(Record, kw_only=True):
+    """What clew adds to a snapshot."""
 
     root: str
     """The folder that paths are relative to."""
     open: bool | UnsetType = UNSET
-    """It was made before a tool ran; the next record for its message tells what the tool did."""
+    """It was made before a tool ran; the next record for its message has what the tool did."""
     late: bool | UnsetType = UNSET
-    """It was made long behind the tool, which was cut off: others may have changed the files too."""
+    """It was made long after the tool, which was interrupted: others may have changed the files too."""
     log: int | UnsetType = UNSET
-    """How long the log of messages was then: times do not tell what came first within a moment."""
+    """The size of messages.jsonl at that time, in bytes: timestamps do not order what happens in one millisecond."""
     ignored: list[str] | UnsetType = UNSET
-    """What was left out, where the whole folder was looked at."""
+    """The ignore patterns of a scan of the whole workspace."""
     look: str | UnsetType = UNSET
-    """The name under which is kept what a look at the whole folder saw."""
+    """The id of the scan of the whole workspace."""
     since: str | UnsetType = UNSET
-    """The message of the look before, at the same whole folder."""
+    """The message of the previous scan of this workspace."""
     lost: bool | UnsetType = UNSET
-    """What that look saw is not known any more: anything may have changed since, and nothing tells."""
+    """The previous scan is lost: any file may have changed since."""
     found: dict[str, FoundFile] | UnsetType = UNSET
-    """What had changed since that look: by somebody, or as other records tell."""
-    files: dict[str, OwnFile]
+    """The files that changed since the previous scan."""
+    files: dict[str, ClewFileData]
 
 
-class SnapshotMetadata(Wire, kw_only=True):
-    """Where the store's own part stands, as in messages."""
+class SnapshotMetadata(Record, kw_only=True):
+    """The metadata of a snapshot."""
 
-    clew: OwnFiles
+    clew: ClewSnapshotData
 
 
-class SnapshotRecord(Wire, kw_only=True):
-    """Files at a message, so that they can be put back."""
+class SnapshotRecord(Record, kw_only=True):
+    """The state of files at a message."""
 
     type: str = SNAPSHOT
     message_id: str
@@ -273,7 +274,7 @@ class SnapshotRecord(Wire, kw_only=True):
     metadata: SnapshotMetadata | UnsetType = UNSET
 
 
-class NoteRecord(Wire, kw_only=True):
+class NoteRecord(Record, kw_only=True):
     """A title or a summary of the session."""
 
     type: str
@@ -281,15 +282,15 @@ class NoteRecord(Wire, kw_only=True):
     parent_uuid: str | None
     timestamp: str
     session_id: str
-    message: Said
+    message: MessageBody
     metadata: dict[str, JSON]
 
 
 Move = Literal["switch", "undo", "redo"]
 
 
-class BranchRecord(Wire, kw_only=True):
-    """A branch was named, or the conversation was moved to a message: both are appended, nothing is changed."""
+class BranchRecord(Record, kw_only=True):
+    """A branch was named, or the conversation continues at another message."""
 
     type: str = BRANCH
     uuid: str
@@ -299,9 +300,9 @@ class BranchRecord(Wire, kw_only=True):
     branch_id: str
     name: str | UnsetType = UNSET
     message_id: str | None | UnsetType = UNSET
-    """Where the conversation stands from here on; None: before its first message."""
+    """The message that the next one follows; None: the next message is a first one."""
     from_id: str | None | UnsetType = UNSET
-    """Where it stood, if files went back or on with it."""
+    """The message that the conversation was at, where an undo or redo changed files too."""
     todos: list[TodoItem] | msgspec.Raw | UnsetType = UNSET
     metadata: dict[str, JSON]
 

@@ -1,4 +1,4 @@
-"""Messages one right after the other: quick, and just as safe and the same as any other."""
+"""Appending: durable on return, in order among threads and processes, and safe when anything fails."""
 
 from __future__ import annotations
 
@@ -18,24 +18,30 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ClewError
+from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM, System
-from clew.store import Draft, MessageRecord, Said, Session, Store, Thinking, TodoItem, ToolCall, ToolResult, Usage
-from clew.store import log as log_module
-from clew.store.keeping import CAN_KEEP, Kept, Sign
+from clew.store import (
+    Draft,
+    MessageBody,
+    MessageRecord,
+    Session,
+    Store,
+    Thinking,
+    TodoItem,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from clew.store.layout import Durability
-from clew.store.lock import locked
-from clew.store.log import Log
 from tests import children
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of, said
-
-pytestmark = pytest.mark.skipif(not CAN_KEEP, reason="locks are not kept on this system")
 
 NOW = 1_800_000_000.0
 
 
 @pytest.fixture(params=["disk", "system"])
 def level(request: pytest.FixtureRequest) -> Durability:
-    """Both levels of durability, as both have the quick way."""
+    """Both levels of durability."""
     level: Durability = request.param
     return level
 
@@ -46,76 +52,38 @@ def drafts(count: int) -> Iterator[Draft]:
         step = number % 4
         if step == 0:
             yield Draft(
-                MessageRecord(type="user", uuid="", message=Said(role="user", content=f"p{number} \u2603 \n\"'"))
+                MessageRecord(type="user", uuid="", message=MessageBody(role="user", content=f"p{number} \u2603 \n\"'"))
             )
         elif step == 1:
             calls = [ToolCall(id=f"c{number}", name="bash", arguments={"command": "ls"})]
-            message = Said(role="assistant", content="", tool_calls=calls)
+            message = MessageBody(role="assistant", content="", tool_calls=calls)
             yield Draft(MessageRecord(type="assistant", uuid="", message=message, usage=Usage(input_tokens=number)))
         elif step == 2:
             results = [ToolResult(tool_call_id=f"c{number - 1}", tool_name="bash", content="x", success=False)]
             yield Draft(MessageRecord(type="tool_result", uuid="", tool_results=results))
         elif number % 8 == 3:
-            yield Draft(MessageRecord(type="system", uuid="", message=Said(role="system", content=f"s{number}")))
+            yield Draft(MessageRecord(type="system", uuid="", message=MessageBody(role="system", content=f"s{number}")))
         else:
             blocks = [{"type": "text", "text": f"b{number}"}]
-            record = MessageRecord(type="assistant", uuid="", message=Said(role="assistant", content=blocks))
+            record = MessageRecord(type="assistant", uuid="", message=MessageBody(role="assistant", content=blocks))
             yield Draft(record, extra={"model": "tide-2", "n\u00fcmber": [number, None]})
 
 
 def still() -> float:
-    """A clock that stands, so that a burst ends only when something ends it."""
+    """A clock that stands still."""
     return NOW
 
 
-def in_burst(place: Path, level: Durability, system: System | None = None) -> Session:
-    """A session whose next plain message goes the quick way."""
+def with_two_messages(place: Path, level: Durability, system: System | None = None) -> Session:
+    """A session with two messages."""
     session = Store(place, durability=level, system=system or Quick(), clock=still).session("s")
     session.user("first")
     session.user("second")
     return session
 
 
-def is_quick(session: Session) -> bool:
-    way = session._burst._way
-    return way is not None and way.gi_frame is not None
-
-
-def held(place: Path) -> bool:
-    """Whether somebody holds the lock of the log."""
-    try:
-        with locked(SYSTEM, log_of(place), 0):
-            return False
-    except ClewError:
-        return True
-
-
-def test_the_quick_way_writes_what_the_usual_one_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Durability
-) -> None:
-    todos = [TodoItem(content="Look", status="in_progress", active_form="Looking \u00fc")]
-    logs = []
-    for name, can_keep in (("quick", True), ("usual", False)):
-        monkeypatch.setattr(log_module, "CAN_KEEP", can_keep)
-        with Store(tmp_path / name, durability=level, system=Quick(), clock=still).session("s \u00e9") as session:
-            session.user("go", todos=todos)
-            session.user("on")
-            assert is_quick(session) == can_keep
-            receipts = [session.append(draft) for draft in drafts(1200)]
-            assert is_quick(session) == can_keep
-        assert [receipt.seq for receipt in receipts] == list(range(3, 1203))
-        logs.append(lines(log_of(tmp_path / name, "s \u00e9")))
-        assert [record["uuid"] for record in logs[-1][2:]] == [receipt.uuid for receipt in receipts]
-        assert_whole(tmp_path / name)
-        assert (session.metadata["messageCount"], session.metadata["model"]) == (1202, "tide-2")
-    assert [list(record) for record in logs[0]] == [list(record) for record in logs[1]]
-    assert json.dumps(logs[0]).replace(logs[0][0]["uuid"][:24], "") == json.dumps(logs[1]).replace(
-        logs[1][0]["uuid"][:24], ""
-    )
-
-
-def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path, level: Durability) -> None:
-    with in_burst(tmp_path, level) as session:
+def test_every_kind_of_message_keeps_its_order(tmp_path: Path, level: Durability) -> None:
+    with with_two_messages(tmp_path, level) as session:
         plain = session.user("plain")
         session.user("with an id", uuid="mine")
         session.user("with a time", timestamp="2001-02-03T04:05:06.007Z")
@@ -126,9 +94,11 @@ def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path, level: Durability)
         session.user("aside", sidechain=True)
         session.user("with more", metadata={"clew": {"seq": 11, "more": True}})
         for odd in (
-            MessageRecord(type="tool_result", uuid="", message=Said(role="user", content="no result")),
-            MessageRecord(type="user", uuid="", message=Said(role="user", content="odd"), branch_parent_uuid="x"),
-            MessageRecord(type="note", uuid="", message=Said(role="user", content="of no kind")),  # type: ignore[arg-type]
+            MessageRecord(type="tool_result", uuid="", message=MessageBody(role="user", content="no result")),
+            MessageRecord(
+                type="user", uuid="", message=MessageBody(role="user", content="odd"), branch_parent_uuid="x"
+            ),
+            MessageRecord(type="note", uuid="", message=MessageBody(role="user", content="of no kind")),  # type: ignore[arg-type]
         ):
             session.append(Draft(odd))
         for number in range(5):
@@ -142,55 +112,31 @@ def test_what_is_not_plain_goes_the_usual_way(tmp_path: Path, level: Durability)
     told = [record for record in records[5:-1] if record["type"] != "tool_result"]
     assert all(record["todos"] == [{"content": "a", "status": "pending"}] for record in told)
     assert "todos" not in next(record for record in records if record["type"] == "tool_result")
-    assert next(record for record in records if "branchParentUuid" in record)["branchParentUuid"] == "x"
     assert session.metadata["lastPrompt"] == "a branch" and session.metadata["model"] == "m"
 
 
-def test_the_way_is_seldom_opened_where_few_go_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Durability
-) -> None:
-    """It costs more to open it than one message saves."""
-    with in_burst(tmp_path, level) as session:
-        log, opened = session._writer.log, []
-
-        def keep(kept: Kept) -> bool:
-            opened.append(kept)
-            return Log.keep(log, kept)
-
-        monkeypatch.setattr(log, "keep", keep)
-        for number in range(400):
-            session.user("stated", todos=[TodoItem(content=f"{number}")])
-            session.user("plain")
-        assert len(opened) < 30
-        for _ in range(100):
-            session.user("plain")
-        assert is_quick(session)
-    assert session.metadata["messageCount"] == 902
-
-
 def test_the_same_draft_twice_is_written_once(tmp_path: Path, level: Durability) -> None:
-    with in_burst(tmp_path, level) as session:
+    with with_two_messages(tmp_path, level) as session:
         [draft] = drafts(1)
-        assert is_quick(session)
         receipt = session.append(draft)
         assert (receipt.written, session.append(draft)) == (True, type(receipt)(receipt.uuid, receipt.seq, False))
     assert len(lines(log_of(tmp_path))) == 3
 
 
 def test_what_cannot_be_spelled_is_refused_and_the_next_is_written(tmp_path: Path, level: Durability) -> None:
-    with in_burst(tmp_path, level) as session:
+    with with_two_messages(tmp_path, level) as session:
         session.user("plain")
         with pytest.raises(ClewError):
             session.user("\ud800")
         with pytest.raises(ClewError):
-            session.append(Draft(MessageRecord(type="user", uuid="", message=Said(role="user", content=b"x"))))
+            session.append(Draft(MessageRecord(type="user", uuid="", message=MessageBody(role="user", content=b"x"))))
         with pytest.raises(AttributeError):
             session.append("no draft")  # type: ignore[arg-type]
         assert session.user("and on").seq == 4
     assert said(log_of(tmp_path)) == ["first", "second", "plain", "and on"]
 
 
-def test_time_and_folder_are_looked_at_again_each_millisecond(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_message_has_its_own_time_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = NOW + 0.0005
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -215,11 +161,10 @@ def test_a_durable_message_says_its_folder_at_once(tmp_path: Path, monkeypatch: 
     """However short the time between two messages is; a folder that is gone is the last one that was known."""
     for name in ("a", "b", "gone"):
         (tmp_path / name).mkdir()
-    with in_burst(tmp_path, "disk") as session:
+    with with_two_messages(tmp_path, "disk") as session:
         for name in ("a", "b", "b", "a", "gone"):
             monkeypatch.chdir(tmp_path / name)
             session.user(name)
-            assert is_quick(session)
         (tmp_path / "gone").rmdir()
         session.user("gone")
         monkeypatch.chdir(tmp_path)
@@ -240,11 +185,11 @@ def test_a_durable_message_is_synced_on_return(tmp_path: Path) -> None:
         def sync(_: int) -> None:
             calls.append("sync")
 
-    with in_burst(tmp_path, "disk", Watched()) as session:
+    with with_two_messages(tmp_path, "disk", Watched()) as session:
         for number in range(20):
             calls.clear()
             session.user(f"{number}")
-            assert is_quick(session) and calls == ["write", "sync"]
+            assert calls == ["write", "sync"]
 
 
 @pytest.mark.skipif(not System.write_through, reason="a sync follows each write on this system")
@@ -254,16 +199,14 @@ def test_a_durable_message_waits_for_the_disk_in_its_write(tmp_path: Path) -> No
     with Store(tmp_path, clock=still).session("s") as session:
         for number in range(5):
             session.user(f"{number}")
-        assert is_quick(session)
-        flags = fcntl.fcntl(session._writer.log.descriptor, fcntl.F_GETFL)
+        flags = fcntl.fcntl(session._writer._log._descriptor, fcntl.F_GETFL)
         assert flags & System.write_through == System.write_through
 
 
-def test_S05_a_failed_sync_of_a_burst_takes_the_record_back(tmp_path: Path) -> None:
+def test_S05_a_failed_sync_removes_the_record(tmp_path: Path) -> None:
     system = Faulty(0, only="sync")
-    with in_burst(tmp_path, "disk", system) as session:
+    with with_two_messages(tmp_path, "disk", system) as session:
         session.user("safe")
-        assert is_quick(session)
         system.at = system.count + 1
         with pytest.raises(OSError, match="injected"):
             session.user("not safe")
@@ -274,12 +217,11 @@ def test_S05_a_failed_sync_of_a_burst_takes_the_record_back(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("torn", [False, True])
 def test_what_came_in_without_the_lock_is_noticed(tmp_path: Path, level: Durability, torn: bool) -> None:
-    """A program that knows of no locks appends in the middle of a burst: seen by the next, or a millisecond later."""
+    """A program that takes no lock appends between two messages."""
     now = NOW
     session = Store(tmp_path, durability=level, system=Quick(), clock=lambda: now).session("s")
     session.user("first")
     session.user("second")
-    assert is_quick(session)
     foreign = {**lines(log_of(tmp_path))[-1], "uuid": "foreign", "metadata": {"clew": {"seq": 3}}}
     with log_of(tmp_path).open("a") as log:
         log.write('{"type":"us' if torn else json.dumps(foreign) + "\n")
@@ -290,43 +232,9 @@ def test_what_came_in_without_the_lock_is_noticed(tmp_path: Path, level: Durabil
     assert len(said(log_of(tmp_path))) == (3 if torn else 4)
 
 
-def test_metadata_are_renewed_however_long_a_burst_is(tmp_path: Path, level: Durability) -> None:
-    now, counts = NOW, set()
-    session = Store(tmp_path, durability=level, system=Quick(), clock=lambda: now).session("s")
-    for number in range(2600):
-        session.user(f"{number}")
-        now += 0.005
-        if number % 100 == 99:
-            assert session._writer.log.is_kept
-            counts.add(session.metadata["messageCount"])
-    session.close()
-    assert len(counts) == 3
-
-
-def test_a_message_alone_lets_go_of_the_lock_at_once(tmp_path: Path, level: Durability) -> None:
-    now = NOW
-    session = Store(tmp_path, durability=level, clock=lambda: now).session("s")
-    for number in range(5):
-        session.user(f"{number}")
-        assert not session._writer.log.is_kept and not held(tmp_path)
-        now += 0.1
-
-
-def test_S08_the_lock_is_let_go_a_moment_after_the_last(tmp_path: Path, level: Durability) -> None:
-    session = in_burst(tmp_path, level)
-    assert session._writer.log.is_kept
-    deadline = time.monotonic() + 10
-    while held(tmp_path):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    assert session.user("and on").seq == 3
-    session.close()
-    assert not held(tmp_path)
-
-
 def test_S08_another_handle_is_let_in(tmp_path: Path, level: Durability) -> None:
     """In the same thread, in another thread and in another process: all get the lock, and numbers stay in order."""
-    one, other = in_burst(tmp_path, level), Store(tmp_path, durability=level).session("s")
+    one, other = with_two_messages(tmp_path, level), Store(tmp_path, durability=level).session("s")
     assert other.user("from the other").seq == 3
     assert one.user("again").seq == 4
     thread = threading.Thread(target=lambda: other.user("in a thread"), daemon=True)
@@ -342,8 +250,8 @@ def test_S08_another_handle_is_let_in(tmp_path: Path, level: Durability) -> None
     assert_whole(tmp_path)
 
 
-def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path, level: Durability) -> None:
-    """Somebody waits while messages come one right after the other; the lock is then no longer kept."""
+def test_S08_a_writer_without_a_pause_lets_others_in(tmp_path: Path, level: Durability) -> None:
+    """Another process gets the lock while messages are appended without a pause."""
     stop = threading.Event()
     session = Store(tmp_path, durability=level, system=Quick()).session("s")
 
@@ -354,8 +262,7 @@ def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path, level: Durabi
     thread = threading.Thread(target=append, daemon=True)
     thread.start()
     try:
-        deadline = time.monotonic() + 10
-        while not session._writer.log.is_kept and time.monotonic() < deadline:
+        while not log_of(tmp_path).exists():
             time.sleep(0.001)
         for _ in range(5):
             with locked(SYSTEM, log_of(tmp_path), 5):
@@ -367,16 +274,6 @@ def test_S08_who_appends_without_a_pause_gives_way(tmp_path: Path, level: Durabi
         thread.join(60)
     session.close()
     assert len(lines(log_of(tmp_path))) == session.metadata["messageCount"]
-
-
-def test_a_sign_is_seen_while_it_is_up(tmp_path: Path) -> None:
-    mine, theirs = Sign(SYSTEM, tmp_path / "log"), Sign(SYSTEM, tmp_path / "log")
-    assert not mine.is_seen()
-    theirs.put_up()
-    assert mine.is_seen()
-    theirs.take_down()
-    assert not mine.is_seen()
-    assert Sign(SYSTEM, tmp_path / "nowhere" / "log").is_seen()  # cannot be told
 
 
 def test_S07_threads_share_a_handle(tmp_path: Path, level: Durability) -> None:
@@ -421,7 +318,7 @@ for number in range(int(sys.argv[4])):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_has_no_part_in_it(tmp_path: Path, level: Durability) -> None:
-    session = in_burst(tmp_path, level)
+    session = with_two_messages(tmp_path, level)
     child = children.begun(lambda: [session.user("child"), session.user("child again")])
     try:
         session.user("parent")
@@ -438,45 +335,47 @@ def test_a_forked_child_has_no_part_in_it(tmp_path: Path, level: Durability) -> 
 def test_a_log_that_was_erased_meanwhile_is_not_written_to(tmp_path: Path, level: Durability) -> None:
     from clew.store.erase import erase_session
 
-    session = in_burst(tmp_path, level)
+    session = with_two_messages(tmp_path, level)
     erase_session(log_of(tmp_path).parent)
     with pytest.raises(ClewError, match="erased"):
         session.user("too late")
 
 
-@pytest.mark.parametrize("pause", [0, 0.02])
-@pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_what_comes_after_a_log_is_gone_is_not_acknowledged(
-    tmp_path: Path, level: Durability, how: str, pause: float
-) -> None:
-    session, log = in_burst(tmp_path, level), log_of(tmp_path)
-    if how == "removed":
-        log.unlink()
-    else:
-        (tmp_path / "copy").write_bytes(log.read_bytes())
-        (tmp_path / "copy").replace(log)
-    time.sleep(max(pause, 0.002))  # on the quick way it is looked for once in a millisecond
-    with pytest.raises(ClewError, match="erased or replaced"):
-        session.user("too late")
-    assert not log.exists() or "too late" not in log.read_text()
+def test_a_message_after_the_log_was_removed_is_not_acknowledged(tmp_path: Path, level: Durability) -> None:
+    session = with_two_messages(tmp_path, level)
+    log_of(tmp_path).unlink()
+    for _ in range(2):
+        with pytest.raises(ClewError, match="erased"):
+            session.user("too late")
+    assert not log_of(tmp_path).exists()
+
+
+def test_a_message_after_the_log_was_replaced_is_in_the_new_one(tmp_path: Path, level: Durability) -> None:
+    session, log = with_two_messages(tmp_path, level), log_of(tmp_path)
+    (tmp_path / "copy").write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+    (tmp_path / "copy").replace(log)
+    assert session.user("in the new log").seq == 2
+    session.close()
+    assert said(log) == ["first", "in the new log"]
+    assert session.metadata["lastPrompt"] == "in the new log"
 
 
 KINDS = [("before", errno.EIO), ("before", errno.EINTR), ("torn", errno.ENOSPC), ("short", errno.EIO)]
 
 
 @pytest.mark.parametrize(("kind", "error"), KINDS)
-def test_S05_faults_at_every_call_of_a_burst(tmp_path: Path, kind: str, error: int, level: Durability) -> None:
+def test_S05_faults_at_every_call_of_many_appends(tmp_path: Path, kind: str, error: int, level: Durability) -> None:
     at = 0
     while True:
         at += 1
         system, place, acknowledged = Faulty(at, error, kind=kind), tmp_path / str(at), []
-        world = Store(place, durability=level, clock=still)._world._replace(system=system)
+        world = Store(place, durability=level, clock=still)._config._replace(system=system)
         session = Session(log_of(place).parent, world)
         for number in range(8):
             with suppress(OSError, ClewError):
                 session.user(f"{at}.{number}")
                 acknowledged.append(f"{at}.{number}")
-        session._writer.log.drop()
+        session._writer._log.drop()
         with Store(place, system=Quick()).session("s") as healthy:
             healthy.user("afterwards")
         words = said(log_of(place))
@@ -488,11 +387,11 @@ def test_S05_faults_at_every_call_of_a_burst(tmp_path: Path, kind: str, error: i
             return
 
 
-def test_S05_short_writes_of_a_burst_are_finished(tmp_path: Path, level: Durability) -> None:
+def test_S05_short_writes_are_finished(tmp_path: Path, level: Durability) -> None:
     class Stingy(Quick):
         write = staticmethod(lambda descriptor, content: os.write(descriptor, content[:7]))
 
-    with in_burst(tmp_path, level, Stingy()) as session:
+    with with_two_messages(tmp_path, level, Stingy()) as session:
         for number in range(20):
             session.user(f"{number}")
     assert said(log_of(tmp_path)) == ["first", "second", *map(str, range(20))]

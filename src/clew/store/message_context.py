@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from clew.store.wire import Context
+from clew.agents.sage_agent.written_records import Context
 
 _PLATFORMS = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
 _MOMENT = 0.002
@@ -28,7 +28,7 @@ def platform() -> str:
     return _PLATFORMS.get(sys.platform, sys.platform)
 
 
-class Surroundings:
+class ContextReader:
     """The context of this process as it is at each look; what has not changed is not read again."""
 
     def __init__(self, user_type: str | None = "external") -> None:
@@ -38,7 +38,7 @@ class Surroundings:
         self._mark: tuple[int, int] | None = None
         self._looked = self._searched = -_PATIENCE
 
-    def now(self) -> Context:
+    def read(self) -> Context:
         """The context; whether the branch has changed is looked at again after a moment."""
         clock = _clock()
         try:
