@@ -15,7 +15,6 @@ from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_of
 from clew.io.ignore_patterns import ignoring
 from clew.store import Session, Store, scan
-from clew.store.blobs import Fresh
 from clew.store.sightings import read_look
 from clew.store.snapshots import Change, Snapshots
 from clew.store.steps import Refused
@@ -153,8 +152,8 @@ def test_what_did_not_change_is_not_read_again(session: Session, work: Path, mon
     read: list[bytes] = []
     real = Snapshots.keep
 
-    def keep(self: Snapshots, new: Sequence[Fresh]) -> list[str | None]:
-        read.extend(fresh.body for fresh in new)
+    def keep(self: Snapshots, new: Sequence[bytes]) -> list[str | None]:
+        read.extend(new)
         return real(self, new)
 
     monkeypatch.setattr(Snapshots, "keep", keep)

@@ -30,7 +30,7 @@ def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
         yield _unfinished(snapshots, path, system)
     yield from _lost(snapshots)
     blobs = snapshots.blobs
-    unused = blobs.all() - blobs.needed(snapshots.named()) if not unfinished and _is_sure(snapshots) else set()
+    unused = blobs.all() - snapshots.named() if not unfinished and _is_sure(snapshots) else set()
     for digest in sorted(blobs.all()):
         place = blobs.folder / name_of(digest)
         if digest in unused:

@@ -23,7 +23,6 @@ from clew.io.codec import dumps, loads
 from clew.io.filesystem import SYSTEM, System, open_regular, replace_file, sync_folder, write_all
 from clew.model.json import JSON
 from clew.store import metadata
-from clew.store.blobs import Blobs
 from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SNAPSHOTS, refuse_links
 from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE, record_in
@@ -268,7 +267,6 @@ def _erase_snapshots(
                 _overwrite(system, log, start, full)
                 kept.update(_backups(folder, record_in(full) or {}, copies))
         digests = {digest for path in gone - kept if (digest := digest_in(path.name)) is not None}
-        Blobs(folder / BACKUPS, system).free(digests)
         for path in sorted(gone - kept):
             stays += _erase_file(system, path)
         stays += _forget_seen(folder, mine, private._replace(digests=digests), system)

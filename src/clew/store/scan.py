@@ -16,10 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable
-from clew.io.blobs import LIMIT, digest_of
+from clew.io.blobs import MAX_BLOB_BYTES, digest_of
 from clew.io.ignore_patterns import TEMPORARY, Ignored, ignoring
 from clew.io.safe_write import Within
-from clew.store.blobs import Fresh
 from clew.store.groups import groups_of
 from clew.store.sightings import Files, Seen, Sightings
 
@@ -29,14 +28,13 @@ IGNORED = tuple(".git .hg .svn .sage node_modules __pycache__ .venv .tox .mypy_c
 _MOMENT, _WHOLE_SECONDS = 50_000_000, 2_000_000_000
 """A file that changed so shortly before it was read may change again without looking different."""
 
-Keep = Callable[[Sequence[Fresh]], list[str | None]]
+Keep = Callable[[Sequence[bytes]], list[str | None]]
 """Keeps contents; for each the reason why it could not, or None."""
 
 
 class _Met(NamedTuple):
     path: str
     found: os.stat_result
-    before: Seen | None
 
 
 class Workspace:
@@ -60,7 +58,7 @@ class Workspace:
             if before is not None and before.looks_like(found):
                 now[path] = before
             else:
-                met.append(_Met(path, found, before))
+                met.append(_Met(path, found))
         for prefix in unreadable:
             # What cannot be looked into is not gone.
             now.update({path: seen for path, seen in known.items() if path.startswith(prefix)})
@@ -79,7 +77,7 @@ class Workspace:
             moment = time.time_ns()
             bodies = list(_bodies(self.root, group))
             pairs = list(zip(group, bodies, strict=True))
-            reasons = iter(keep([Fresh(body, _digest(one)) for one, body in pairs if isinstance(body, bytes)]))
+            reasons = iter(keep([body for body in bodies if isinstance(body, bytes)]))
             for one, body in pairs:
                 if body is None:
                     continue
@@ -101,10 +99,6 @@ def _links(root: Path, links: Sequence[_Met]) -> Iterator[tuple[str, Seen]]:
                 if target is not None:
                     seen = _seen(one.found, "", None, time.time_ns())
                     yield one.path, msgspec.structs.replace(seen, link=target)
-
-
-def _digest(one: _Met) -> str | None:
-    return one.before.digest or None if one.before is not None else None
 
 
 def _seen(found: os.stat_result, digest: str, missing: str | None, moment: int) -> Seen:
@@ -129,10 +123,10 @@ def _bodies(root: Path, group: Sequence[_Met]) -> Iterator[bytes | str | None]:
 def read_body(within: Within, path: str, size: int | None = None) -> bytes | str | None:
     """What a file holds, or why it cannot be kept; None where there is none."""
     try:
-        if size is not None and size > LIMIT:
-            return f"larger than {LIMIT >> 20} MB"
+        if size is not None and size > MAX_BLOB_BYTES:
+            return f"larger than {MAX_BLOB_BYTES >> 20} MB"
         body = within.read(path)
-        return body if body is None or len(body) <= LIMIT else f"larger than {LIMIT >> 20} MB"
+        return body if body is None or len(body) <= MAX_BLOB_BYTES else f"larger than {MAX_BLOB_BYTES >> 20} MB"
     except PathRefused as error:
         return str(error)
     except OSError as error:

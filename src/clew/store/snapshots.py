@@ -20,7 +20,7 @@ from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
 from clew.io.filesystem import make_folder, telling_forbidden
 from clew.io.safe_write import WIDEST, Within
-from clew.store.blobs import Blobs, Fresh
+from clew.store.blobs import Blobs
 from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in
 from clew.store.scan import IGNORED, Workspace, read_body
@@ -206,29 +206,29 @@ class Snapshots:
         )
         log.append(encode_lines([record]))
 
-    def keep(self, contents: Sequence[Fresh]) -> list[str | None]:
-        """Keep contents; for each the reason why it could not be, or None."""
+    def keep(self, contents: Sequence[bytes]) -> list[str | None]:
+        """Keep contents as blobs; return for each the reason why it could not be kept, or None."""
         try:
             self.blobs.put(contents)
             return [None] * len(contents)
         except OSError:
-            return [self._keep(fresh) for fresh in contents]
+            return [self._keep(body) for body in contents]
 
-    def _keep(self, fresh: Fresh) -> str | None:
+    def _keep(self, body: bytes) -> str | None:
         try:
-            self.blobs.put([fresh])
+            self.blobs.put([body])
         except OSError as error:
             return f"no copy could be made: {error.strerror or error}"
         return None
 
-    def look(self, within: Within, path: str, before: str | None = None) -> FileState:
+    def look(self, within: Within, path: str) -> FileState:
         """A file as it is now, its content kept. What a link leads to is not looked at, and may change."""
         body = read_body(within, path)
         if body is None:
             return NO_FILE
         if isinstance(body, str):
             return FileState("", missing=body, link=_link_at(within, path))
-        return FileState(digest_of(body), within.mode(path), self.keep([Fresh(body, before)])[0], len(body))
+        return FileState(digest_of(body), within.mode(path), self.keep([body])[0], len(body))
 
     def workspace(self, root: Path, now: Path | None = None) -> Workspace:
         """The whole folder, with what was seen of it last; `now` is where it is, if it was moved since."""
@@ -271,7 +271,7 @@ class Snapshots:
     def clear(self, also: Callable[[], set[str]]) -> list[str]:
         """Remove the copies that nothing names, nor `also` once the lock is held; returns their digests."""
         with self.writing():
-            gone = sorted(self.blobs.all() - self.blobs.needed(self.named() | also()))
+            gone = sorted(self.blobs.all() - (self.named() | also()))
             self.blobs.remove(gone)
             return gone
 

@@ -20,7 +20,6 @@ from clew.io.blobs import digest_of
 from clew.io.filesystem import SYSTEM, System, make_folder
 from clew.io.safe_write import WIDEST, CaseCollisionError, Within, refuse_twins
 from clew.io.safe_write import Change as Written
-from clew.store.blobs import Fresh
 from clew.store.branches import node_of
 from clew.store.drafts import State
 from clew.store.edits import Edit
@@ -220,7 +219,7 @@ class Undoing:
         snapshots = self._snapshots
         with snapshots.writing() as log:
             # What is there now can be had again by a redo, so it must be safe before it is replaced.
-            snapshots.blobs.put(Fresh(step.there, step.target.digest) for step in changing if step.there is not None)
+            snapshots.blobs.put(step.there for step in changing if step.there is not None)
             for cut, now in _cut_off(list(snapshots.taken()), wish):
                 close(snapshots, log, cut, now)
             kept = rescue([step for step in changing if step.verdict == "conflict"], wish.rescue)

@@ -100,10 +100,7 @@ class Watch:
 
     def _changed_paths(self) -> dict[str, Change]:
         with Within(self._root) as within:
-            return {
-                path: Change(before, self._snapshots.look(within, path, before.digest or None))
-                for path, before in self._states.items()
-            }
+            return {path: Change(before, self._snapshots.look(within, path)) for path, before in self._states.items()}
 
     def _compared(self, told: dict[str, FileState], last: Taken | None, name: str | None) -> Before:
         """What changed since the last look at the workspace, whose name is given."""
