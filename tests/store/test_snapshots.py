@@ -20,6 +20,7 @@ from clew.file_history.history import FileHistory
 from clew.io.blobs import digest_of
 from clew.io.filesystem import System
 from clew.store import Session, Store, ToolCall, ToolResult
+from clew.store.blobs import Blobs
 from clew.store.snapshots import FileState, taken
 from clew.store.steps import Refused
 from tests.files.test_within import SPELLINGS
@@ -222,13 +223,13 @@ def test_S14_the_same_where_everything_is_watched(tmp_path: Path, work: Path, mo
     monkeypatch.chdir(work)
     (work / "large").write_bytes(os.urandom(50_000))
     for number in range(80):
-        (work / f"file-{number}").write_bytes(b"x")
+        (work / f"file-{number}-{os.urandom(40).hex()}").write_bytes(b"x")
     session = Store(tmp_path, system=FullFor(3000)).session("s")
     session.user("go")
     with session.watch(session.assistant("I write")):
         (work / "large").write_bytes(b"changed")
         (work / "page.html").write_bytes(b"changed")
-    assert not list(session.folder.glob("workspace-*"))
+    assert Blobs(session.folder / "scans").all() == set()
     with pytest.raises(Refused, match="'large' cannot be brought back: no copy could be made: No space"):
         session.undo()
     session.undo(file="page.html")

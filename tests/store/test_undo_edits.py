@@ -234,7 +234,7 @@ def test_a_run_with_names_in_between_hides_nothing(killed: Session, work: Path) 
 
 
 def test_without_a_look_from_before_nothing_is_called_new(killed: Session, work: Path) -> None:
-    for cache in killed.folder.glob("workspace-*"):
+    for cache in (killed.folder / "scans").iterdir():
         cache.unlink()
     with pytest.raises(UnknownReference, match="nothing to undo"):
         killed.undo(force=True)

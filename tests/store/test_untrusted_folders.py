@@ -15,9 +15,10 @@ from clew.errors import ClewError, PathRefused, TargetRefused
 from clew.host import data_dir
 from clew.io.blobs import digest_of
 from clew.store import Session, Store
+from clew.store.blobs import Blobs
 from clew.store.pending import Pending
-from clew.store.sightings import Look, place_of, spelled_look
 from clew.store.snapshots import NO_FILE, FileState
+from clew.store.workspace import encode_index
 from tests.cli.running import clew
 
 PLANTED = b"echo planted\n"
@@ -235,9 +236,8 @@ def test_modes_are_not_changed_through_links(session: Session, victim: Path) -> 
 
 def test_an_undo_looks_at_no_folder_that_only_a_record_names(session: Session, victim: Path, work: Path) -> None:
     """A record of a tool that was cut off names any folder; its files would be copied into the session's folder."""
-    look = Look({}, {}, True, "x")
-    place_of(session.folder, victim).write_bytes(spelled_look(look))
-    own = {"root": str(victim), "open": True, "look": "x", "ignored": ["nothing"], "files": {}}
+    [scan] = Blobs(session.folder / "scans").put([encode_index(str(victim), {})])
+    own = {"root": str(victim), "open": True, "scan": scan, "ignored": ["nothing"], "files": {}}
     log = session.folder / "snapshots.jsonl"
     known = msgspec.json.decode(log.read_bytes().splitlines()[-1])
     maps: dict[str, object] = {"trackedFiles": {}, "fileBackups": {}}

@@ -9,7 +9,7 @@ from clew.store.session import About, Session
 from clew.store.snapshots import FileState
 from clew.store.steps import Refused, Step, Undone
 from clew.store.store import Store
-from clew.store.watching import Watch
+from clew.store.watch import Watch
 from clew.store.wire import (
     Context,
     FileBackup,

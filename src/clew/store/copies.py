@@ -40,7 +40,9 @@ def examine_copies(system: System, folder: Path) -> Iterator[Finding]:
             blobs.get(digest)
         except SourceUnreadable as error:
             yield found("backup-damaged", place, str(error))
-    for path in sorted(blobs.folder.glob(".*.tmp")):
+    for digest in snapshots.unused_scans():
+        yield found("backup-unused", snapshots.scans.folder / name_of(digest), "", lambda: _clear(folder, world))
+    for path in sorted([*blobs.folder.glob(".*.tmp"), *snapshots.scans.folder.glob(".*.tmp")]):
         yield found("leftover-file", path, "", lambda at=path: _remove(system, folder, at))  # type: ignore[misc]
 
 

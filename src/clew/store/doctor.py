@@ -32,6 +32,7 @@ from clew.store.layout import (
     OWN,
     PROJECTS,
     RESCUE,
+    SCANS,
     SESSIONS,
     SNAPSHOTS,
     folders,
@@ -89,7 +90,7 @@ def _examine_folder(
 ) -> Iterator[Finding]:
     if not (folder / log).is_file():
         return
-    refuse_links(folder, BACKUPS, RESCUE, HISTORY)
+    refuse_links(folder, BACKUPS, RESCUE, SCANS, HISTORY)
     inside = (Path(below, name) for below, folders, files in walk(folder) for name in (*folders, *files))
     yield from _modes(system, [folder, *(path for path in sorted(inside) if not path.is_symlink())])
     try:

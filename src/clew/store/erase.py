@@ -14,33 +14,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from clew.agents.sage_agent.locate import find_backup
-from clew.errors import PathRefused, UnknownReference
+from clew.errors import PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_in, name_of
 from clew.io.codec import dumps, loads
-from clew.io.filesystem import SYSTEM, System, open_regular, replace_file, sync_folder, write_all
+from clew.io.filesystem import SYSTEM, System, open_regular, sync_folder, write_all
 from clew.model.json import JSON
 from clew.store import metadata
-from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SNAPSHOTS, refuse_links
+from clew.store.blobs import Blobs
+from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SCANS, SNAPSHOTS, refuse_links
 from clew.store.lock import WAIT, locked
 from clew.store.log import QUARANTINE, record_in
-from clew.store.sightings import ALL, places_of, read_look, spelled_look
 from clew.store.snapshots import spelled
 from clew.store.traces import (
-    GONE,
     Private,
-    created,
     fitted,
     found_digests,
     private_to,
-    roots_of,
     without_files,
     without_found,
 )
 from clew.store.tree import peek, whole_lines
 from clew.store.wire import BRANCH, ERASED, SNAPSHOT
+from clew.store.workspace import decode_index
 
 _KEPT = ("uuid", "parentUuid", "timestamp", "sessionId", "isSidechain", "branchId", "branchParentUuid", "metadata")
 _NEEDED = ("uuid", "parentUuid")
@@ -269,7 +265,7 @@ def _erase_snapshots(
         digests = {digest for path in gone - kept if (digest := digest_in(path.name)) is not None}
         for path in sorted(gone - kept):
             stays += _erase_file(system, path)
-        stays += _forget_seen(folder, mine, private._replace(digests=digests), system)
+        stays += _erase_scans(folder, private._replace(digests=digests), system)
         return len(mine), len(gone - kept), stays
 
 
@@ -291,24 +287,18 @@ def _without(record: dict[str, JSON], private: Private, marks: set[str], length:
     return fitted(left, length) if left is not None else None
 
 
-def _forget_seen(folder: Path, mine: list[dict[str, JSON]], private: Private, system: System) -> Iterator[str]:
-    """Have what was seen of workspaces not name such files, nor take their contents for kept."""
-    places = {place: root for root in roots_of(mine) for place in places_of(folder, root)}
-    for place in sorted(folder.glob(ALL)):
-        look, root = read_look(place), places.get(place)
-        files = look.named if look is not None else {}
-        named = {path for path in files if root is not None and spelled(path) in private.names}
-        there = {path for path in named if os.path.lexists(f"{root}/{path}")}
-        left = {
-            path: seen if seen.digest not in private.digests else replace(seen, digest="", missing=GONE)
-            for path, seen in files.items()
-            if path not in named - there
-        }
-        if look is not None and left != files:
-            yield from _blanked(system, place)
-            replace_file(system, place, spelled_look(replace(look, named=left)))
-        if not created(mine).isdisjoint(spelled(path) for path in there):
-            yield f"{place} names files that are still in {root}"
+def _erase_scans(folder: Path, private: Private, system: System) -> Iterator[str]:
+    """Erase workspace indexes that name such files or contents; the next scan reads every file again."""
+    scans = Blobs(folder / SCANS, system)
+    for digest in sorted(scans.all()):
+        try:
+            index = decode_index(scans.get(digest))
+            is_private = any(spelled(path) in private.names for path in index)
+            is_private |= any(entry.digest in private.digests for entry in index.values())
+        except SourceUnreadable:
+            is_private = True
+        if is_private:
+            yield from _erase_file(system, scans.folder / name_of(digest))
 
 
 def _copies(folder: Path) -> Copies:

@@ -20,13 +20,13 @@ from clew.store.context import Surroundings
 from clew.store.drafts import Draft, Receipt, State
 from clew.store.follow import follow
 from clew.store.gaps import refuse_unsure
-from clew.store.layout import BACKUPS, MESSAGES, RESCUE, refuse_links
+from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SCANS, refuse_links
 from clew.store.log import record_in
 from clew.store.snapshots import FileState, Snapshots, name_below, root_for
 from clew.store.steps import Undone
 from clew.store.tree import MAIN, Tree, is_old, whole_lines
 from clew.store.undo import Undoing, Wish, named_by_pending
-from clew.store.watching import Watch
+from clew.store.watch import Watch
 from clew.store.wire import (
     TITLE,
     BranchRecord,
@@ -79,7 +79,7 @@ class Session:
     """
 
     def __init__(self, folder: Path, world: World | None = None) -> None:
-        refuse_links(folder, BACKUPS, RESCUE)
+        refuse_links(folder, BACKUPS, RESCUE, SCANS)
         self.folder, self.id = folder, folder.name
         self._world = world or World()
         self._writer = Writer(folder, self._world)

@@ -15,16 +15,14 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.errors import PathRefused, UsageError
+from clew.errors import PathRefused, SourceUnreadable, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
 from clew.io.filesystem import make_folder, telling_forbidden
 from clew.io.safe_write import WIDEST, Within
 from clew.store.blobs import Blobs
-from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
+from clew.store.layout import BACKUPS, MESSAGES, SCANS, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in
-from clew.store.scan import IGNORED, Workspace, read_body
-from clew.store.sightings import ALL, Sightings, place_of, read_look
 from clew.store.tree import whole_lines
 from clew.store.wire import (
     SNAPSHOT,
@@ -38,6 +36,7 @@ from clew.store.wire import (
     TrackedFile,
     encode_lines,
 )
+from clew.store.workspace import IGNORED, Index, Workspace, decode_index, encode_index, read_body
 from clew.store.writer import World
 
 CUT_OFF = "a tool that was to change it was cut off"
@@ -119,15 +118,15 @@ class Taken(NamedTuple):
         return [] if self.own is None or self.own.ignored is UNSET else self.own.ignored
 
 
-class Before(NamedTuple):
-    """How a look before a tool differs from the last one at the whole workspace."""
+class ChangesSinceScan(NamedTuple):
+    """What changed between the last scan of the whole workspace and a record before a tool."""
 
     message: str | None = None
-    """Whose look that was."""
+    """The message of that scan."""
     found: dict[str, FoundFile] | None = None
-    """What had changed since."""
+    """The files that changed since."""
     is_lost: bool = False
-    """What it saw is not known any more."""
+    """The index of that scan is lost: anything may have changed since."""
 
 
 class Snapshots:
@@ -136,7 +135,9 @@ class Snapshots:
     def __init__(self, folder: Path, world: World, now: Callable[[], str]) -> None:
         self.folder, self._world, self._now = folder, world, now
         self.blobs = Blobs(folder / BACKUPS, world.system)
-        self._workspaces: dict[tuple[Path, Path], Workspace] = {}
+        self.scans = Blobs(folder / SCANS, world.system)
+        self._last_index: tuple[str, Index] = ("", {})
+        """The index that was written or read last, with its digest."""
 
     @contextmanager
     def writing(self) -> Iterator[Log]:
@@ -166,13 +167,16 @@ class Snapshots:
         is_update: bool = False,
         is_open: bool = False,
         is_late: bool = False,
-        look: str | None = None,
-        before: Before | None = None,
+        scan: str | None = None,
+        since: ChangesSinceScan | None = None,
     ) -> None:
-        """Record what became of files, durably; `look` is the name of what a look at the whole workspace saw."""
+        """Append a record of files, durably.
+
+        `scan` is the digest of the index if the whole workspace was scanned; empty if the index could not be kept.
+        """
         maps, own = FileMaps(), {}
-        ignored = [*IGNORED, *self._world.settings.ignore] if look is not None else UNSET
-        before = before or Before()
+        ignored = [*IGNORED, *self._world.settings.ignore] if scan is not None else UNSET
+        since = since or ChangesSinceScan()
         for path, change in changes.items():
             name = spelled(path)
             while name != path and (name in changes or name in own):
@@ -196,10 +200,10 @@ class Snapshots:
                     late=is_late or UNSET,
                     log=_length(self.folder / MESSAGES),
                     ignored=ignored,
-                    look=look or UNSET,
-                    since=before.message or UNSET,
-                    lost=before.is_lost or UNSET,
-                    found=before.found or UNSET,
+                    scan=scan or UNSET,
+                    since=since.message or UNSET,
+                    lost=since.is_lost or UNSET,
+                    found=since.found or UNSET,
                     files=own,
                 )
             ),
@@ -221,8 +225,59 @@ class Snapshots:
             return f"no copy could be made: {error.strerror or error}"
         return None
 
-    def look(self, within: Within, path: str) -> FileState:
-        """A file as it is now, its content kept. What a link leads to is not looked at, and may change."""
+    def append_scan(
+        self,
+        log: Log,
+        message: str,
+        root: Path,
+        index: Index,
+        changes: dict[str, Change],
+        *,
+        previous: str | None,
+        is_update: bool = False,
+        is_open: bool = False,
+        is_late: bool = False,
+        since: ChangesSinceScan | None = None,
+    ) -> str:
+        """Append a record of a scan of the whole workspace; return the digest of its index.
+
+        Only the last index of a workspace is needed, so `previous` is deleted once the new record is written. If the
+        index cannot be kept, as on a full disk, the record names none, and the next scan reads every file again.
+        """
+        try:
+            [digest] = self.scans.put([encode_index(str(root), index)])
+            self._last_index = (digest, index)
+        except (OSError, SourceUnreadable):
+            digest = ""
+        self.append(
+            log,
+            message,
+            root,
+            changes,
+            is_update=is_update,
+            is_open=is_open,
+            is_late=is_late,
+            scan=digest,
+            since=since,
+        )
+        if previous and previous != digest:
+            with suppress(OSError):
+                self.scans.remove([previous])
+        return digest
+
+    def load_index(self, digest: str | None) -> Index | None:
+        """Return the index with a digest; None if there is none, or it is lost."""
+        if not digest:
+            return None
+        if self._last_index[0] != digest or not self.scans.has(digest):
+            try:
+                self._last_index = (digest, decode_index(self.scans.get(digest)))
+            except SourceUnreadable:
+                return None
+        return self._last_index[1]
+
+    def capture(self, within: Within, path: str) -> FileState:
+        """Return the state of a file, and keep its content. A link is not followed: its target may change unseen."""
         body = read_body(within, path)
         if body is None:
             return NO_FILE
@@ -231,12 +286,8 @@ class Snapshots:
         return FileState(digest_of(body), within.mode(path), self.keep([body])[0], len(body))
 
     def workspace(self, root: Path, now: Path | None = None) -> Workspace:
-        """The whole folder, with what was seen of it last; `now` is where it is, if it was moved since."""
-        at = now or root
-        if (root, at) not in self._workspaces:
-            sightings = Sightings(place_of(self.folder, root), self._world.system)
-            self._workspaces[root, at] = Workspace(at, sightings, self._world.settings.ignore)
-        return self._workspaces[root, at]
+        """Return the workspace `root`; `now` is where it is, if it was moved since."""
+        return Workspace(now or root, self._world.settings.ignore)
 
     def taken(self) -> Iterator[Taken]:
         """Every record, in order; a line that is none is passed over."""
@@ -263,17 +314,22 @@ class Snapshots:
             if one.own is not None and one.own.found is not UNSET:
                 states = (state for file in one.own.found.values() for state in (file.before, file.now))
                 digests.update(state.hash for state in states if state is not UNSET and state.hash is not UNSET)
-        for place in self.folder.glob(ALL):
-            look = read_look(place)
-            digests.update(seen.digest for seen in look.named.values() if seen.digest) if look is not None else None
+        for scan in self.scans.all():
+            digests.update(entry.digest for entry in (self.load_index(scan) or {}).values() if entry.digest)
         return digests
 
     def clear(self, also: Callable[[], set[str]]) -> list[str]:
-        """Remove the copies that nothing names, nor `also` once the lock is held; returns their digests."""
+        """Delete blobs that neither a record nor `also` names; return their digests. `also` is called under the lock."""
         with self.writing():
+            self.scans.remove(self.unused_scans())
             gone = sorted(self.blobs.all() - (self.named() | also()))
             self.blobs.remove(gone)
             return gone
+
+    def unused_scans(self) -> list[str]:
+        """Return the digests of indexes that are not those of the last scan of a workspace; a crash may leave some."""
+        last = {one.root: one.own.scan for one in self.taken() if one.own is not None and one.ignored}
+        return sorted(self.scans.all() - {scan for scan in last.values() if scan is not UNSET})
 
 
 def _length(log: Path) -> int | UnsetType:

@@ -66,18 +66,6 @@ def found_digests(record: Record) -> Iterator[str]:
                 yield digest
 
 
-def created(records: Iterable[Record]) -> set[str]:
-    """The files that were not there before."""
-    tracked = (_part(record, "snapshot", "trackedFiles") for record in records)
-    return {name for files in tracked for name, file in files.items() if _part(file).get("state") == "created"}
-
-
-def roots_of(records: Iterable[Record]) -> set[str]:
-    """The workspaces of records."""
-    found = (_part(record, "metadata", "clew").get("root") for record in records)
-    return {root for root in found if isinstance(root, str)}
-
-
 def fitted(record: Record, length: int) -> bytes | None:
     """A record as a line of this length, filled up in its metadata; None where it is too long for that."""
     own = _part(record, "metadata")

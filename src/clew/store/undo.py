@@ -34,7 +34,7 @@ from clew.store.routes import Route, moved, route_back, route_of_file, route_on,
 from clew.store.snapshots import NO_FILE, Change, FileState, Snapshots, Taken
 from clew.store.steps import Between, Step, Undone, refuse, refuse_blind
 from clew.store.tree import MAIN, NONE, Tree
-from clew.store.watching import close, outcome, unclosed
+from clew.store.watch import interrupted, outcome_of_interrupted, record_interrupted
 from clew.store.wire import BranchRecord, Wire
 from clew.store.writer import Place, Writer
 
@@ -132,7 +132,7 @@ class Undoing:
     def _taken(self, wish: Wish) -> list[Taken]:
         """The snapshots, and behind them what came of a tool that was cut off: what lies there now."""
         taken = list(self._snapshots.taken())
-        found = [outcome(self._snapshots, cut, now) for cut, now in _cut_off(taken, wish)]
+        found = [outcome_of_interrupted(self._snapshots, cut, now) for cut, now in _cut_off(taken, wish)]
         return moved([*taken, *(one for one in found if one is not None)], wish.was, wish.root)
 
     def _steps(self, wish: Wish, group: Sequence[str], route: Route) -> list[Step]:
@@ -221,7 +221,7 @@ class Undoing:
             # What is there now can be had again by a redo, so it must be safe before it is replaced.
             snapshots.blobs.put(step.there for step in changing if step.there is not None)
             for cut, now in _cut_off(list(snapshots.taken()), wish):
-                close(snapshots, log, cut, now)
+                record_interrupted(snapshots, log, cut, now)
             kept = rescue([step for step in changing if step.verdict == "conflict"], wish.rescue)
             self._announce(mark, wish.root, changing)
             changes = self._apply(wish.root, {step.path: step for step in changing})
@@ -339,7 +339,7 @@ def _cut_off(taken: Sequence[Taken], wish: Wish) -> list[tuple[Taken, Path]]:
 
     Only those in the workspace that the user named: a record may name any folder, and looking copies its files.
     """
-    cut = unclosed(taken)
+    cut = interrupted(taken)
     pairs = zip(cut, moved(cut, wish.was, wish.root), strict=True)
     places = [(one, Path(str(there.root))) for one, there in pairs]
     return [(one, there) for one, there in places if has_folder(there) and _is_inside(there, wish.root)]

@@ -245,8 +245,8 @@ class OwnFiles(Wire, kw_only=True):
     """How long the log of messages was then: times do not tell what came first within a moment."""
     ignored: list[str] | UnsetType = UNSET
     """What was left out, where the whole folder was looked at."""
-    look: str | UnsetType = UNSET
-    """The name under which is kept what a look at the whole folder saw."""
+    scan: str | UnsetType = UNSET
+    """The SHA-256 of the index of a scan of the whole folder, a blob in the session's folder `scans`."""
     since: str | UnsetType = UNSET
     """The message of the look before, at the same whole folder."""
     lost: bool | UnsetType = UNSET
