@@ -18,8 +18,9 @@ from clew.io.ignore_patterns import ignoring
 from clew.store import Session, Store, workspace
 from clew.store.blobs import Blobs
 from clew.store.doctor import examine
-from clew.store.snapshots import Change, Snapshots
-from clew.store.steps import Refused
+from clew.store.file_state import StateChange
+from clew.store.snapshots import Snapshots
+from clew.store.undo_plan import Refused
 from tests.cli.running import state
 from tests.store.support import Quick, assert_whole
 
@@ -48,15 +49,15 @@ def session(tmp_path: Path) -> Session:
     return Store(tmp_path, system=Quick()).session("s")
 
 
-def watched(session: Session, root: Path, script: str) -> dict[str, Change]:
+def watched(session: Session, root: Path, script: str) -> dict[str, StateChange]:
     watch = session.watch(session.assistant(script), root=root)
     watch.before()
     subprocess.run(["sh", "-c", script], cwd=root, check=True)
     return watch.after()
 
 
-def kinds(changes: dict[str, Change]) -> dict[str, str]:
-    def kind(change: Change) -> str:
+def kinds(changes: dict[str, StateChange]) -> dict[str, str]:
+    def kind(change: StateChange) -> str:
         if change.before.digest is None:
             return "created"
         return "deleted" if change.after.digest is None else "modified"
@@ -142,7 +143,7 @@ def test_a_change_in_the_same_moment_of_the_same_size_is_seen(session: Session, 
             stamp = path.stat()
             path.write_bytes(b"%03d" % (number + 500))
             os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    taken = [one for one in session._snapshots.taken() if not one.is_open]
+    taken = [one for one in session._snapshots.entries() if not one.is_open]
     assert all(set(one.files) == {"still"} for one in taken) and len(taken) == 20
 
 

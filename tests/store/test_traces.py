@@ -14,7 +14,7 @@ from clew.store import Session, Store, TodoItem, TrackedFile
 from clew.store.blobs import Blobs
 from clew.store.doctor import examine
 from clew.store.erase import Erased, erase_record
-from clew.store.steps import Refused
+from clew.store.undo_plan import Refused
 from tests.store.support import Quick, assert_whole, lines
 
 WORD = "quahog"

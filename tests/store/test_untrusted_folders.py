@@ -16,8 +16,8 @@ from clew.host import data_dir
 from clew.io.blobs import digest_of
 from clew.store import Session, Store
 from clew.store.blobs import Blobs
-from clew.store.pending import Pending
-from clew.store.snapshots import NO_FILE, FileState
+from clew.store.change_journal import Journal
+from clew.store.file_state import NO_FILE, FileState
 from clew.store.workspace import encode_index
 from tests.cli.running import clew
 
@@ -64,7 +64,7 @@ def plant_journal(session: Session, victim: Path, name: str = "undo-x.pending") 
         Path("planted").unlink()
     kept = FileState(digest_of(b"mine\n"))
     files = {b".bashrc": (FileState(digest_of(PLANTED)), NO_FILE), b"keep.txt": (NO_FILE, kept)}
-    (session.folder / name).write_bytes(msgspec.msgpack.encode(Pending("x", str(victim), files)))
+    (session.folder / name).write_bytes(msgspec.msgpack.encode(Journal("x", str(victim), files)))
 
 
 def record(session: Session) -> None:
@@ -114,7 +114,7 @@ def test_R16_journals_lie_in_the_data_folder_for_the_user_alone(
         seen.extend((one.name[:5], one.stat().st_mode & 0o777, one.parent.stat().st_mode & 0o777) for one in journals)
         raise OSError("no space left")
 
-    monkeypatch.setattr("clew.store.undo.place", fail)
+    monkeypatch.setattr("clew.store.undo.apply_all", fail)
     with pytest.raises(OSError, match="no space"):
         session.undo()
     assert seen == [("undo-", 0o600, 0o700)]

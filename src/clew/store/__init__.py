@@ -2,13 +2,12 @@
 
 from clew.store.branches import Branch, Comparison
 from clew.store.drafts import Draft, Receipt
+from clew.store.file_state import FileState
 from clew.store.lock import CannotLock
 from clew.store.project import Project, ToolRun
-from clew.store.routes import FileDifference
 from clew.store.session import About, Session
-from clew.store.snapshots import FileState
-from clew.store.steps import Refused, Step, Undone
 from clew.store.store import Store
+from clew.store.undo_plan import FileDifference, FileStep, Refused, UndoResult
 from clew.store.watch import Watch
 from clew.store.wire import (
     Context,
@@ -39,7 +38,7 @@ __all__ = [
     "Refused",
     "Said",
     "Session",
-    "Step",
+    "FileStep",
     "Store",
     "Thinking",
     "TodoItem",
@@ -47,7 +46,7 @@ __all__ = [
     "ToolResult",
     "ToolRun",
     "TrackedFile",
-    "Undone",
+    "UndoResult",
     "Usage",
     "Watch",
 ]

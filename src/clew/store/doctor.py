@@ -19,10 +19,9 @@ from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_f
 from clew.io.paths import walk
 from clew.model.codes import problem
 from clew.store import metadata
-from clew.store.copies import examine_copies
+from clew.store.doctor_blobs import examine_blobs
 from clew.store.finding import Finding
 from clew.store.finding import found as _found
-from clew.store.gaps import unreadable_messages
 from clew.store.layout import (
     BACKUPS,
     CONFIG,
@@ -43,6 +42,7 @@ from clew.store.layout import (
 )
 from clew.store.lock import going_alone, holder_of, locked
 from clew.store.log import QUARANTINE, Log, record_in, torn_end
+from clew.store.unreadable_records import unreadable_messages
 
 _OTHERS = 0o077
 _PATIENCE = 1.0
@@ -104,7 +104,7 @@ def _examine_folder(
     yield from described(system, folder)
     yield from _leftovers(system, folder, folder / log)
     if log == MESSAGES:
-        yield from examine_copies(system, folder)
+        yield from examine_blobs(system, folder)
     if (folder / QUARANTINE).exists():
         yield _found("quarantined", folder / QUARANTINE)
 

@@ -19,8 +19,9 @@ from clew.errors import PathRefused, SourceUnreadable, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
 from clew.io.filesystem import make_folder, telling_forbidden
-from clew.io.safe_write import WIDEST, Within
+from clew.io.safe_write import Within
 from clew.store.blobs import Blobs
+from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.layout import BACKUPS, MESSAGES, SCANS, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in
 from clew.store.tree import whole_lines
@@ -39,65 +40,16 @@ from clew.store.wire import (
 from clew.store.workspace import IGNORED, Index, Workspace, decode_index, encode_index, read_body
 from clew.store.writer import World
 
-CUT_OFF = "a tool that was to change it was cut off"
 _NOT_RECORDED = "no content from before is recorded"
 
 
-class FileState(msgspec.Struct, frozen=True, gc=False):
-    """A file at one moment."""
-
-    digest: str | None
-    """None: there is no file. Empty: there is one, and what it holds is not known."""
-    mode: int | None = None
-    missing: str | None = None
-    """Why its content cannot be had."""
-    size: int = 0
-    text: str | None = None
-    """Its content, where the record itself holds it."""
-    backup: str | None = None
-    """The name of a copy that another program made."""
-    link: bytes | None = None
-    """Where it leads, if it is a link and no file."""
-
-    @property
-    def is_nothing(self) -> bool:
-        """True where there is neither a file nor a link."""
-        return self.digest is None and self.link is None
-
-    def same_as(self, other: FileState) -> bool:
-        """True where neither bytes nor mode differ, as far as they can be put back."""
-        if self.link is not None or other.link is not None:
-            # What a link leads to may have changed, where a reason stands why that was not looked at.
-            return self.link == other.link and self.missing is None and other.missing is None
-        if self.digest != other.digest or self.digest == "":
-            return False
-        return self.mode is None or other.mode is None or self.mode & WIDEST == other.mode & WIDEST
-
-
-NO_FILE = FileState(None)
-
-
-class Change(NamedTuple):
-    """A file before and behind."""
-
-    before: FileState
-    after: FileState
-
-    @property
-    def is_of_links(self) -> bool:
-        """True where there was no file, neither before nor behind, but a link."""
-        if self.before.digest is not None or self.after.digest is not None:
-            return False
-        return self.before.link is not None or self.after.link is not None
-
-
-class Taken(NamedTuple):
+class SnapshotEntry(NamedTuple):
     """One record of the snapshots."""
 
     message: str
     root: str | None
     """None where another program wrote it: then paths are relative to the folder of the message."""
-    files: dict[str, Change]
+    files: dict[str, StateChange]
     is_open: bool = False
     """Made before a tool ran; what follows tells what it did."""
     is_late: bool = False
@@ -162,7 +114,7 @@ class Snapshots:
         log: Log,
         message: str,
         root: Path,
-        changes: dict[str, Change],
+        changes: dict[str, StateChange],
         *,
         is_update: bool = False,
         is_open: bool = False,
@@ -231,7 +183,7 @@ class Snapshots:
         message: str,
         root: Path,
         index: Index,
-        changes: dict[str, Change],
+        changes: dict[str, StateChange],
         *,
         previous: str | None,
         is_update: bool = False,
@@ -289,18 +241,18 @@ class Snapshots:
         """Return the workspace `root`; `now` is where it is, if it was moved since."""
         return Workspace(now or root, self._world.settings.ignore)
 
-    def taken(self) -> Iterator[Taken]:
+    def entries(self) -> Iterator[SnapshotEntry]:
         """Every record, in order; a line that is none is passed over."""
-        return (one for _, one in self.numbered() if one is not None)
+        return (one for _, one in self.numbered_entries() if one is not None)
 
-    def numbered(self) -> Iterator[tuple[int, Taken | None]]:
+    def numbered_entries(self) -> Iterator[tuple[int, SnapshotEntry | None]]:
         """Every record with the number of its line; None where that cannot be read. What is blank was erased."""
         number = 0
         with suppress(FileNotFoundError):
             for chunk in whole_lines(self.folder / SNAPSHOTS):
                 for line in chunk.split(b"\n")[:-1]:
                     number += 1
-                    if found := taken(line):
+                    if found := parse_snapshot(line):
                         yield number, found
                     elif line.strip() and is_damaged(line):
                         yield number, None
@@ -308,9 +260,9 @@ class Snapshots:
     def named(self) -> set[str]:
         """The digests of all contents that something names."""
         digests = {
-            state.digest for one in self.taken() for change in one.files.values() for state in change if state.digest
+            state.digest for one in self.entries() for change in one.files.values() for state in change if state.digest
         }
-        for one in self.taken():
+        for one in self.entries():
             if one.own is not None and one.own.found is not UNSET:
                 states = (state for file in one.own.found.values() for state in (file.before, file.now))
                 digests.update(state.hash for state in states if state is not UNSET and state.hash is not UNSET)
@@ -319,7 +271,7 @@ class Snapshots:
         return digests
 
     def clear(self, also: Callable[[], set[str]]) -> list[str]:
-        """Delete blobs that neither a record nor `also` names; return their digests. `also` is called under the lock."""
+        """Delete blobs that neither a record nor `also` names; return their digests. `also` runs under the lock."""
         with self.writing():
             self.scans.remove(self.unused_scans())
             gone = sorted(self.blobs.all() - (self.named() | also()))
@@ -328,7 +280,7 @@ class Snapshots:
 
     def unused_scans(self) -> list[str]:
         """Return the digests of indexes that are not those of the last scan of a workspace; a crash may leave some."""
-        last = {one.root: one.own.scan for one in self.taken() if one.own is not None and one.ignored}
+        last = {one.root: one.own.scan for one in self.entries() if one.own is not None and one.ignored}
         return sorted(self.scans.all() - {scan for scan in last.values() if scan is not UNSET})
 
 
@@ -351,7 +303,7 @@ def spelled(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _tracked(change: Change) -> TrackedFile:
+def _tracked(change: StateChange) -> TrackedFile:
     before, after = change
     if before.same_as(after):
         state = "unchanged"
@@ -365,7 +317,7 @@ def _tracked(change: Change) -> TrackedFile:
     )
 
 
-def _own(path: str, name: str, change: Change) -> OwnFile:
+def _own(path: str, name: str, change: StateChange) -> OwnFile:
     before, after = change
     return OwnFile(
         existed=before.digest is not None,
@@ -414,10 +366,10 @@ _TYPES = (SNAPSHOT, SNAPSHOT.replace("_", "-"))
 def is_damaged(line: bytes) -> bool:
     """True for a line that should be a snapshot and cannot be read as one; other programs' records are none."""
     record = record_in(line)
-    return record is None or (record.get("type") in _TYPES and taken(line) is None)
+    return record is None or (record.get("type") in _TYPES and parse_snapshot(line) is None)
 
 
-def taken(line: bytes) -> Taken | None:
+def parse_snapshot(line: bytes) -> SnapshotEntry | None:
     """A record of the snapshots as it was meant; None where it is none."""
     try:
         record = _decode(line)
@@ -430,11 +382,11 @@ def taken(line: bytes) -> Taken | None:
     for name in {**maps.tracked_files, **maps.file_backups, **(own.files if own is not None else {})}:
         entry, copy = maps.tracked_files.get(name, _Entry()), maps.file_backups.get(name, _Copy())
         file = own.files.get(name) if own is not None else None
-        files[_path(name, file)] = Change(_before(entry, copy, file), _after(entry, file))
+        files[_path(name, file)] = StateChange(_before(entry, copy, file), _after(entry, file))
     is_erased = record.erased is not None
     if own is None:
-        return Taken(record.message_id, None, files, is_erased=is_erased)
-    return Taken(record.message_id, own.root, files, own.open is True, own.late is True, is_erased, own)
+        return SnapshotEntry(record.message_id, None, files, is_erased=is_erased)
+    return SnapshotEntry(record.message_id, own.root, files, own.open is True, own.late is True, is_erased, own)
 
 
 def _path(name: str, file: OwnFile | None) -> str:

@@ -18,8 +18,9 @@ from msgspec import UNSET
 from clew.errors import PathRefused, SourceUnreadable
 from clew.io.ignore_patterns import ignoring
 from clew.io.safe_write import Within, parts_of
+from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.log import Log
-from clew.store.snapshots import NO_FILE, Change, ChangesSinceScan, FileState, Snapshots, Taken, spelled, taken
+from clew.store.snapshots import ChangesSinceScan, SnapshotEntry, Snapshots, parse_snapshot, spelled
 from clew.store.wire import FoundFile, FoundState
 from clew.store.workspace import Index, IndexEntry, Workspace, permissions
 
@@ -71,11 +72,11 @@ class Watch:
     def _before_named(self, log: Log, paths: Sequence[str]) -> None:
         with Within(self._root) as within:
             self._states = {path: self._snapshots.capture(within, path) for path in paths}
-        changes = {path: Change(state, state) for path, state in self._states.items()}
+        changes = {path: StateChange(state, state) for path, state in self._states.items()}
         since = self._named_changed_since(log)
         self._snapshots.append(log, self._message, self._root, changes, is_open=True, since=since)
 
-    def after(self) -> dict[str, Change]:
+    def after(self) -> dict[str, StateChange]:
         """Read the files again, record what changed, and return that."""
         snapshots = self._snapshots
         if self._paths == []:
@@ -86,12 +87,13 @@ class Watch:
             else:
                 with Within(self._root) as within:
                     changes = {
-                        path: Change(before, snapshots.capture(within, path)) for path, before in self._states.items()
+                        path: StateChange(before, snapshots.capture(within, path))
+                        for path, before in self._states.items()
                     }
                 snapshots.append(log, self._message, self._root, changes, is_update=True)
         return {path: pair for path, pair in changes.items() if not pair.before.same_as(pair.after)}
 
-    def _after_whole(self, log: Log) -> dict[str, Change]:
+    def _after_whole(self, log: Log) -> dict[str, StateChange]:
         before, self._index = self._index, self._workspace.scan(self._index, self._snapshots.keep)
         changes = _without_missing_blobs(self._snapshots, compare(before, self._index))
         _, last = _since_last_scan(_backward(log), str(self._root))
@@ -104,7 +106,9 @@ class Watch:
     def _workspace(self) -> Workspace:
         return self._snapshots.workspace(self._root)
 
-    def _changed_since(self, states: dict[str, FileState], last: Taken | None, known: Index | None) -> ChangesSinceScan:
+    def _changed_since(
+        self, states: dict[str, FileState], last: SnapshotEntry | None, known: Index | None
+    ) -> ChangesSinceScan:
         """Return what changed since the last scan; `known` is its index, `states` what records after it say."""
         changes = _without_missing_blobs(self._snapshots, _differing(states, known, self._index))
         # What the patterns leave out now, or left out then, was neither created nor deleted.
@@ -129,7 +133,7 @@ class Watch:
         hides = ignoring(last.ignored).hides
         before = {path: _state(known.get(path)) for path in self._states} if known is not None else {}
         found = {
-            spelled(path): _found(path, Change(state, self._states[path]), True)
+            spelled(path): _found(path, StateChange(state, self._states[path]), True)
             for path, state in before.items()
             if not state.same_as(self._states[path]) and path not in states and not hides(path)
         }
@@ -138,26 +142,26 @@ class Watch:
         return ChangesSinceScan(last.message, found, known is None)
 
 
-def _scan_of(record: Taken | None) -> str | None:
+def _scan_of(record: SnapshotEntry | None) -> str | None:
     """Return the digest of the index that a record names; None if it names none."""
     if record is None or record.own is None or record.own.scan is UNSET:
         return None
     return record.own.scan
 
 
-def _hidden(last: Taken | None, workspace: Workspace) -> Callable[[str], bool]:
+def _hidden(last: SnapshotEntry | None, workspace: Workspace) -> Callable[[str], bool]:
     """Return a test for paths that were left out by the last scan, or are left out now."""
     return ignoring([*(last.ignored if last is not None else ()), *workspace.ignored]).hides
 
 
-def _backward(log: Log) -> Iterator[Taken]:
+def _backward(log: Log) -> Iterator[SnapshotEntry]:
     """Yield the snapshots from the last to the first."""
-    return (found for line in log.backward() if (found := taken(line)) is not None)
+    return (found for line in log.backward() if (found := parse_snapshot(line)) is not None)
 
 
 def _since_last_scan(
-    backward: Iterable[Taken], root: str, wanted: set[str] | None = None
-) -> tuple[dict[str, FileState], Taken | None]:
+    backward: Iterable[SnapshotEntry], root: str, wanted: set[str] | None = None
+) -> tuple[dict[str, FileState], SnapshotEntry | None]:
     """Return the state of each file after the last scan of a workspace as records say, and the record of that scan.
 
     With `wanted`, the search stops without a scan once all of these files were found in later records.
@@ -174,16 +178,16 @@ def _since_last_scan(
     return states, None
 
 
-def _differing(states: dict[str, FileState], before: Index | None, now: Index) -> dict[str, Change]:
+def _differing(states: dict[str, FileState], before: Index | None, now: Index) -> dict[str, StateChange]:
     """Return the files that are not as in the index before, or not as records said after it."""
     changes = compare(before, now) if before is not None else {}
     for path, state in states.items():
         if path not in changes and not state.same_as(_state(now.get(path))):
-            changes[path] = Change(_state((before or {}).get(path)), _state(now.get(path)))
+            changes[path] = StateChange(_state((before or {}).get(path)), _state(now.get(path)))
     return changes
 
 
-def _found(path: str, change: Change, is_known: bool) -> FoundFile:
+def _found(path: str, change: StateChange, is_known: bool) -> FoundFile:
     """Return the record of a file that changed since the last scan; `is_known`: its state before is known."""
     raw = UNSET if spelled(path) == path else base64.b64encode(os.fsencode(path)).decode()
     before = _found_state(change.before) if is_known else UNSET
@@ -199,9 +203,9 @@ def _found_state(state: FileState) -> FoundState:
     )
 
 
-def interrupted(records: Iterable[Taken]) -> list[Taken]:
+def interrupted(records: Iterable[SnapshotEntry]) -> list[SnapshotEntry]:
     """Return the scans before a tool without a record of its end: the last one of each workspace."""
-    waiting: dict[str, Taken] = {}
+    waiting: dict[str, SnapshotEntry] = {}
     for one in records:
         if one.root is None:
             continue
@@ -212,7 +216,7 @@ def interrupted(records: Iterable[Taken]) -> list[Taken]:
     return list(waiting.values())
 
 
-def _is_end_of(record: Taken, scan: Taken) -> bool:
+def _is_end_of(record: SnapshotEntry, scan: SnapshotEntry) -> bool:
     """Return whether a record says what the tool did that the workspace was scanned for."""
     if record.is_open or record.message != scan.message:
         return False
@@ -220,7 +224,7 @@ def _is_end_of(record: Taken, scan: Taken) -> bool:
     return bool(record.ignored) or not scan.ignored
 
 
-def record_interrupted(snapshots: Snapshots, log: Log, cut: Taken, now: Path) -> str | None:
+def record_interrupted(snapshots: Snapshots, log: Log, cut: SnapshotEntry, now: Path) -> str | None:
     """Record what changed since the scan before an interrupted tool; `now` is where the workspace is.
 
     Returns the digest of the new index; None if the index of that scan is lost.
@@ -238,7 +242,7 @@ def record_interrupted(snapshots: Snapshots, log: Log, cut: Taken, now: Path) ->
     )
 
 
-def outcome_of_interrupted(snapshots: Snapshots, cut: Taken, now: Path) -> Taken | None:
+def outcome_of_interrupted(snapshots: Snapshots, cut: SnapshotEntry, now: Path) -> SnapshotEntry | None:
     """Return the entry that `record_interrupted` would write, and write nothing; None if it cannot be known."""
     known = snapshots.load_index(_scan_of(cut))
     if known is None:
@@ -249,19 +253,19 @@ def outcome_of_interrupted(snapshots: Snapshots, cut: Taken, now: Path) -> Taken
     except SourceUnreadable:
         return None  # the workspace is not there
     changes = _changes_of(snapshots, workspace, cut, known, index)
-    return Taken(cut.message, cut.root, changes, is_late=True)
+    return SnapshotEntry(cut.message, cut.root, changes, is_late=True)
 
 
 def _changes_of(
-    snapshots: Snapshots, workspace: Workspace, cut: Taken, known: Index, index: Index
-) -> dict[str, Change]:
+    snapshots: Snapshots, workspace: Workspace, cut: SnapshotEntry, known: Index, index: Index
+) -> dict[str, StateChange]:
     """Return what is different since the scan of an interrupted tool."""
     hides = _hidden(cut, workspace)
     changes = {path: change for path, change in compare(known, index).items() if not hides(path)}
     return _without_missing_blobs(snapshots, changes)
 
 
-def _without_missing_blobs(snapshots: Snapshots, changes: dict[str, Change]) -> dict[str, Change]:
+def _without_missing_blobs(snapshots: Snapshots, changes: dict[str, StateChange]) -> dict[str, StateChange]:
     """Return changes that say so where the content from before was erased meanwhile."""
     for path, change in changes.items():
         before = change.before
@@ -270,10 +274,10 @@ def _without_missing_blobs(snapshots: Snapshots, changes: dict[str, Change]) -> 
     return changes
 
 
-def compare(before: Index, now: Index) -> dict[str, Change]:
+def compare(before: Index, now: Index) -> dict[str, StateChange]:
     """Return the files that differ between two scans."""
     differing = (path for path in {**before, **now} if _differ(before.get(path), now.get(path)))
-    return {path: Change(_state(before.get(path)), _state(now.get(path))) for path in sorted(differing)}
+    return {path: StateChange(_state(before.get(path)), _state(now.get(path))) for path in sorted(differing)}
 
 
 def _differ(one: IndexEntry | None, other: IndexEntry | None) -> bool:

@@ -20,7 +20,7 @@ from clew.errors import PathRefused, SourceUnreadable
 from clew.io.blobs import MAX_BLOB_BYTES, digest_of
 from clew.io.ignore_patterns import TEMPORARY, Ignored, ignoring
 from clew.io.safe_write import Within
-from clew.store.groups import groups_of
+from clew.store.apply_changes import group_by_size
 
 IGNORED = tuple(".git .hg .svn .sage node_modules __pycache__ .venv .tox .mypy_cache .pytest_cache .ruff_cache".split())
 """Never scanned: folders of other programs, what can be made again, and the store itself. The user may add more."""
@@ -166,7 +166,7 @@ def _entry(found: os.stat_result, digest: str, missing: str | None, started_ns: 
 
 
 def _grouped(files: Sequence[_FileToRead]) -> Iterator[list[_FileToRead]]:
-    return groups_of(files, lambda file: file.path, lambda file: file.found.st_size)
+    return group_by_size(files, lambda file: file.path, lambda file: file.found.st_size)
 
 
 def read_body(within: Within, path: str, size: int | None = None) -> bytes | str | None:
