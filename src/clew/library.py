@@ -23,8 +23,8 @@ from clew.model import Document, Message, Problem, Record, Session
 from clew.model.events import Event
 from clew.model.json import JSON
 from clew.references import Reference, named_path, resolve, the_one
-from clew.sources.beside import host_at
 from clew.sources.local import Found, at_path, in_homes
+from clew.sources.wsl import host_at
 
 if TYPE_CHECKING:
     from clew.redact.redactor import Redactor
@@ -251,7 +251,7 @@ class Library:
 
 def every_host() -> tuple[Host, ...]:
     """The user's own home, and every other source that is switched on and can be read now."""
-    from clew.sources.known import chosen, hosts, sources
+    from clew.sources.registry import chosen, hosts, sources
 
     return hosts(chosen(sources(), ()))
 

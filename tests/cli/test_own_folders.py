@@ -12,10 +12,9 @@ import pytest
 
 from clew.datadir import config_path, data_path
 from clew.errors import UsageError
-from clew.file_history.restore_journal import FOLDER
 from clew.io.blobs import digest_of
-from clew.store.pending import Pending
-from clew.store.snapshots import NO_FILE, FileState
+from clew.store.change_journal import RESTORE_FOLDER, Journal
+from clew.store.file_state import NO_FILE, FileState
 from tests.cli.running import run
 
 linux_only = pytest.mark.skipif(not Path("/proc").is_dir(), reason="the XDG variables are read on Linux")
@@ -23,7 +22,7 @@ linux_only = pytest.mark.skipif(not Path("/proc").is_dir(), reason="the XDG vari
 
 def plant_journal(project: Path, victim: Path) -> None:
     """A project whose own `.local/share/clew` says that a restore into `victim` was cut off."""
-    copies, journals = project / "copies", project / ".local/share/clew" / FOLDER
+    copies, journals = project / "copies", project / ".local/share/clew" / RESTORE_FOLDER
     copies.mkdir(parents=True)
     journals.mkdir(parents=True)
     (project / ".sage/sessions").mkdir(parents=True)
@@ -34,7 +33,7 @@ def plant_journal(project: Path, victim: Path) -> None:
         b".bashrc": (FileState(digest_of(b"echo planted\n"), 0o644), NO_FILE),
         b"keep.txt": (NO_FILE, FileState(digest_of(b"mine\n"))),
     }
-    (journals / "x.pending").write_bytes(msgspec.msgpack.encode(Pending(str(copies), str(victim), files)))
+    (journals / "x.pending").write_bytes(msgspec.msgpack.encode(Journal(str(copies), str(victim), files)))
 
 
 @linux_only

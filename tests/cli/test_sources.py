@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from clew.host import data_dir
-from clew.sources import known
+from clew.sources import registry
 from tests.cli.running import FORKED, Ran, clew
-from tests.unit.test_sources_beside import put_session, wsl
+from tests.unit.test_sources_wsl import put_session, wsl
 
 
 def names() -> dict[str, bool]:
@@ -22,7 +22,7 @@ def names() -> dict[str, bool]:
 def on_wsl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The command runs in WSL; returns the home of a Windows user with a session."""
     machine = wsl(tmp_path / "machine")
-    monkeypatch.setattr(known, "Machine", lambda: machine)
+    monkeypatch.setattr(registry, "WslDetector", lambda: machine)
     home = machine.root / "mnt" / "c" / "Users" / "ada"
     put_session(home)
     return home

@@ -18,7 +18,7 @@ from clew.errors import UnknownReference
 from clew.file_history.history import FileHistory
 from clew.io.filesystem import System
 from clew.store import Receipt, Session, Store, ToolCall, ToolResult
-from clew.store.steps import Refused
+from clew.store.undo_plan import Refused
 from tests.store.support import Quick
 
 NAMES = ("a.txt", "b.txt", "sub/c.txt", "run.log")

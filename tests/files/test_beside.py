@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.store import Receipt, Session, Store, ToolCall, ToolResult
-from clew.store.watching import Watch
+from clew.store.watch import Watch
 from tests.files.asking import known
 from tests.files.storing import NAMES, Deed, World
 from tests.files.test_store import shown

@@ -72,10 +72,13 @@ def test_where_it_is_not_known_what_the_last_look_saw_nothing_is_proved_across(
 ) -> None:
     """The file is removed, or a power cut brings an older one back."""
     tool(world, "b.txt")
-    [place] = world.session.folder.glob("workspace-*.seen")
-    older = place.read_bytes()
+    [older] = (world.session.folder / "scans").iterdir()
+    content = older.read_bytes()
     tool(world, "a.txt")
-    place.unlink() if how == "gone" else place.write_bytes(older)
+    [place] = (world.session.folder / "scans").iterdir()
+    place.unlink()
+    if how == "older":
+        older.write_bytes(content)
     world.say("user")
     before = world.index
     for name in ("a.txt", "notes.md"):

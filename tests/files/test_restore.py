@@ -8,9 +8,9 @@ import pytest
 
 from clew.file_history.blame import Origin, Version, blame
 from clew.file_history.restore import apply_plan, plan
-from clew.file_history.restore_journal import FOLDER as FOLDER_OF_RESTORES
 from clew.io.filesystem import SYSTEM, make_folder
 from clew.io.protected import PROTECTED, is_protected
+from clew.store.change_journal import RESTORE_FOLDER as FOLDER_OF_RESTORES
 from tests.conftest import ROOT
 from tests.files.claude import FOLDER, Transcript
 from tests.files.test_within import SPELLINGS, tree

@@ -13,10 +13,10 @@ import pytest
 from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.errors import Busy, SourceUnreadable
 from clew.file_history.restore import Step, apply_plan
-from clew.file_history.restore_journal import journals, restore_lock, roll_back, roll_back_interrupted
 from clew.file_history.timeline import Answer
 from clew.io.filesystem import SYSTEM
 from clew.store import Store
+from clew.store.change_journal import restore_journals, restore_lock, roll_back_interrupted_restores
 from tests.cli.running import clew
 from tests.files import test_within
 from tests.killing import killed_at
@@ -55,8 +55,8 @@ def steps() -> list[Step]:
 
 def restore(work: Path) -> list[str]:
     place = work.parent / "own"
+    roll_back_interrupted_restores(place)
     with restore_lock(place):
-        roll_back(place)
         return apply_plan(steps(), work, work.parent / "rescue", place)
 
 
@@ -86,7 +86,7 @@ def test_R10_killed_at_every_call(work: Path, tmp_path: Path, how: str) -> None:
         at += 1
         was_killed = killed(work, at)
         if how == "settle" or not was_killed:
-            roll_back_interrupted(tmp_path / "own")
+            roll_back_interrupted_restores(tmp_path / "own")
         else:
             assert restore(work) == ["changed", "sub/gone"] or tree(work) == AFTER
         done = tree(work) == AFTER
@@ -94,7 +94,7 @@ def test_R10_killed_at_every_call(work: Path, tmp_path: Path, how: str) -> None:
         if not done:
             assert (tree(work), folders(work)) == (before, inside), f"killed at call {at}"
             assert (work / "changed").stat().st_mode & 0o777 == 0o640
-        assert not journals(tmp_path / "own")
+        assert not restore_journals(tmp_path / "own")
         if how == "restore" and was_killed:
             assert done
         if not was_killed:
@@ -118,16 +118,16 @@ def _cut_off(work: Path) -> None:
     for at in range(1, 200):
         assert killed(work, at)
         now = tree(work)
-        if journals(work.parent / "own") and now.get("changed") == b"behind\n" and "a/b/deep" not in now:
+        if restore_journals(work.parent / "own") and now.get("changed") == b"behind\n" and "a/b/deep" not in now:
             return
-        roll_back_interrupted(work.parent / "own")
+        roll_back_interrupted_restores(work.parent / "own")
     raise AssertionError("no kill left it half done")
 
 
 def test_R09_what_somebody_wrote_since_is_left_alone(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     (work / "changed").write_bytes(b"by hand\n")
-    roll_back_interrupted(tmp_path / "own")
+    roll_back_interrupted_restores(tmp_path / "own")
     assert (work / "changed").read_bytes() == b"by hand\n"
     assert (work / "sub" / "gone").read_bytes() == b"will go\n" and not (work / "new").exists()
 
@@ -141,11 +141,11 @@ def test_another_folder_in_the_place_of_the_target_is_left_alone(work: Path, tmp
     work.symlink_to(victim) if is_link else victim.rename(work)
     before = tree(work)
     with pytest.raises(SourceUnreadable, match=r"another folder now; remove"):
-        roll_back_interrupted(tmp_path / "own")
+        roll_back_interrupted_restores(tmp_path / "own")
     assert tree(work) == before
     work.unlink() if is_link else shutil.rmtree(work)
     (tmp_path / "away").rename(work)
-    assert roll_back_interrupted(tmp_path / "own")
+    assert roll_back_interrupted_restores(tmp_path / "own")
 
 
 def test_a_target_that_was_named_by_a_link_is_put_back(work: Path, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_target_that_was_named_by_a_link_is_put_back(work: Path, tmp_path: Pat
     before = tree(work)
     _cut_off(work)
     work.unlink()
-    roll_back_interrupted(tmp_path / "own")
+    roll_back_interrupted_restores(tmp_path / "own")
     assert tree(real) == before
 
 
@@ -163,11 +163,11 @@ def test_without_its_copies_it_says_so_and_how_to_go_on(work: Path, tmp_path: Pa
     _cut_off(work)
     (tmp_path / "rescue" / "changed").write_bytes(b"flipped\n")
     with pytest.raises(SourceUnreadable, match=r"cannot be rolled back.*remove") as caught:
-        roll_back_interrupted(tmp_path / "own")
-    [told] = journals(tmp_path / "own")
+        roll_back_interrupted_restores(tmp_path / "own")
+    [told] = restore_journals(tmp_path / "own")
     assert str(told) in str(caught.value)
     told.unlink()
-    assert roll_back_interrupted(tmp_path / "own") == []
+    assert roll_back_interrupted_restores(tmp_path / "own") == []
 
 
 def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> N
         ends.set()
         thread.join()
     assert tree(work) == half and time.monotonic() - begun < 5
-    roll_back_interrupted(tmp_path / "own")
+    roll_back_interrupted_restores(tmp_path / "own")
     assert tree(work) != half
 
 
@@ -227,7 +227,7 @@ def test_R10_the_next_command_takes_it_back_and_says_so(
     told = clew(*done, "--home", tmp_path / "home")
     assert told.code == (6 if by == "restore" else 0), told.err  # the file that the tool wrote is there and differs
     assert "cut off half-way" in told.out + told.err
-    assert not journals(tmp_path / "own")
+    assert not restore_journals(tmp_path / "own")
     now = tree(work)
     assert {name: now[name] for name in before if name != "other"} == {
         name: body for name, body in before.items() if name != "other"

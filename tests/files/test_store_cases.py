@@ -12,7 +12,6 @@ import pytest
 
 from clew.io.blobs import digest_of, name_of
 from clew.store import FileBackup, ToolCall, ToolResult, TrackedFile
-from clew.store.blobs import Fresh
 from clew.store.erase import erase_record
 from tests.cli.running import Ran, clew
 from tests.files.asking import is_absent, known
@@ -398,7 +397,7 @@ def test_names_that_are_no_text_are_found_by_their_bytes(world: World) -> None:
 def test_snapshots_that_an_agent_makes_itself_have_their_copies_too(world: World) -> None:
     before, after = world.disk()["a.txt"], b"m2\n"
     message = world.note(world.session.assistant("I write."))
-    world.session._snapshots.keep([Fresh(body, None) for body in (before, after)])
+    world.session._snapshots.keep([before, after])
     world.session.snapshot(
         message.uuid,
         {"a.txt": TrackedFile(content_hash=digest_of(after), size=3, state="modified")},

@@ -24,7 +24,7 @@ import pytest
 from clew.agents.file_evidence import FileContent
 from clew.file_history.history import FileHistory
 from clew.library import Library, StoredSession
-from clew.sources.beside import host_at
+from clew.sources.wsl import host_at
 from tests.realclients import inside
 from tests.realclients.clients import CLAUDE, CODEX, GEMINI, Client
 from tests.realclients.history import JSON

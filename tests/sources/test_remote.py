@@ -17,8 +17,8 @@ import clew as library
 from clew.errors import RemoteFailed
 from clew.host import data_dir
 from clew.sources.fetch import fetch
-from clew.sources.known import chosen, sources
 from clew.sources.mirror import Mirror
+from clew.sources.registry import chosen, sources
 from clew.sources.target import Target
 from tests.cli.running import COMMAND, FORKED, Ran, clew, state
 from tests.sources.conftest import LONG_AGO, Box
@@ -314,6 +314,33 @@ def test_a_first_visit_that_is_interrupted_keeps_an_earlier_mirror(added: Box) -
     assert process.returncode == 130
     assert [source.name for source in sources()] == ["local"]
     assert state(data_dir() / "remotes") == before
+
+
+def test_a_leftover_mirror_of_the_same_host_is_used_again(added: Box) -> None:
+    before = _lost_list_of_sources()
+    assert clew("sources", "add", "box").code == 0
+    assert set(state(data_dir() / "remotes")) == set(before)
+
+
+@pytest.mark.parametrize("options", [[], ["--no-fetch"]], ids=["fetch", "no-fetch"])
+@pytest.mark.parametrize("notes", ["whole", "damaged", "of an older version"])
+def test_a_leftover_mirror_of_another_host_is_not_taken_over(added: Box, notes: str, options: list[str]) -> None:
+    """The sessions of one machine must not be listed as those of another one, nor overwritten by them."""
+    path = data_dir() / "remotes" / "box" / "state.json"
+    if notes == "damaged":
+        path.write_bytes(b"{")
+    elif notes == "of an older version":
+        path.write_text(
+            json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "target"})
+        )
+    before = _lost_list_of_sources()
+    connections = added.connections()
+    ran = clew("sources", "add", "down", "--name", "box", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{path.parent} holds the files of {'box' if notes == 'whole' else 'an unknown machine'}" in ran.err
+    assert "--name" in ran.err
+    assert [source.name for source in sources()] == ["local"]
+    assert state(data_dir() / "remotes") == before and added.connections() == connections
 
 
 def test_W09_a_host_whose_key_is_not_known_is_refused(box: Box) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from clew.store import Session, Store, Undone
-from clew.store.edits import in_time
-from clew.store.snapshots import Taken
+from clew.store import Session, Store, UndoResult
+from clew.store.outside_edits import in_tool_order
+from clew.store.snapshots import SnapshotEntry
 from tests.cli.running import run
 from tests.store.support import Kill, Mortal, Quick, in_memory, lines
 
@@ -42,7 +42,7 @@ def cut_off(session: Session, work: Path, names: list[str] | None = None, text: 
     session.close()
 
 
-def steps(done: Undone) -> dict[str, tuple[str, str | None]]:
+def steps(done: UndoResult) -> dict[str, tuple[str, str | None]]:
     return {step.path: (step.verdict, step.reason) for step in done.steps}
 
 
@@ -151,13 +151,13 @@ def test_a_file_that_a_named_tool_made_was_not_there(tmp_path: Path, work: Path)
     assert "--- /dev/null\n+++ b/f\n" in told.out
 
 
-def taken(message: str, **about: Any) -> Taken:
-    return Taken(message, "/work", {}, **about)
+def taken(message: str, **about: Any) -> SnapshotEntry:
+    return SnapshotEntry(message, "/work", {}, **about)
 
 
 def test_what_was_recorded_late_stands_where_the_tool_was_cut_off() -> None:
     one, two = taken("1", is_open=True), taken("2", is_open=True)
     late = [taken("1", is_late=True, is_erased=bool(number)) for number in range(2)]
     strange = taken("3", is_late=True)
-    assert in_time([one, two, *late, strange]) == [one, *late, two, strange]
-    assert in_time([strange, late[0]]) == [strange, late[0]]
+    assert in_tool_order([one, two, *late, strange]) == [one, *late, two, strange]
+    assert in_tool_order([strange, late[0]]) == [strange, late[0]]

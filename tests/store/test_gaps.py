@@ -9,10 +9,10 @@ import pytest
 
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.store import Session, Store
+from clew.store.change_journal import undo_folder
 from clew.store.doctor import examine
 from clew.store.erase import erase_record
-from clew.store.pending import journal_folder
-from clew.store.steps import Refused
+from clew.store.undo_plan import Refused
 from tests.store.support import Quick
 
 
@@ -205,7 +205,7 @@ def test_doctor_names_settings_that_stop_every_append(session: Session, tmp_path
 
 
 def test_an_announcement_that_cannot_be_read_is_put_aside(session: Session, work: Path, tmp_path: Path) -> None:
-    journals = journal_folder(session.folder)
+    journals = undo_folder(session.folder)
     journals.mkdir(parents=True)
     (journals / "undo-x.pending").write_bytes(b"junk")
     with pytest.raises(SourceUnreadable, match="doctor --fix"):

@@ -11,7 +11,7 @@ import pytest
 from clew.errors import UsageError
 from clew.io.filesystem import replace_file
 from clew.store import Store
-from clew.store.blobs import Blobs, Fresh
+from clew.store.blobs import Blobs
 from clew.store.message_context import ContextReader
 from clew.store.message_input import parse_message
 from tests.store.support import Faulty, Quick, log_of
@@ -50,7 +50,7 @@ def test_a_full_disk_is_named_with_the_file(tmp_path: Path) -> None:
         replace_file(full(), tmp_path / "x.json", b"words")
     assert failed.value.filename == str(tmp_path / "x.json")
     with pytest.raises(OSError, match="injected") as failed:
-        Blobs(tmp_path / "backups", full()).put([Fresh(b"words")])
+        Blobs(tmp_path / "backups", full()).put([b"words"])
     assert failed.value.filename == str(tmp_path / "backups")
     Store(tmp_path, system=Quick()).session("s").user("hi")
     with pytest.raises(OSError, match="injected") as failed:

@@ -338,7 +338,7 @@ def test_S11_what_metadata_and_caches_know_can_be_found_anew(tmp_path: Path) -> 
         for content in (b"2", b"3"):
             with session.watch(session.assistant("I write."), root=work):
                 (work / "a").write_bytes(content)
-    [cache] = session.folder.glob("workspace-*.seen")
+    [cache] = (session.folder / "scans").iterdir()
     expected = (rebuild(session.folder), session.path())
     for wrong in (None, b"", b"\x92\x80", os.urandom(100)):
         for file in (cache, session.folder / "metadata.json"):
@@ -645,7 +645,7 @@ def test_threads_share_a_handle(tmp_path: Path) -> None:
 
 
 def test_a_pipe_in_place_of_a_file_is_refused_or_passed_over(tmp_path: Path) -> None:
-    for name in ("messages.jsonl", "snapshots.jsonl", "metadata.json", "workspace-0.seen"):
+    for name in ("messages.jsonl", "snapshots.jsonl", "metadata.json"):
         folder = log_of(tmp_path, name.partition(".")[0]).parent
         folder.mkdir(parents=True)
         os.mkfifo(folder / name)

@@ -1,8 +1,9 @@
-"""The look at a whole workspace: what a command changed, whatever it was, without touching anything."""
+"""Scans of a whole workspace: what a command changed is found, and nothing in the workspace is touched."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -14,11 +15,12 @@ import pytest
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_of
 from clew.io.ignore_patterns import ignoring
-from clew.store import Session, Store, scan
-from clew.store.blobs import Fresh
-from clew.store.sightings import read_look
-from clew.store.snapshots import Change, Snapshots
-from clew.store.steps import Refused
+from clew.store import Session, Store, workspace
+from clew.store.blobs import Blobs
+from clew.store.doctor import examine
+from clew.store.file_state import StateChange
+from clew.store.snapshots import Snapshots
+from clew.store.undo_plan import Refused
 from tests.cli.running import state
 from tests.store.support import Quick, assert_whole
 
@@ -47,15 +49,15 @@ def session(tmp_path: Path) -> Session:
     return Store(tmp_path, system=Quick()).session("s")
 
 
-def watched(session: Session, root: Path, script: str) -> dict[str, Change]:
+def watched(session: Session, root: Path, script: str) -> dict[str, StateChange]:
     watch = session.watch(session.assistant(script), root=root)
     watch.before()
     subprocess.run(["sh", "-c", script], cwd=root, check=True)
     return watch.after()
 
 
-def kinds(changes: dict[str, Change]) -> dict[str, str]:
-    def kind(change: Change) -> str:
+def kinds(changes: dict[str, StateChange]) -> dict[str, str]:
+    def kind(change: StateChange) -> str:
         if change.before.digest is None:
             return "created"
         return "deleted" if change.after.digest is None else "modified"
@@ -137,12 +139,11 @@ def test_a_change_in_the_same_moment_of_the_same_size_is_seen(session: Session, 
     path = work / "still"
     for number in range(20):
         path.write_bytes(b"%03d" % number)
-        with session.watch(session.assistant("x"), root=work) as watch:
+        with session.watch(session.assistant("x"), root=work):
             stamp = path.stat()
             path.write_bytes(b"%03d" % (number + 500))
             os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-        assert [*watch._files] and watch._files["still"].digest
-    taken = [one for one in session._snapshots.taken() if not one.is_open]
+    taken = [one for one in session._snapshots.entries() if not one.is_open]
     assert all(set(one.files) == {"still"} for one in taken) and len(taken) == 20
 
 
@@ -153,8 +154,8 @@ def test_what_did_not_change_is_not_read_again(session: Session, work: Path, mon
     read: list[bytes] = []
     real = Snapshots.keep
 
-    def keep(self: Snapshots, new: Sequence[Fresh]) -> list[str | None]:
-        read.extend(fresh.body for fresh in new)
+    def keep(self: Snapshots, new: Sequence[bytes]) -> list[str | None]:
+        read.extend(new)
         return real(self, new)
 
     monkeypatch.setattr(Snapshots, "keep", keep)
@@ -168,17 +169,17 @@ def test_a_folder_that_cannot_be_looked_into_is_not_gone(
     session: Session, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched(session, work, "true")
-    real = scan._entries
+    real = workspace._entries
 
     def closed(folder: str) -> Any:
         if folder.endswith("kept/"):
             raise PermissionError(13, "closed")
         return real(folder)
 
-    monkeypatch.setattr(scan, "_entries", closed)
+    monkeypatch.setattr(workspace, "_entries", closed)
     assert kinds(watched(session, work, "echo x > new")) == {"new": "created"}
-    look = session._snapshots.workspace(work).sightings.last()
-    assert look is not None and "kept/gone.txt" in look.named
+    monkeypatch.undo()
+    assert kinds(watched(session, work, "rm kept/gone.txt")) == {"kept/gone.txt": "deleted"}
 
 
 def test_links_are_seen_but_not_followed_and_pipes_are_left_alone(session: Session, work: Path, tmp_path: Path) -> None:
@@ -210,7 +211,6 @@ def test_R12_any_name_is_seen_and_comes_back(session: Session, work: Path, tmp_p
     for name in names:
         (work / os.fsdecode(name)).write_bytes(name)
     assert {os.fsencode(path) for path in watch.after()} == set(names)
-    assert read_look(next(session.folder.glob("workspace-*"))) is not None
     with session.watch(session.assistant("y"), root=work):
         for name in names:
             (work / os.fsdecode(name)).write_bytes(b"changed")
@@ -262,8 +262,42 @@ def test_what_could_not_be_kept_is_tried_again(session: Session, work: Path, mon
 
 def test_a_damaged_cache_is_found_anew(session: Session, work: Path) -> None:
     watched(session, work, "true")
-    next(session.folder.glob("workspace-*")).write_bytes(b"\xc1 nonsense")
+    [index] = (session.folder / "scans").iterdir()
+    index.write_bytes(b"\xc1 nonsense")
     assert kinds(watched(session, work, "echo x > new")) == {"new": "created"}
+
+
+def test_only_the_last_index_of_each_workspace_is_kept(session: Session, work: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for number in range(3):
+        watched(session, work, f"echo {number} > new")
+        with session.watch(session.assistant("x"), root=other):
+            pass
+    scans = session.folder / "scans"
+    assert len(list(scans.iterdir())) == 2
+    Blobs(scans).put([b"left by a crash"])
+    session.close()
+    assert [one.problem.code for one in examine(tmp_path)] == ["backup-unused"]
+    session.clear()
+    assert len(list(scans.iterdir())) == 2 and list(examine(tmp_path)) == []
+
+
+def test_sessions_of_earlier_versions_are_scanned_anew(session: Session, work: Path, tmp_path: Path) -> None:
+    """They kept the last scan in a file of its own, which the record named otherwise."""
+    watched(session, work, "echo one > new")
+    session.close()
+    [index] = (session.folder / "scans").iterdir()
+    index.unlink()
+    (session.folder / "scans").rmdir()
+    (session.folder / "workspace-0123456789abcdef.seen").write_bytes(b"\x92\x80\x80")
+    log = session.folder / "snapshots.jsonl"
+    log.write_bytes(re.sub(rb'"scan":"[0-9a-f]{64}"', b'"look":"0123456789ab"', log.read_bytes()))
+    again = Store(tmp_path, system=Quick()).session("s")
+    assert kinds(watched(again, work, "echo two > new")) == {"new": "modified"}
+    for content in ("one\n", None):
+        again.undo(root=work)
+        assert ((work / "new").read_text() if (work / "new").exists() else None) == content
 
 
 def test_a_workspace_that_is_not_there(session: Session, work: Path) -> None:

@@ -20,8 +20,10 @@ from clew.file_history.history import FileHistory
 from clew.io.blobs import digest_of
 from clew.io.filesystem import System
 from clew.store import Session, Store, ToolCall, ToolResult
-from clew.store.snapshots import FileState, taken
-from clew.store.steps import Refused
+from clew.store.blobs import Blobs
+from clew.store.file_state import FileState
+from clew.store.snapshots import parse_snapshot
+from clew.store.undo_plan import Refused
 from tests.files.test_within import SPELLINGS
 from tests.store.support import Quick, assert_whole, lines, log_of
 
@@ -150,13 +152,13 @@ def test_R04_a_link_is_not_followed(session: Session, work: Path, tmp_path: Path
     with session.watch(session.assistant("x"), ["link", "folder/secret"]):
         pass
     assert session._snapshots.blobs.all() == set()
-    assert all(change.before.missing for one in session._snapshots.taken() for change in one.files.values())
+    assert all(change.before.missing for one in session._snapshots.entries() for change in one.files.values())
 
 
 def test_absolute_paths_below_the_workspace_are_fine(session: Session, work: Path) -> None:
     with session.watch(session.assistant("x"), [work / "page.html"]):
         (work / "page.html").unlink()
-    assert [list(one.files) for one in session._snapshots.taken()] == [["page.html"]] * 2
+    assert [list(one.files) for one in session._snapshots.entries()] == [["page.html"]] * 2
 
 
 def test_a_tool_that_fails_is_recorded_too(session: Session, work: Path) -> None:
@@ -205,7 +207,7 @@ def test_S14_a_full_disk_loses_the_snapshot_and_not_the_message(
         (work / "page.html").write_bytes(b"changed")
     session.assistant("done")
     assert len(lines(log_of(tmp_path))) == 3
-    [change, _] = list(session._snapshots.taken())[-1].files.values()
+    [change, _] = list(session._snapshots.entries())[-1].files.values()
     assert change.before.missing == "no copy could be made: No space left on device"
     with pytest.raises(Refused, match="'large' cannot be brought back: no copy could be made: No space"):
         session.undo()
@@ -222,13 +224,13 @@ def test_S14_the_same_where_everything_is_watched(tmp_path: Path, work: Path, mo
     monkeypatch.chdir(work)
     (work / "large").write_bytes(os.urandom(50_000))
     for number in range(80):
-        (work / f"file-{number}").write_bytes(b"x")
+        (work / f"file-{number}-{os.urandom(40).hex()}").write_bytes(b"x")
     session = Store(tmp_path, system=FullFor(3000)).session("s")
     session.user("go")
     with session.watch(session.assistant("I write")):
         (work / "large").write_bytes(b"changed")
         (work / "page.html").write_bytes(b"changed")
-    assert not list(session.folder.glob("workspace-*"))
+    assert Blobs(session.folder / "scans").all() == set()
     with pytest.raises(Refused, match="'large' cannot be brought back: no copy could be made: No space"):
         session.undo()
     session.undo(file="page.html")
@@ -239,7 +241,7 @@ def test_S14_on_a_real_small_file_system(tmp_path: Path) -> None:
     program = """
 import os, sys
 from clew.store import Store
-from clew.store.steps import Refused
+from clew.store.undo_plan import Refused
 work = sys.argv[2]
 os.chdir(work)
 open("large", "wb").write(os.urandom(300_000))
@@ -281,7 +283,7 @@ def test_S10_a_copy_is_durable_before_the_record_that_names_it(tmp_path: Path, w
     class Noting(System):
         @staticmethod
         def write(descriptor: int, content: bytes) -> int:
-            found = taken(content.rstrip()) if content.startswith(b'{"type":"file_history') else None
+            found = parse_snapshot(content.rstrip()) if content.startswith(b'{"type":"file_history') else None
             if found is not None:
                 blobs = noted._snapshots.blobs
                 states = [state for change in found.files.values() for state in change if state.digest]
@@ -322,7 +324,7 @@ def test_S10_kills_leave_no_record_without_its_copy(tmp_path: Path, work: Path) 
         child.stdout.close()
         session = Store(tmp_path).session("s")
         session.clear()
-        states = [s for one in session._snapshots.taken() for change in one.files.values() for s in change]
+        states = [s for one in session._snapshots.entries() for change in one.files.values() for s in change]
         assert all(digest_of(session._snapshots.blobs.get(s.digest)) == s.digest for s in states if s.digest)
     session.describe()
     session.close()
@@ -339,7 +341,7 @@ def test_S10_clearing_while_others_write_removes_nothing_named(tmp_path: Path, w
         for child in children:
             assert child.stdout is not None and child.stdout.readline() == b"ready\n"
         deadline = time.monotonic() + 20
-        while sum(1 for _ in session._snapshots.taken()) < 60 and time.monotonic() < deadline:
+        while sum(1 for _ in session._snapshots.entries()) < 60 and time.monotonic() < deadline:
             session.clear()
     finally:
         for child in children:
@@ -347,6 +349,6 @@ def test_S10_clearing_while_others_write_removes_nothing_named(tmp_path: Path, w
             child.wait(60)
             assert child.stdout is not None
             child.stdout.close()
-    states = [s for one in session._snapshots.taken() for change in one.files.values() for s in change]
+    states = [s for one in session._snapshots.entries() for change in one.files.values() for s in change]
     assert len(states) > 20
     assert all(session._snapshots.blobs.get(s.digest) for s in states if s.digest)

@@ -16,7 +16,7 @@ from clew.errors import UnknownReference
 from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM
 from clew.store import Session, Store
-from clew.store.steps import Refused
+from clew.store.undo_plan import Refused
 from tests.store.support import Quick, assert_whole, lines, log_of
 
 HANDLES = st.integers(0, 2)

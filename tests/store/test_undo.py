@@ -22,9 +22,9 @@ from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownR
 from clew.io.blobs import digest_of, name_of
 from clew.io.safe_write import Within
 from clew.store import Session, Store, TodoItem, TrackedFile
+from clew.store.change_journal import undo_journals
 from clew.store.doctor import examine
-from clew.store.steps import Refused, Undone
-from clew.store.undo import pending_undos
+from clew.store.undo_plan import Refused, UndoResult
 from tests import children
 from tests.files.test_within import SPELLINGS
 from tests.store.support import Faulty, Quick, assert_whole, lines, log_of
@@ -97,7 +97,7 @@ def two_steps(session: Session, work: Path) -> list[Tree]:
     return trees
 
 
-def verdicts(done: Undone) -> dict[str, str]:
+def verdicts(done: UndoResult) -> dict[str, str]:
     return {one.path: one.verdict for one in done.steps}
 
 
@@ -245,7 +245,7 @@ def test_R09_what_somebody_changed_since_is_refused_with_what_it_is(session: Ses
     with pytest.raises(Refused, match="was changed since") as caught:
         session.undo()
     [conflict] = [one for one in caught.value.steps if one.verdict == "conflict"]
-    assert (conflict.recorded, conflict.there, conflict.content) == (b"three\n", b"mine\n", b"two\n")
+    assert (conflict.recorded, conflict.current, conflict.content) == (b"three\n", b"mine\n", b"two\n")
     assert tree(work) == {**behind, "a.txt": (b"mine\n", 0o644)} and session.head == "r2"
     done = session.undo(force=True)
     assert tree(work) == between
@@ -490,7 +490,7 @@ def test_R10_a_fault_at_every_call_takes_everything_back(
         again.redo()
         assert tree(work) == behind
     assert failures >= 1
-    assert tree(work) == before and not pending_undos(session.folder)
+    assert tree(work) == before and not undo_journals(session.folder)
     leftovers = [path.name for path in work.rglob(".clew-*")]
     assert leftovers == [] or call == "unlink"
 
@@ -575,7 +575,7 @@ def test_R10_a_crash_half_way_is_taken_back_by_the_next(
     again = Store(tmp_path, system=Quick()).session("s")
     if again.head == "q":
         again.redo()
-    elif pending_undos(session.folder):
+    elif undo_journals(session.folder):
         [finding] = [one for one in examine(tmp_path) if one.problem.code == "undo-unfinished"]
         assert finding.mend is not None
         if at % 2:
@@ -724,7 +724,7 @@ def test_R10_more_folders_than_can_be_open(session: Session, work: Path, monkeyp
             patch.setattr(os, "unlink", failing)
             with pytest.raises(OSError, match="Permission"):
                 session.undo()
-        assert tree(work) == behind and not pending_undos(session.folder)
+        assert tree(work) == behind and not undo_journals(session.folder)
         session.undo()
         assert len(tree(work)) == 3 and not (work / "d5").exists()
         session.redo()

@@ -56,7 +56,7 @@ def test_R09_an_edit_between_two_runs_is_a_conflict(
     with pytest.raises(Refused, match=r"'a\.txt' was changed by somebody between two tool runs") as caught:
         session.undo(to="q")
     [conflict] = caught.value.steps
-    assert [(one.left, one.made) for one in conflict.between] == [(b"two\n", b"two, and mine\n")]
+    assert [(one.left, one.made) for one in conflict.outside_versions] == [(b"two\n", b"two, and mine\n")]
     assert file.read_bytes() == b"three\n" and session.head == "r2"
     done = session.undo(to="q", force=True)
     assert file.read_bytes() == b"one\n"
@@ -234,7 +234,7 @@ def test_a_run_with_names_in_between_hides_nothing(killed: Session, work: Path) 
 
 
 def test_without_a_look_from_before_nothing_is_called_new(killed: Session, work: Path) -> None:
-    for cache in killed.folder.glob("workspace-*"):
+    for cache in (killed.folder / "scans").iterdir():
         cache.unlink()
     with pytest.raises(UnknownReference, match="nothing to undo"):
         killed.undo(force=True)

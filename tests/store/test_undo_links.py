@@ -13,8 +13,8 @@ import pytest
 
 from clew.errors import PathRefused
 from clew.store import Refused, Session, Store
+from clew.store.change_journal import undo_journals
 from clew.store.doctor import examine
-from clew.store.undo import pending_undos
 from tests import children
 from tests.store.support import Quick, assert_whole, lines
 
@@ -113,7 +113,7 @@ def test_R10_a_fault_half_way_takes_places_back_too(
                 assert tree(work) == behind and session.head == head, f"{call} failed at call {at}"
                 continue
         session.redo()
-        assert tree(work) == behind and not pending_undos(session.folder)
+        assert tree(work) == behind and not undo_journals(session.folder)
         if count < at:
             return
     pytest.fail("it never went through")

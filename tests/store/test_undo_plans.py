@@ -16,9 +16,9 @@ from clew.errors import ClewError, PathRefused, SourceUnreadable
 from clew.io.protected import is_protected, leads_out
 from clew.io.safe_write import Change
 from clew.store import Session, Store
-from clew.store.placing import place
+from clew.store.apply_changes import apply_all
+from clew.store.change_journal import undo_journals
 from clew.store.snapshots import Snapshots
-from clew.store.undo import pending_undos
 from tests import children
 from tests.store.support import Quick
 
@@ -89,7 +89,7 @@ def test_R10_what_lies_below_a_file_that_stays_is_refused_before_anything_is_cha
     before = tree(work)
     with pytest.raises(PathRefused, match=r"'a/c': 'a' is no folder now, and stays; put it aside first"):
         session.undo(to="#1", force=True)
-    assert tree(work) == before and not pending_undos(session.folder)
+    assert tree(work) == before and not undo_journals(session.folder)
     (work / "a").rename(work / "aside")
     session.undo(to="#1", force=True)
     assert {"a/c", "d", "aside"} < set(tree(work)) and session.settle() == []
@@ -103,7 +103,7 @@ def test_R10_a_plan_that_contradicts_itself_is_refused_and_goes_step_by_step(ses
     before = tree(work)
     with pytest.raises(PathRefused, match=r"'d/x': 'd' was a file too, at another time; go back step by step"):
         session.undo(to="#1", force=True)
-    assert tree(work) == before and not pending_undos(session.folder)
+    assert tree(work) == before and not undo_journals(session.folder)
     session.undo()
     assert Path("d/x").read_bytes() == b"mine"
     Path("d").rename("aside")
@@ -116,7 +116,7 @@ def test_R10_a_failure_at_any_call_takes_everything_back(
     work: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """Files change places with folders, some of them empty, in more groups than one."""
-    monkeypatch.setattr("clew.store.groups.FOLDERS", 2)
+    monkeypatch.setattr("clew.store.apply_changes.MAX_OPEN_FOLDERS", 2)
     for path in ("d/x", "f", "g/h/old", "s"):
         put(path, path.encode())
     Path("d/empty").mkdir()
@@ -133,7 +133,7 @@ def test_R10_a_failure_at_any_call_takes_everything_back(
         with monkeypatch.context() as patch:
             patch.setattr(os, call, _failing(getattr(os, call), at))
             try:
-                place(work, changes)
+                apply_all(work, changes)
                 break
             except (OSError, ClewError):
                 failures += 1
@@ -167,7 +167,7 @@ def cut_off(session: Session) -> None:
         session.undo()
 
     assert children.done(work) == 9
-    assert pending_undos(session.folder)
+    assert undo_journals(session.folder)
 
 
 def test_R10_folders_that_an_undo_made_go_when_it_is_taken_back(session: Session, work: Path) -> None:
@@ -208,7 +208,7 @@ def test_R09_what_somebody_put_into_the_way_of_what_is_taken_back_stays(
     theirs = {name: found for name, found in tree(work).items() if name != "g"}
     assert session.settle() == ["g"] and Path("g").read_bytes() == b"1"
     assert {name: found for name, found in tree(work).items() if name != "g"} == theirs
-    assert not pending_undos(session.folder)
+    assert not undo_journals(session.folder)
     tool(session, lambda: put("g", b"2"), "g")
 
 
@@ -223,7 +223,7 @@ def test_R09_what_somebody_put_into_a_folder_that_was_to_be_a_file_again_stays(
     put(theirs, b"mine")
     session.settle()
     assert Path(theirs).read_bytes() == b"mine" and Path("g").read_bytes() == b"1"
-    assert session.settle() == [] and not pending_undos(session.folder)
+    assert session.settle() == [] and not undo_journals(session.folder)
 
 
 def test_R09_a_file_in_the_place_of_a_folder_that_was_to_come_back_stays(session: Session, work: Path) -> None:
@@ -233,7 +233,7 @@ def test_R09_a_file_in_the_place_of_a_folder_that_was_to_come_back_stays(session
     cut_off(session)
     put("d", b"mine")
     assert session.settle() == ["g"]
-    assert Path("d").read_bytes() == b"mine" and not pending_undos(session.folder)
+    assert Path("d").read_bytes() == b"mine" and not undo_journals(session.folder)
 
 
 def conflict(session: Session, *paths: str) -> None:
@@ -361,7 +361,7 @@ def test_R12_a_workspace_with_a_name_that_no_folder_can_have(session: Session, w
     put("f", b"0")
     tool(session, lambda: put("f", b"1"), "f")
     with session._snapshots.writing() as log:
-        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, look="x")
+        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, scan="x")
     path = session.folder / "snapshots.jsonl"
     told = root.encode("unicode_escape").replace(b"\\x00", b"\\u0000")
     path.write_bytes(path.read_bytes().replace(b"/nowhere", told))

@@ -15,9 +15,10 @@ from clew.errors import ClewError, PathRefused, TargetRefused
 from clew.host import data_dir
 from clew.io.blobs import digest_of
 from clew.store import Session, Store
-from clew.store.pending import Pending
-from clew.store.sightings import Look, place_of, spelled_look
-from clew.store.snapshots import NO_FILE, FileState
+from clew.store.blobs import Blobs
+from clew.store.change_journal import Journal
+from clew.store.file_state import NO_FILE, FileState
+from clew.store.workspace import encode_index
 from tests.cli.running import clew
 
 PLANTED = b"echo planted\n"
@@ -63,7 +64,7 @@ def plant_journal(session: Session, victim: Path, name: str = "undo-x.pending") 
         Path("planted").unlink()
     kept = FileState(digest_of(b"mine\n"))
     files = {b".bashrc": (FileState(digest_of(PLANTED)), NO_FILE), b"keep.txt": (NO_FILE, kept)}
-    (session.folder / name).write_bytes(msgspec.msgpack.encode(Pending("x", str(victim), files)))
+    (session.folder / name).write_bytes(msgspec.msgpack.encode(Journal("x", str(victim), files)))
 
 
 def record(session: Session) -> None:
@@ -113,7 +114,7 @@ def test_R16_journals_lie_in_the_data_folder_for_the_user_alone(
         seen.extend((one.name[:5], one.stat().st_mode & 0o777, one.parent.stat().st_mode & 0o777) for one in journals)
         raise OSError("no space left")
 
-    monkeypatch.setattr("clew.store.undo.place", fail)
+    monkeypatch.setattr("clew.store.undo.apply_all", fail)
     with pytest.raises(OSError, match="no space"):
         session.undo()
     assert seen == [("undo-", 0o600, 0o700)]
@@ -235,9 +236,8 @@ def test_modes_are_not_changed_through_links(session: Session, victim: Path) -> 
 
 def test_an_undo_looks_at_no_folder_that_only_a_record_names(session: Session, victim: Path, work: Path) -> None:
     """A record of a tool that was cut off names any folder; its files would be copied into the session's folder."""
-    look = Look({}, {}, True, "x")
-    place_of(session.folder, victim).write_bytes(spelled_look(look))
-    own = {"root": str(victim), "open": True, "look": "x", "ignored": ["nothing"], "files": {}}
+    [scan] = Blobs(session.folder / "scans").put([encode_index(str(victim), {})])
+    own = {"root": str(victim), "open": True, "scan": scan, "ignored": ["nothing"], "files": {}}
     log = session.folder / "snapshots.jsonl"
     known = msgspec.json.decode(log.read_bytes().splitlines()[-1])
     maps: dict[str, object] = {"trackedFiles": {}, "fileBackups": {}}

@@ -16,7 +16,7 @@ from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.sources import fetch as fetching
 from clew.sources import mirror as mirroring
-from clew.sources.fetch import fetch, look, variables
+from clew.sources.fetch import fetch, fetch_dry_run, variables
 from clew.sources.mirror import Listed, Mirror
 from clew.sources.ssh import Connection
 from clew.sources.target import Target
@@ -143,7 +143,7 @@ def fake_ssh(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str = "") ->
     return noted
 
 
-def visit(folder: Path) -> fetching.Visit:
+def visit(folder: Path) -> fetching.FetchResult:
     return fetch(Target("box", "ada", 2222), Mirror(folder / "m", "box"), Host.local().now(), idle=10)
 
 
@@ -173,7 +173,7 @@ def test_W09_the_words_ssh_is_started_with(tmp_path: Path, monkeypatch: pytest.M
 def test_without_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RemoteFailed, match="ssh is not installed"):
-        look(Target("box"), Mirror(tmp_path, "box"))
+        fetch_dry_run(Target("box"), Mirror(tmp_path, "box"))
 
 
 LYING = """
@@ -265,7 +265,7 @@ def test_files_beside_the_sessions_come_too(tmp_path: Path, monkeypatch: pytest.
     roots = mirror.roots(mirror.host("/home/ada", {}))
     assert roots == ["/home/ada/.x/names.jsonl", "/home/ada/.x/sessions"]
     listed = [Listed(f"/home/ada/.x/{name}", 1, 0) for name in ("names.jsonl", "names.jsonl.bak", "sessions/a.jsonl")]
-    admitted, _ = mirror.admit(listed, roots)
+    admitted, _ = mirror.filter_allowed(listed, roots)
     assert admitted == [listed[0], listed[2]]
     assert variables() == ["X_NAMES"]
 
@@ -313,7 +313,7 @@ def test_a_file_that_shrinks_meanwhile_is_asked_for_again(tmp_path: Path, monkey
     )
     fake_ssh(tmp_path, monkeypatch, answer)
     assert visit(tmp_path).received == 2
-    assert look(Target("box"), Mirror(tmp_path / "m", "box")).waiting_bytes == 3
+    assert fetch_dry_run(Target("box"), Mirror(tmp_path / "m", "box")).waiting_bytes == 3
 
 
 def test_a_folder_that_could_not_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +324,7 @@ def test_a_folder_that_could_not_be_read_is_said(tmp_path: Path, monkeypatch: py
 def test_the_mirror_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirroring, "TOTAL_LIMIT", 10)
     listed = [Listed(f"/r/{number}", 4, 0) for number in range(4)]
-    admitted, problems = Mirror(tmp_path, "box").admit(listed, ["/r"])
+    admitted, problems = Mirror(tmp_path, "box").filter_allowed(listed, ["/r"])
     assert len(admitted) == 2
     assert problems == ["/r/2: more than fits into the mirror", "/r/3: more than fits into the mirror"]
 

@@ -15,8 +15,9 @@ from clew.catalog.fresh import COMPANION, file_mark, folder_time, settled_time
 from clew.catalog.place import catalog_folder
 from clew.host import Host, Origin, data_dir
 from clew.io.paths import walk
-from clew.sources import configured, known
+from clew.sources import config
 from clew.sources.local import Found, in_homes, is_folder
+from clew.sources.registry import sources as configured_sources
 
 
 class Places(NamedTuple):
@@ -105,9 +106,9 @@ def note_places(db: sqlite3.Connection, found: Places, folder: Path) -> None:
 def _note_defaults(db: sqlite3.Connection, found: Places) -> None:
     """The default sources follow from the home, and from the file that names others; of other systems nobody knows."""
     found.env["HOME"] = os.environ.get("HOME")
-    file = str(data_dir() / configured.FILE)
+    file = str(data_dir() / config.FILE)
     found.files[file] = file_mark(file)
-    is_plain = all(source.kind in ("local", "home") for source in known.sources())
+    is_plain = all(source.kind in ("local", "home") for source in configured_sources())
     db.execute("INSERT OR REPLACE INTO meta VALUES ('plain', ?)", (int(is_plain and os.name != "nt"),))
 
 

@@ -17,9 +17,9 @@ from clew.cli.undoing import differing
 from clew.errors import SourceUnreadable, UsageError
 from clew.model.json import JSON
 from clew.references import branch_of
-from clew.store.routes import FileDifference
 from clew.store.session import Session
 from clew.store.snapshots import spelled
+from clew.store.undo_plan import FileDifference
 
 
 @click.command("branch")

@@ -12,9 +12,9 @@ from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
-from clew.file_history.restore_journal import journals, roll_back_interrupted
 from clew.host import data_dir
 from clew.model import Problem
+from clew.store.change_journal import restore_journals, roll_back_interrupted_restores
 from clew.store.doctor import examine
 from clew.store.finding import Finding, found
 from clew.store.layout import refuse_copy, root_of
@@ -72,7 +72,10 @@ def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bo
 def _restores() -> list[Finding]:
     """Restores that were cut off."""
     place = data_dir()
-    return [found("restore-unfinished", path, "", lambda: roll_back_interrupted(place)) for path in journals(place)]
+    return [
+        found("restore-unfinished", path, "", lambda: roll_back_interrupted_restores(place))
+        for path in restore_journals(place)
+    ]
 
 
 def _counts(finding: Finding, mended: bool) -> bool:

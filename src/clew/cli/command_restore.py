@@ -16,11 +16,11 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redactio
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import Step, apply_plan, plan
-from clew.file_history.restore_journal import journals, restore_lock, roll_back_interrupted
 from clew.host import Host, data_dir
 from clew.io.paths import file_name, is_own_home
 from clew.library import StoredSession
 from clew.model.json import JSON
+from clew.store.change_journal import restore_journals, restore_lock, roll_back_interrupted_restores
 
 
 @click.command("restore")
@@ -88,9 +88,9 @@ def command(
 
 def _settle(place: Path, write: bool) -> None:
     """What a restore that was cut off left half done is taken back before anything else is done."""
-    if not write and journals(place):
+    if not write and restore_journals(place):
         say("a restore was cut off half-way; the next one with --write takes it back, and so does `clew doctor --fix`")
-    for path in roll_back_interrupted(place) if write else ():
+    for path in roll_back_interrupted_restores(place) if write else ():
         say(f"a restore was cut off half-way: {path} is as it was before it")
 
 

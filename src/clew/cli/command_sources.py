@@ -15,10 +15,10 @@ from clew.cli.output import print_json, print_table, say
 from clew.cli.visits import configured_sources, fetch_one, kept_copies, look_at_one, visit
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
 from clew.model.json import JSON
-from clew.sources import configured, known
-from clew.sources.fetch import Visit
-from clew.sources.known import Source
+from clew.sources import config, registry
+from clew.sources.fetch import FetchResult
 from clew.sources.local import in_homes
+from clew.sources.registry import Source
 
 _UNREADABLE = 3
 
@@ -114,7 +114,7 @@ def add_command(context: click.Context, /, where: str, name: str | None, no_fetc
         say(_fetched(source, result) if result is not None else f"{source.name}: added")
 
 
-def _first_visit(source: Source) -> Visit:
+def _first_visit(source: Source) -> FetchResult:
     """Fetch from a host that was just added; where that fails, the host is not added.
 
     A mirror of this name may be there already, because the file with the sources was lost or damaged. It stays.
@@ -124,7 +124,7 @@ def _first_visit(source: Source) -> Visit:
     try:
         return fetch_one(source)
     except BaseException as error:
-        configured.remove(source.name)
+        config.remove(source.name)
         if not mirror_was_there:
             shutil.rmtree(source.mirror.folder, ignore_errors=True)
         if isinstance(error, RemoteFailed):
@@ -135,17 +135,17 @@ def _first_visit(source: Source) -> Visit:
 def _switched_on(where: str) -> Source | None:
     for source in configured_sources():
         if source.name.casefold() == where.casefold() and not source.enabled:
-            configured.remove(source.name)
-            return known.chosen(known.sources(), [source.name])[0]
+            config.remove(source.name)
+            return registry.chosen(registry.sources(), [source.name])[0]
     return None
 
 
 def _added(where: str, name: str | None) -> Source:
-    entry = known.entry_for(where, name)
+    entry = registry.entry_for(where, name)
     if entry.kind == "home" and not Path(entry.where).is_dir():
         raise SourceUnreadable(f"{entry.where}: no such folder")
-    known.add(entry)
-    return known.chosen(known.sources(), [entry.name])[0]
+    registry.add(entry)
+    return registry.chosen(registry.sources(), [entry.name])[0]
 
 
 @command.command("fetch")
@@ -157,7 +157,7 @@ def fetch_command(context: click.Context, /, names: tuple[str, ...], as_json: bo
 
     Files that a host has no more stay here. Exit code 7 where a host did not answer.
     """
-    chosen = known.chosen(configured_sources(), names)
+    chosen = registry.chosen(configured_sources(), names)
     if names and any(source.mirror is None for source in chosen):
         raise UsageError("only hosts are fetched from; homes on this machine are read where they are")
     results = visit(context, chosen, fetch_one)
@@ -172,17 +172,17 @@ def fetch_command(context: click.Context, /, names: tuple[str, ...], as_json: bo
     return 0
 
 
-def _plain(result: Visit | RemoteFailed) -> dict[str, JSON]:
+def _plain(result: FetchResult | RemoteFailed) -> dict[str, JSON]:
     if isinstance(result, RemoteFailed):
         return {"reached": False, "error": str(result)}
     values: dict[str, JSON] = msgspec.to_builtins(result)
     return {"reached": True, "error": None, **values}
 
 
-def _fetched(source: Source, result: Visit | RemoteFailed) -> str:
+def _fetched(source: Source, result: FetchResult | RemoteFailed) -> str:
     from clew.render.tables import count, size
 
-    assert isinstance(result, Visit)
+    assert isinstance(result, FetchResult)
     lines = [f"{source.name}: {count(result.files)} files, {size(result.received)} fetched"]
     if result.kept:
         lines.append(f"  {kept_copies(source, result)}")
@@ -199,8 +199,8 @@ def remove_command(context: click.Context, /, name: str, allow_loss: bool, as_js
 
     A host is visited first: exit code 6 where it does not answer, or no longer has all files that were fetched.
     """
-    (source,) = known.chosen(configured_sources(), [name])
-    known.remove(source, visit=None if allow_loss else fetch_one)
+    (source,) = registry.chosen(configured_sources(), [name])
+    registry.remove(source, visit=None if allow_loss else fetch_one)
     if wants_json(context, as_json):
         print_json({"name": source.name, "removed": True})
     return 0
@@ -215,7 +215,7 @@ def check_command(context: click.Context, /, names: tuple[str, ...], as_json: bo
 
     Exit code 7 where a host did not answer, 3 where a folder cannot be read.
     """
-    chosen = known.chosen(configured_sources(), names)
+    chosen = registry.chosen(configured_sources(), names)
     visits = {source.name: result for source, result in visit(context, chosen, look_at_one)}
     rows = [_checked(source, visits.get(source.name)) for source in chosen]
     if wants_json(context, as_json):
@@ -225,7 +225,7 @@ def check_command(context: click.Context, /, names: tuple[str, ...], as_json: bo
     return _UNREADABLE if any(not row["reached"] and row["kind"] != "ssh" for row in rows) else 0
 
 
-def _checked(source: Source, result: Visit | RemoteFailed | None) -> dict[str, JSON]:
+def _checked(source: Source, result: FetchResult | RemoteFailed | None) -> dict[str, JSON]:
     found = Counter(found.agent.id for found in in_homes([source.host])) if source.host is not None else Counter()
     row = _row(source)
     row |= {"sessions": sum(found.values()), "agents": dict(sorted(found.items()))}

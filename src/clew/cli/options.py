@@ -79,7 +79,7 @@ def check_agents(names: Sequence[str]) -> None:
 def library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or behind the command; default: every source."""
     from clew.library import Library
-    from clew.sources.beside import host_at
+    from clew.sources.wsl import host_at
 
     named = (*context.find_root().obj["homes"], *homes)
     for home in named:
@@ -95,7 +95,7 @@ def library(context: click.Context, homes: tuple[str, ...]) -> Library:
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
     from clew.cli.output import say
     from clew.cli.visits import configured_sources, refresh
-    from clew.sources import known
+    from clew.sources import registry
 
     others = [name for name in names if name.casefold() != "archive"]
     archived = _archived_hosts() if others != names else ()
@@ -104,15 +104,15 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
             raise UnknownReference("every session in the archive is still in its place; --source local reads them")
         return archived
     names = others
-    chosen = known.chosen(configured_sources(), names)
+    chosen = registry.chosen(configured_sources(), names)
     if context.meta.get(REFRESH):
         refresh(context, chosen)
-        chosen = known.chosen(known.sources(), names)
+        chosen = registry.chosen(registry.sources(), names)
     for source in chosen:
         if source.is_damaged:
             mend = f"`clew sources fetch {source.name}` mends it"
             say(f"clew: {source.name}: what is known of its files is damaged; {mend}")
-    hosts = known.hosts(chosen)
+    hosts = registry.hosts(chosen)
     if not hosts:
         raise RemoteFailed(f"{', '.join(names)}: nothing was fetched yet; `clew sources fetch` does")
     return (*hosts, *archived)

@@ -73,7 +73,7 @@ def _hosts(given: Given) -> list[Host] | None:
 
     from clew.agents import registry
     from clew.cli.redacting import NAMES
-    from clew.sources.beside import host_at
+    from clew.sources.wsl import host_at
 
     homes = given["--home"]
     if not (
@@ -86,12 +86,12 @@ def _hosts(given: Given) -> list[Host] | None:
 
 
 def _every_host() -> list[Host] | None:
-    from clew.sources import configured, known
+    from clew.sources import config, registry
 
-    chosen = known.chosen(known.sources(), ())
-    if configured.load().problems or any(source.is_damaged for source in chosen):
+    chosen = registry.chosen(registry.sources(), ())
+    if config.load().problems or any(source.is_damaged for source in chosen):
         return None
-    return list(known.hosts(chosen)) or None
+    return list(registry.hosts(chosen)) or None
 
 
 def _write(given: Given, hosts: list[Host]) -> int:

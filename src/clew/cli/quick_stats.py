@@ -87,7 +87,7 @@ def _unheard(error: OSError) -> int:
 def _hosts(homes: list[str]) -> list[Host]:
     from pathlib import Path
 
-    from clew.sources.beside import host_at
+    from clew.sources.wsl import host_at
 
     return [host_at(Path(home)) for home in homes]
 

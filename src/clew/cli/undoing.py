@@ -13,13 +13,13 @@ from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
 from clew.file_history.diffs import unified_diff
-from clew.file_history.restore_journal import roll_back_interrupted
 from clew.host import data_dir
 from clew.model.json import JSON
+from clew.store.change_journal import roll_back_interrupted_restores
 from clew.store.layout import refuse_copy
 from clew.store.session import Session
 from clew.store.snapshots import spelled
-from clew.store.steps import Refused, Step, Undone
+from clew.store.undo_plan import FileStep, Refused, UndoResult
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -43,7 +43,7 @@ def going_back(command: F) -> F:
     return command
 
 
-Go = Callable[[bool], Undone]
+Go = Callable[[bool], UndoResult]
 """Does it, or with True only looks what would be done."""
 
 
@@ -56,7 +56,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
     try:
         done = plan if dry_run else go(False)
     except Refused as refused:
-        _print(Undone(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json, masking)
+        _print(UndoResult(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json, masking)
         raise
     _print(done, json, masking)
     if not json and dry_run:
@@ -67,7 +67,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
 
 def settle_all(session: Session) -> None:
     """Take back what was cut off half-way: it would be taken for somebody's work."""
-    for path in roll_back_interrupted(data_dir()):
+    for path in roll_back_interrupted_restores(data_dir()):
         say(f"a restore was cut off half-way: {path} is as it was before it")
     for path in session.settle():
         say(f"an undo was cut off half-way: {path} is as it was before it")
@@ -79,7 +79,7 @@ def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) 
     return data_dir() / "rescue" / f"sage-agent-{session.id[:8]}-{now}"
 
 
-def _print(done: Undone, json: bool, masking: Redaction) -> None:
+def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
     if json:
         print_json(masking.value(_json(done)))
         return
@@ -101,9 +101,9 @@ def _print(done: Undone, json: bool, masking: Redaction) -> None:
         click.echo(visible(f"{'back' if done.action == 'undo' else 'on'} to {head}"))
 
 
-def _diff(step: Step) -> str:
-    """What somebody changed: between tool runs, and since the last."""
-    between = [differing(step.path, _whole(one.left), _whole(one.made)) for one in step.between]
+def _diff(step: FileStep) -> str:
+    """Return diffs of what somebody changed between tool runs, and since the last one."""
+    between = [differing(step.path, _whole(one.left), _whole(one.made)) for one in step.outside_versions]
     return "".join(dict.fromkeys((*between, _diff_since(step))))
 
 
@@ -111,13 +111,13 @@ def _whole(body: bytes | None) -> State:
     return ABSENT if body is None else FileContent(body, True)
 
 
-def _diff_since(step: Step) -> str:
+def _diff_since(step: FileStep) -> str:
     if not step.is_changed_since:
         return ""
     recorded: State = FileContent(step.recorded, True) if step.recorded is not None else ABSENT
     if step.recorded is None and step.content is not None and (step.expected is None or not step.expected.is_nothing):
         recorded = FileContent(step.content, True)
-    return differing(step.path, recorded, _whole(step.there))
+    return differing(step.path, recorded, _whole(step.current))
 
 
 def differing(path: str, one: State, other: State) -> str:
@@ -125,7 +125,7 @@ def differing(path: str, one: State, other: State) -> str:
     return unified_diff(spelled(path), one, other).encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def _json(done: Undone) -> dict[str, JSON]:
+def _json(done: UndoResult) -> dict[str, JSON]:
     return {
         "action": done.action,
         "done": done.receipt is not None,
@@ -138,6 +138,6 @@ def _json(done: Undone) -> dict[str, JSON]:
     }
 
 
-def _row(step: Step) -> dict[str, JSON]:
+def _row(step: FileStep) -> dict[str, JSON]:
     row: dict[str, JSON] = {"file": spelled(step.path), "verdict": step.verdict, "why": step.reason}
     return {**row, "diff": _diff(step)} if step.verdict == "conflict" else row

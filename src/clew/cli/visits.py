@@ -13,30 +13,30 @@ from clew.cli.output import say
 from clew.cli.sourcing import FAILED
 from clew.errors import RemoteFailed
 from clew.host import Host
-from clew.sources import configured
-from clew.sources.fetch import Progress, Visit, fetch, look
-from clew.sources.known import Source, sources
+from clew.sources import config
+from clew.sources.fetch import FetchResult, Progress, fetch, fetch_dry_run
+from clew.sources.registry import Source, sources
 
 AT_ONCE = 8
 
 
 def configured_sources() -> list[Source]:
     """Every source; what is wrong with the file that names them is said."""
-    for problem in configured.load().problems:
+    for problem in config.load().problems:
         say(f"clew: {problem}")
     return sources()
 
 
-def fetch_one(source: Source) -> Visit:
+def fetch_one(source: Source) -> FetchResult:
     """Bring what is new on a host."""
     assert source.mirror is not None
     return fetch(source.target, source.mirror, Host.local().now(), _progress(source.name))
 
 
-def look_at_one(source: Source) -> Visit:
+def look_at_one(source: Source) -> FetchResult:
     """See what is new on a host."""
     assert source.mirror is not None
-    return look(source.target, source.mirror)
+    return fetch_dry_run(source.target, source.mirror)
 
 
 def _progress(name: str) -> Progress | None:
@@ -68,18 +68,18 @@ def refresh(context: click.Context, chosen: Sequence[Source]) -> None:
             say(f"clew: {problem}")
 
 
-def kept_copies(source: Source, result: Visit) -> str:
+def kept_copies(source: Source, result: FetchResult) -> str:
     """Say how many earlier copies a visit set aside, and where."""
     assert source.mirror is not None
     return f"{result.kept} files became shorter over there; the earlier copies are in {source.mirror.kept}"
 
 
 def visit(
-    context: click.Context, chosen: Sequence[Source], work: Callable[[Source], Visit]
-) -> list[tuple[Source, Visit | RemoteFailed]]:
+    context: click.Context, chosen: Sequence[Source], work: Callable[[Source], FetchResult]
+) -> list[tuple[Source, FetchResult | RemoteFailed]]:
     """Do the work for every host among the sources; a failure is said, and decides the exit code."""
 
-    def attempt(source: Source) -> Visit | RemoteFailed:
+    def attempt(source: Source) -> FetchResult | RemoteFailed:
         try:
             return work(source)
         except RemoteFailed as error:

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from clew.agents.file_evidence import FileContent, State
 from clew.errors import PathRefused
-from clew.file_history.restore_journal import journalled
 from clew.file_history.timeline import Answer
 from clew.io.filesystem import SYSTEM, make_folder
 from clew.io.protected import is_protected
 from clew.io.safe_write import Change, Within, parts_of, refuse_twins
+from clew.store.change_journal import journaled_restore
 
 Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
 """What putting it back comes to. A conflict is a file that is there and differs."""
@@ -94,6 +94,6 @@ def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, data_folder: P
         make_folder(SYSTEM, rescue)
         with Within(rescue, folder_mode=0o700) as copies:
             copies.apply([Change(path, body, 0o600) for path, body in kept])
-    with journalled(data_folder, rescue, folder, changes), Within(folder) as within:
+    with journaled_restore(data_folder, rescue, folder, changes), Within(folder) as within:
         within.apply(changes)
     return [path for path, _ in kept]

@@ -21,7 +21,7 @@ _VALUE_LIMIT = 1 << 16
 _SETTLED_SECONDS = 2
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
+class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a visit found and brought."""
 
     files: int
@@ -42,20 +42,20 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 Progress = Callable[[int, int], None]
 
 
-def look(target: Target, mirror: Mirror, idle: float = IDLE_SECONDS) -> Visit:
+def fetch_dry_run(target: Target, mirror: Mirror, idle: float = IDLE_SECONDS) -> FetchResult:
     """See what there is without bringing anything."""
     with Connection(target, idle) as line:
-        _, files, problems, wanted, _ = _survey(line, mirror)
+        _, files, problems, wanted, _ = list_remote_files(line, mirror)
         return _visit(len(files), wanted, problems)
 
 
 def fetch(
     target: Target, mirror: Mirror, now: datetime, progress: Progress | None = None, idle: float = IDLE_SECONDS
-) -> Visit:
+) -> FetchResult:
     """Bring what is new. What came before a connection broke is kept, and is not asked for again."""
     private_folder(str(mirror.folder))
     with Connection(target, idle) as line:
-        state, files, problems, wanted, clock = _survey(line, mirror)
+        state, files, problems, wanted, clock = list_remote_files(line, mirror)
         received = kept = 0
         line.send([*(word for want in wanted for word in _request(want)), ""])
         for number, want in enumerate(wanted, 1):
@@ -65,28 +65,33 @@ def fetch(
                 progress(number, len(wanted))
     gone = mirror.gone({file.path for file in files})
     known = State(
-        home=state.home, env=state.env, fetched_at=spell_time(now), gone=tuple(gone), problems=tuple(problems)
+        home=state.home,
+        env=state.env,
+        fetched_at=spell_time(now),
+        gone=tuple(gone),
+        problems=tuple(problems),
+        target=str(target),
     )
     mirror.remember(known)
     visit = _visit(len(files), wanted, problems)
     return msgspec.structs.replace(visit, received=received, gone=len(gone), kept=kept, problems=tuple(problems))
 
 
-def _survey(line: Connection, mirror: Mirror) -> tuple[State, list[Listed], list[str], list[Wanted], int]:
+def list_remote_files(line: Connection, mirror: Mirror) -> tuple[State, list[Listed], list[str], list[Wanted], int]:
     """The home and the files over there, those that are wanted, and the time of its clock."""
-    state = _greet(line)
+    state = read_remote_environment(line)
     roots = mirror.roots(_host(mirror, state))
     line.send([*roots, ""])
     clock = line.number("list")
     listed = list(_listing(line.payload(LISTING_LIMIT)))
     complete = line.frame("listed") == ["0"]
-    files, problems = mirror.admit(listed, roots)
+    files, problems = mirror.filter_allowed(listed, roots)
     if not complete:
         problems.append("some folders could not be read")
     return state, files, problems, list(mirror.wanted(files)), clock
 
 
-def _greet(line: Connection) -> State:
+def read_remote_environment(line: Connection) -> State:
     names = variables()
     line.send([" ".join(names)])
     line.frame("home")
@@ -157,9 +162,9 @@ def _receive(line: Connection, mirror: Mirror, want: Wanted, clock: int, problem
         return Stored(0, False)
 
 
-def _visit(files: int, wanted: list[Wanted], problems: list[str]) -> Visit:
+def _visit(files: int, wanted: list[Wanted], problems: list[str]) -> FetchResult:
     waiting = [want.file.size - want.begin for want in wanted if want.file.size > want.begin]
-    return Visit(files=files, waiting=len(waiting), waiting_bytes=sum(waiting), problems=tuple(problems))
+    return FetchResult(files=files, waiting=len(waiting), waiting_bytes=sum(waiting), problems=tuple(problems))
 
 
 def _text(pieces: Iterator[bytes]) -> str:

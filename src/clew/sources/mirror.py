@@ -29,7 +29,7 @@ TOTAL_LIMIT = 64 << 30
 _STATE = "state.json"
 _ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 """Controls, and bytes that are no UTF-8."""
-_SECRET = re.compile(
+CREDENTIAL_FILE_NAMES = re.compile(
     r"\.?(?:auth|credentials?|secrets?|oauth_creds|google_accounts)\.(?:json|ya?ml|toml)|\.env(?:\..*)?|id_[a-z0-9]+"
     r"|.*\.(?:pem|key|p12)"
 )
@@ -71,6 +71,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     gone: tuple[str, ...] = ()
     """Files that the other machine has no more; the copies stay."""
     problems: tuple[str, ...] = ()
+    target: str = ""
+    """The host that the files came from, as ssh was told; empty in notes of earlier versions."""
 
 
 class Mirror:
@@ -124,11 +126,11 @@ class Mirror:
         found = sorted(map(self.original, inside))
         return [root for root in found if not any(root.startswith(f"{other}/") for other in found)]
 
-    def admit(self, listing: Iterable[Listed], roots: list[str]) -> tuple[list[Listed], list[str]]:
+    def filter_allowed(self, listing: Iterable[Listed], roots: list[str]) -> tuple[list[Listed], list[str]]:
         """The files that may be copied, and what is said of the others."""
         admitted, problems, total = [], [], 0
         for file in listing:
-            if _SECRET.fullmatch(PurePosixPath(file.path).name):
+            if CREDENTIAL_FILE_NAMES.fullmatch(PurePosixPath(file.path).name):
                 continue
             reason = self._refusal(file, roots, total)
             if reason is None:

@@ -40,6 +40,10 @@ class Target(NamedTuple):
             raise UsageError(f"{text!r}: there is no port {port}")
         return cls(match["host"], match["user"], int(port) if port else None)
 
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        return f"ssh://{user}{self.host}:{self.port}" if self.port else f"{user}{self.host}"
+
     def command(self, remote: str) -> list[str]:
         """The words of the command; no shell of ours ever sees them."""
         program = shutil.which("ssh")

@@ -15,13 +15,12 @@ from clew.agents.sage_agent.written_records import (
 from clew.agents.sage_emacs.written_records import ToolRun
 from clew.io.file_lock import CannotLock
 from clew.store.branches import Branch, Comparison
+from clew.store.file_state import FileState
 from clew.store.project import Project
-from clew.store.routes import FileDifference
 from clew.store.session import About, Session
-from clew.store.snapshots import FileState
-from clew.store.steps import Refused, Step, Undone
 from clew.store.store import Store
-from clew.store.watching import Watch
+from clew.store.undo_plan import FileDifference, FileStep, Refused, UndoResult
+from clew.store.watch import Watch
 from clew.store.writer import Draft, Receipt
 
 __all__ = [
@@ -40,7 +39,7 @@ __all__ = [
     "Receipt",
     "Refused",
     "Session",
-    "Step",
+    "FileStep",
     "Store",
     "Thinking",
     "TodoItem",
@@ -48,7 +47,7 @@ __all__ = [
     "ToolResult",
     "ToolRun",
     "TrackedFile",
-    "Undone",
+    "UndoResult",
     "Usage",
     "Watch",
 ]

@@ -12,8 +12,8 @@ import msgspec
 from clew.agents.sage_agent.records import MESSAGE_ROLES
 from clew.errors import AmbiguousReference, UnknownReference
 from clew.store.conversation_tree import MAIN, NONE, Tree
-from clew.store.routes import FileDifference, differing_files
-from clew.store.snapshots import Taken
+from clew.store.snapshots import SnapshotEntry
+from clew.store.undo_plan import FileDifference, differing_files
 
 _INDEX = re.compile(r"#(\d{1,18})")
 _SHORT = 4
@@ -96,7 +96,7 @@ def merge_base(tree: Tree, one: int, other: int) -> int:
     return next((node for node in tree.ancestors(other) if node in passed), NONE)
 
 
-def compare(tree: Tree, one: str, other: str, taken: Sequence[Taken] = (), root: Path = Path()) -> Comparison:
+def compare(tree: Tree, one: str, other: str, taken: Sequence[SnapshotEntry] = (), root: Path = Path()) -> Comparison:
     """What two branches or messages share, and what each has alone; files are named as seen from the root."""
     first, second = node_of(tree, one), node_of(tree, other)
     base = merge_base(tree, first, second)

@@ -20,10 +20,9 @@ from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_f
 from clew.io.paths import walk
 from clew.model.codes import problem
 from clew.store import session_metadata
-from clew.store.copies import examine_copies
+from clew.store.doctor_blobs import examine_blobs
 from clew.store.finding import Finding
 from clew.store.finding import found as _found
-from clew.store.gaps import unreadable_messages
 from clew.store.layout import (
     BACKUPS,
     CONFIG,
@@ -33,6 +32,7 @@ from clew.store.layout import (
     OWN,
     PROJECTS,
     RESCUE,
+    SCANS,
     SESSIONS,
     SNAPSHOTS,
     folders,
@@ -42,6 +42,7 @@ from clew.store.layout import (
     root_of,
 )
 from clew.store.log import QUARANTINE, Log, incomplete_last_line, record_in
+from clew.store.unreadable_records import unreadable_messages
 
 _OTHERS = 0o077
 _PATIENCE = 1.0
@@ -89,7 +90,7 @@ def _examine_folder(
 ) -> Iterator[Finding]:
     if not (folder / log).is_file():
         return
-    refuse_links(folder, BACKUPS, RESCUE, HISTORY)
+    refuse_links(folder, BACKUPS, RESCUE, SCANS, HISTORY)
     inside = (Path(below, name) for below, folders, files in walk(folder) for name in (*folders, *files))
     yield from _modes(system, [folder, *(path for path in sorted(inside) if not path.is_symlink())])
     try:
@@ -103,7 +104,7 @@ def _examine_folder(
     yield from described(system, folder)
     yield from _leftovers(system, folder, folder / log)
     if log == MESSAGES:
-        yield from examine_copies(system, folder)
+        yield from examine_blobs(system, folder)
     if (folder / QUARANTINE).exists():
         yield _found("quarantined", folder / QUARANTINE)
 

@@ -14,10 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from clew.agents.sage_agent.erasure import (
-    COPY_ERASED,
     ErasedMessage,
     ErasedSnapshots,
     Object,
@@ -26,17 +23,17 @@ from clew.agents.sage_agent.erasure import (
 )
 from clew.agents.sage_agent.locate import find_backup
 from clew.agents.sage_agent.records import message_text
-from clew.errors import PathRefused, UnknownReference
-from clew.io.blobs import digest_in
+from clew.errors import PathRefused, SourceUnreadable, UnknownReference
+from clew.io.blobs import digest_in, name_of
 from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, locked
-from clew.io.filesystem import SYSTEM, System, discard, open_new, open_regular, replace_file, sync_folder, write_all
+from clew.io.filesystem import SYSTEM, System, discard, open_new, open_regular, sync_folder, write_all
 from clew.store import session_metadata
 from clew.store.blobs import Blobs
 from clew.store.conversation_tree import whole_lines
-from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SNAPSHOTS, refuse_links
+from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SCANS, SNAPSHOTS, refuse_links
 from clew.store.log import QUARANTINE, incomplete_last_line, record_in
-from clew.store.sightings import ALL, places_of, read_look, spelled_look
 from clew.store.snapshots import spelled
+from clew.store.workspace import decode_index
 
 _BLOCK_BYTES = 1 << 20
 
@@ -174,33 +171,25 @@ def _erase_snapshots(folder: Path, message: ErasedMessage, system: System, wait:
             if changed is not None:
                 kept.update(_named_backups(folder, record_in(changed) or {}, backup_files))
         digests = {digest for path in gone - kept if (digest := digest_in(path.name)) is not None}
-        Blobs(folder / BACKUPS, system).free(digests)
         for path in sorted(gone - kept):
             copies += _erase_file(system, path)
-        copies += _erase_from_scans(folder, erased, digests, system)
+        copies += _erase_scans(folder, erased, digests, system)
         with _rewritten(system, log, descriptor, erased.replacement):
             return Erased(len(erased.records), len(gone - kept), copies)
 
 
-def _erase_from_scans(folder: Path, erased: ErasedSnapshots, digests: set[str], system: System) -> Iterator[str]:
-    """Remove names and digests from the stored workspace scans; yields which scans name files that still exist."""
-    roots = {place: root for root in erased.workspaces() for place in places_of(folder, root)}
-    created = erased.created()
-    for place in sorted(folder.glob(ALL)):
-        scan, root = read_look(place), roots.get(place)
-        files = scan.named if scan is not None else {}
-        named = {path for path in files if root is not None and spelled(path) in erased.names}
-        existing = {path for path in named if os.path.lexists(f"{root}/{path}")}
-        left = {
-            path: seen if seen.digest not in digests else replace(seen, digest="", missing=COPY_ERASED)
-            for path, seen in files.items()
-            if path not in named - existing
-        }
-        if scan is not None and left != files:
-            yield from _other_names(place)
-            replace_file(system, place, spelled_look(replace(scan, named=left)))
-        if not created.isdisjoint(spelled(path) for path in existing):
-            yield f"{place} names files that are still in {root}"
+def _erase_scans(folder: Path, erased: ErasedSnapshots, digests: set[str], system: System) -> Iterator[str]:
+    """Erase workspace indexes that name erased files or contents; the next scan hashes every file again."""
+    scans = Blobs(folder / SCANS, system)
+    for digest in sorted(scans.all()):
+        try:
+            index = decode_index(scans.get(digest))
+            is_erased = any(spelled(path) in erased.names for path in index)
+            is_erased |= any(entry.digest in digests for entry in index.values())
+        except SourceUnreadable:
+            is_erased = True
+        if is_erased:
+            yield from _erase_file(system, scans.folder / name_of(digest))
 
 
 # Backup files

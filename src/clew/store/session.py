@@ -38,16 +38,18 @@ from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store import session_metadata
 from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
+from clew.store.change_journal import digests_in_undo_journals
 from clew.store.conversation_tree import MAIN, Tree, whole_lines
+from clew.store.file_state import FileState
 from clew.store.follow import follow
-from clew.store.gaps import refuse_unsure
-from clew.store.layout import BACKUPS, MESSAGES, RESCUE, refuse_links
+from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SCANS, refuse_links
 from clew.store.log import record_in
 from clew.store.message_context import ContextReader
-from clew.store.snapshots import FileState, Snapshots, name_below, root_for
-from clew.store.steps import Undone
-from clew.store.undo import Undoing, Wish, named_by_pending
-from clew.store.watching import Watch
+from clew.store.snapshots import Snapshots, name_below, root_for
+from clew.store.undo import Undo
+from clew.store.undo_plan import UndoRequest, UndoResult
+from clew.store.unreadable_records import refuse_unreadable
+from clew.store.watch import Watch
 from clew.store.writer import Draft, Receipt, RecordSlot, SessionHead, Writer, WriterConfig
 
 LEVELS, STATUSES = get_args(Level), get_args(Status)
@@ -78,7 +80,7 @@ class Session:
     """
 
     def __init__(self, folder: Path, config: WriterConfig | None = None) -> None:
-        refuse_links(folder, BACKUPS, RESCUE)
+        refuse_links(folder, BACKUPS, RESCUE, SCANS)
         self.folder, self.id = folder, folder.name
         self._config = config or WriterConfig()
         self._writer = Writer(folder, self._config)
@@ -86,7 +88,7 @@ class Session:
         self._tree = Tree()
         self._seen: os.stat_result | None = None
         self._snapshots = Snapshots(folder, self._config, self._writer.now)
-        self._undoing = Undoing(self._snapshots, self._writer, self._config.system)
+        self._undo = Undo(self._snapshots, self._writer, self._config.system)
 
     def __repr__(self) -> str:
         return f"<Session {self.id} in {self.folder.parent}>"
@@ -229,7 +231,7 @@ class Session:
         allow_protected: bool = False,
         rescue: Path | None = None,
         moved_from: Path | str | None = None,
-    ) -> Undone:
+    ) -> UndoResult:
         """Go back to before the last message that changed files, or `to` a branch or message, with the files.
 
         With `file` that one alone goes back, and the conversation stays. Files that somebody changed since are only
@@ -239,7 +241,7 @@ class Session:
         """
         was = _folder_that_was(moved_from)
         file = None if file is None else name_below(root, file)
-        return self._go(Wish("undo", root_for(root), to, file, force, rescue, allow_protected, was), dry_run)
+        return self._go(UndoRequest("undo", root_for(root), to, file, force, rescue, allow_protected, was), dry_run)
 
     def redo(
         self,
@@ -250,33 +252,35 @@ class Session:
         allow_protected: bool = False,
         rescue: Path | None = None,
         moved_from: Path | str | None = None,
-    ) -> Undone:
+    ) -> UndoResult:
         """Take the last undo back, as long as nothing was said since."""
         was = _folder_that_was(moved_from)
-        wish = Wish("redo", root_for(root), force=force, rescue=rescue, allow_protected=allow_protected, was=was)
-        return self._go(wish, dry_run)
+        request = UndoRequest(
+            "redo", root_for(root), force=force, rescue=rescue, allow_protected=allow_protected, moved_from=was
+        )
+        return self._go(request, dry_run)
 
-    def _go(self, wish: Wish, dry_run: bool) -> Undone:
+    def _go(self, request: UndoRequest, dry_run: bool) -> UndoResult:
         if not is_session(self.folder):
-            raise UnknownReference(f"session {self.id!r}: there is nothing to {wish.action}, as it holds no message")
+            raise UnknownReference(f"session {self.id!r}: there is nothing to {request.action}, as it holds no message")
         if dry_run:
-            return self._undoing.look(self.tree(), wish)
-        return self._undoing.carry_out(wish._replace(rescue=wish.rescue or self._rescue()))
+            return self._undo.preview(self.tree(), request)
+        return self._undo.run(request._replace(rescue=request.rescue or self._rescue()))
 
     def settle(self) -> list[str]:
         """Take back an undo or redo that a crash cut off half-way; returns the files that were put back.
 
         `watch`, `undo`, `redo` and the first message of a handle do so by themselves.
         """
-        return self._undoing.settle()
+        return self._undo.roll_back_interrupted()
 
     def clear(self) -> list[str]:
         """Remove the copies of files that no record names; returns their digests.
 
         Raises SourceUnreadable where a record cannot be read, for it may name any of them.
         """
-        refuse_unsure(self._snapshots)
-        return self._snapshots.clear(lambda: named_by_pending(self.folder))
+        refuse_unreadable(self._snapshots)
+        return self._snapshots.clear(lambda: digests_in_undo_journals(self.folder))
 
     def _rescue(self) -> Path:
         return self.folder / RESCUE / self._writer.now().replace(":", "")
@@ -358,11 +362,11 @@ class Session:
 
         Files are named as seen from the workspace `root` (default: the working folder).
         """
-        return compare(self.tree(), one, other, list(self._snapshots.taken()), root_for(root))
+        return compare(self.tree(), one, other, list(self._snapshots.entries()), root_for(root))
 
     def content(self, state: FileState) -> bytes | None:
         """What a file held, None where there was none; raises SourceUnreadable where that cannot be had for sure."""
-        return self._undoing.content(state)
+        return self._undo.content(state)
 
     # Reading
 

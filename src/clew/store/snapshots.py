@@ -27,78 +27,29 @@ from clew.agents.sage_agent.written_records import (
     TrackedFile,
     encode_lines,
 )
-from clew.errors import PathRefused, UsageError
+from clew.errors import PathRefused, SourceUnreadable, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
 from clew.io.filesystem import explain_permission_errors, make_folder
-from clew.io.safe_write import WIDEST, Within
-from clew.store.blobs import Blobs, Fresh
+from clew.io.safe_write import Within
+from clew.store.blobs import Blobs
 from clew.store.conversation_tree import whole_lines
-from clew.store.layout import BACKUPS, MESSAGES, SNAPSHOTS, refuse_copy
+from clew.store.file_state import NO_FILE, FileState, StateChange
+from clew.store.layout import BACKUPS, MESSAGES, SCANS, SNAPSHOTS, refuse_copy
 from clew.store.log import Log, record_in
-from clew.store.scan import IGNORED, Workspace, read_body
-from clew.store.sightings import ALL, Sightings, place_of, read_look
+from clew.store.workspace import IGNORED, Index, Workspace, decode_index, encode_index, read_body
 from clew.store.writer import WriterConfig
 
-CUT_OFF = "a tool that was to change it was cut off"
 _NOT_RECORDED = "no content from before is recorded"
 
 
-class FileState(msgspec.Struct, frozen=True, gc=False):
-    """A file at one moment."""
-
-    digest: str | None
-    """None: there is no file. Empty: there is one, and what it holds is not known."""
-    mode: int | None = None
-    missing: str | None = None
-    """Why its content cannot be had."""
-    size: int = 0
-    text: str | None = None
-    """Its content, where the record itself holds it."""
-    backup: str | None = None
-    """The name of a copy that another program made."""
-    link: bytes | None = None
-    """Where it leads, if it is a link and no file."""
-
-    @property
-    def is_nothing(self) -> bool:
-        """True where there is neither a file nor a link."""
-        return self.digest is None and self.link is None
-
-    def same_as(self, other: FileState) -> bool:
-        """True where neither bytes nor mode differ, as far as they can be put back."""
-        if self.link is not None or other.link is not None:
-            # What a link leads to may have changed, where a reason stands why that was not looked at.
-            return self.link == other.link and self.missing is None and other.missing is None
-        if self.digest != other.digest or self.digest == "":
-            return False
-        return self.mode is None or other.mode is None or self.mode & WIDEST == other.mode & WIDEST
-
-
-NO_FILE = FileState(None)
-
-
-class Change(NamedTuple):
-    """A file before and behind."""
-
-    before: FileState
-    after: FileState
-
-    @property
-    def is_of_links(self) -> bool:
-        """True where there was no file, neither before nor behind, but a link."""
-        if self.before.digest is not None or self.after.digest is not None:
-            return False
-        return self.before.link is not None or self.after.link is not None
-
-
-class Taken(NamedTuple):
+class SnapshotEntry(NamedTuple):
     """One record of the snapshots."""
 
     message: str
     root: str | None
     """None where another program wrote it: then paths are relative to the folder of the message."""
-    files: dict[str, Change]
+    files: dict[str, StateChange]
     is_open: bool = False
     """Made before a tool ran; what follows tells what it did."""
     is_late: bool = False
@@ -119,15 +70,15 @@ class Taken(NamedTuple):
         return [] if self.own is None or self.own.ignored is UNSET else self.own.ignored
 
 
-class Before(NamedTuple):
-    """How a look before a tool differs from the last one at the whole workspace."""
+class ChangesSinceScan(NamedTuple):
+    """What changed between the last scan of the whole workspace and a record before a tool."""
 
     message: str | None = None
-    """Whose look that was."""
+    """The message of that scan."""
     found: dict[str, FoundFile] | None = None
-    """What had changed since."""
+    """The files that changed since."""
     is_lost: bool = False
-    """What it saw is not known any more."""
+    """The index of that scan is lost: anything may have changed since."""
 
 
 class Snapshots:
@@ -136,7 +87,9 @@ class Snapshots:
     def __init__(self, folder: Path, config: WriterConfig, now: Callable[[], str]) -> None:
         self.folder, self._config, self._now = folder, config, now
         self.blobs = Blobs(folder / BACKUPS, config.system)
-        self._workspaces: dict[tuple[Path, Path], Workspace] = {}
+        self.scans = Blobs(folder / SCANS, config.system)
+        self._last_index: tuple[str, Index] = ("", {})
+        """The index that was written or read last, with its digest."""
 
     @contextmanager
     def writing(self) -> Iterator[Log]:
@@ -158,18 +111,21 @@ class Snapshots:
         log: Log,
         message: str,
         root: Path,
-        changes: dict[str, Change],
+        changes: dict[str, StateChange],
         *,
         is_update: bool = False,
         is_open: bool = False,
         is_late: bool = False,
-        look: str | None = None,
-        before: Before | None = None,
+        scan: str | None = None,
+        since: ChangesSinceScan | None = None,
     ) -> None:
-        """Record what became of files, durably; `look` is the name of what a look at the whole workspace saw."""
+        """Append a record of files, durably.
+
+        `scan` is the digest of the index if the whole workspace was scanned; empty if the index could not be kept.
+        """
         maps, own = FileMaps(), {}
-        ignored = [*IGNORED, *self._config.settings.ignore] if look is not None else UNSET
-        before = before or Before()
+        ignored = [*IGNORED, *self._config.settings.ignore] if scan is not None else UNSET
+        since = since or ChangesSinceScan()
         for path, change in changes.items():
             name = spelled(path)
             while name != path and (name in changes or name in own):
@@ -193,60 +149,107 @@ class Snapshots:
                     late=is_late or UNSET,
                     log=_length(self.folder / MESSAGES),
                     ignored=ignored,
-                    look=look or UNSET,
-                    since=before.message or UNSET,
-                    lost=before.is_lost or UNSET,
-                    found=before.found or UNSET,
+                    scan=scan or UNSET,
+                    since=since.message or UNSET,
+                    lost=since.is_lost or UNSET,
+                    found=since.found or UNSET,
                     files=own,
                 )
             ),
         )
         log.append(encode_lines([record]))
 
-    def keep(self, contents: Sequence[Fresh]) -> list[str | None]:
-        """Keep contents; for each the reason why it could not be, or None."""
+    def keep(self, contents: Sequence[bytes]) -> list[str | None]:
+        """Keep contents as blobs; return for each the reason why it could not be kept, or None."""
         try:
             self.blobs.put(contents)
             return [None] * len(contents)
         except OSError:
-            return [self._keep(fresh) for fresh in contents]
+            return [self._keep(body) for body in contents]
 
-    def _keep(self, fresh: Fresh) -> str | None:
+    def _keep(self, body: bytes) -> str | None:
         try:
-            self.blobs.put([fresh])
+            self.blobs.put([body])
         except OSError as error:
             return f"no copy could be made: {error.strerror or error}"
         return None
 
-    def look(self, within: Within, path: str, before: str | None = None) -> FileState:
-        """A file as it is now, its content kept. What a link leads to is not looked at, and may change."""
+    def append_scan(
+        self,
+        log: Log,
+        message: str,
+        root: Path,
+        index: Index,
+        changes: dict[str, StateChange],
+        *,
+        previous: str | None,
+        is_update: bool = False,
+        is_open: bool = False,
+        is_late: bool = False,
+        since: ChangesSinceScan | None = None,
+    ) -> str:
+        """Append a record of a scan of the whole workspace; return the digest of its index.
+
+        Only the last index of a workspace is needed, so `previous` is deleted once the new record is written. If the
+        index cannot be kept, as on a full disk, the record names none, and the next scan reads every file again.
+        """
+        try:
+            [digest] = self.scans.put([encode_index(str(root), index)])
+            self._last_index = (digest, index)
+        except (OSError, SourceUnreadable):
+            digest = ""
+        self.append(
+            log,
+            message,
+            root,
+            changes,
+            is_update=is_update,
+            is_open=is_open,
+            is_late=is_late,
+            scan=digest,
+            since=since,
+        )
+        if previous and previous != digest:
+            with suppress(OSError):
+                self.scans.remove([previous])
+        return digest
+
+    def load_index(self, digest: str | None) -> Index | None:
+        """Return the index with a digest; None if there is none, or it is lost."""
+        if not digest:
+            return None
+        if self._last_index[0] != digest or not self.scans.has(digest):
+            try:
+                self._last_index = (digest, decode_index(self.scans.get(digest)))
+            except SourceUnreadable:
+                return None
+        return self._last_index[1]
+
+    def capture(self, within: Within, path: str) -> FileState:
+        """Return the state of a file, and keep its content. A link is not followed: its target may change unseen."""
         body = read_body(within, path)
         if body is None:
             return NO_FILE
         if isinstance(body, str):
             return FileState("", missing=body, link=_link_at(within, path))
-        return FileState(digest_of(body), within.mode(path), self.keep([Fresh(body, before)])[0], len(body))
+        return FileState(digest_of(body), within.mode(path), self.keep([body])[0], len(body))
 
     def workspace(self, root: Path, now: Path | None = None) -> Workspace:
-        """The whole folder, with what was seen of it last; `now` is where it is, if it was moved since."""
-        at = now or root
-        if (root, at) not in self._workspaces:
-            sightings = Sightings(place_of(self.folder, root), self._config.system)
-            self._workspaces[root, at] = Workspace(at, sightings, self._config.settings.ignore)
-        return self._workspaces[root, at]
+        """Return the workspace `root`; `now` is where it is, if it was moved since."""
+        return Workspace(now or root, self._config.settings.ignore)
 
-    def taken(self) -> Iterator[Taken]:
+    def entries(self) -> Iterator[SnapshotEntry]:
         """Every record, in order; a line that is none is passed over."""
-        return (one for _, one in self.numbered() if one is not None)
+        return (one for _, one in self.numbered_entries() if one is not None)
 
-    def numbered(self) -> Iterator[tuple[int, Taken | None]]:
+    def numbered_entries(self) -> Iterator[tuple[int, SnapshotEntry | None]]:
         """Every record with the number of its line; None where that cannot be read. What is blank was erased."""
         number = 0
         with suppress(FileNotFoundError):
             for chunk in whole_lines(self.folder / SNAPSHOTS):
                 for line in chunk.split(b"\n")[:-1]:
                     number += 1
-                    if found := taken(line):
+                    if found := parse_snapshot(line):
                         yield number, found
                     elif line.strip() and is_damaged(line):
                         yield number, None
@@ -254,23 +257,28 @@ class Snapshots:
     def named(self) -> set[str]:
         """The digests of all contents that something names."""
         digests = {
-            state.digest for one in self.taken() for change in one.files.values() for state in change if state.digest
+            state.digest for one in self.entries() for change in one.files.values() for state in change if state.digest
         }
-        for one in self.taken():
+        for one in self.entries():
             if one.own is not None and one.own.found is not UNSET:
                 states = (state for file in one.own.found.values() for state in (file.before, file.now))
                 digests.update(state.hash for state in states if state is not UNSET and state.hash is not UNSET)
-        for place in self.folder.glob(ALL):
-            look = read_look(place)
-            digests.update(seen.digest for seen in look.named.values() if seen.digest) if look is not None else None
+        for scan in self.scans.all():
+            digests.update(entry.digest for entry in (self.load_index(scan) or {}).values() if entry.digest)
         return digests
 
     def clear(self, also: Callable[[], set[str]]) -> list[str]:
-        """Remove the copies that nothing names, nor `also` once the lock is held; returns their digests."""
+        """Delete blobs that neither a record nor `also` names; return their digests. `also` runs under the lock."""
         with self.writing():
-            gone = sorted(self.blobs.all() - self.blobs.needed(self.named() | also()))
+            self.scans.remove(self.unused_scans())
+            gone = sorted(self.blobs.all() - (self.named() | also()))
             self.blobs.remove(gone)
             return gone
+
+    def unused_scans(self) -> list[str]:
+        """Return the digests of indexes that are not those of the last scan of a workspace; a crash may leave some."""
+        last = {one.root: one.own.scan for one in self.entries() if one.own is not None and one.ignored}
+        return sorted(self.scans.all() - {scan for scan in last.values() if scan is not UNSET})
 
 
 def _length(log: Path) -> int | UnsetType:
@@ -292,7 +300,7 @@ def spelled(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _tracked(change: Change) -> TrackedFile:
+def _tracked(change: StateChange) -> TrackedFile:
     before, after = change
     if before.same_as(after):
         state = "unchanged"
@@ -306,7 +314,7 @@ def _tracked(change: Change) -> TrackedFile:
     )
 
 
-def _own(path: str, name: str, change: Change) -> ClewFileData:
+def _own(path: str, name: str, change: StateChange) -> ClewFileData:
     before, after = change
     return ClewFileData(
         existed=before.digest is not None,
@@ -354,10 +362,10 @@ _decode = msgspec.json.Decoder(_Record).decode
 def is_damaged(line: bytes) -> bool:
     """True for a line that should be a snapshot and cannot be read as one; other programs' records are none."""
     record = record_in(line)
-    return record is None or (record.get("type") in SNAPSHOT_TYPES and taken(line) is None)
+    return record is None or (record.get("type") in SNAPSHOT_TYPES and parse_snapshot(line) is None)
 
 
-def taken(line: bytes) -> Taken | None:
+def parse_snapshot(line: bytes) -> SnapshotEntry | None:
     """A record of the snapshots as it was meant; None where it is none."""
     try:
         record = _decode(line)
@@ -370,11 +378,11 @@ def taken(line: bytes) -> Taken | None:
     for name in {**maps.tracked_files, **maps.file_backups, **(own.files if own is not None else {})}:
         entry, copy = maps.tracked_files.get(name, _Entry()), maps.file_backups.get(name, _Copy())
         file = own.files.get(name) if own is not None else None
-        files[_path(name, file)] = Change(_before(entry, copy, file), _after(entry, file))
+        files[_path(name, file)] = StateChange(_before(entry, copy, file), _after(entry, file))
     is_erased = record.erased is not None
     if own is None:
-        return Taken(record.message_id, None, files, is_erased=is_erased)
-    return Taken(record.message_id, own.root, files, own.open is True, own.late is True, is_erased, own)
+        return SnapshotEntry(record.message_id, None, files, is_erased=is_erased)
+    return SnapshotEntry(record.message_id, own.root, files, own.open is True, own.late is True, is_erased, own)
 
 
 def _path(name: str, file: ClewFileData | None) -> str:

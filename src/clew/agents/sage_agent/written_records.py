@@ -246,8 +246,8 @@ class ClewSnapshotData(Record, kw_only=True):
     """The size of messages.jsonl at that time, in bytes: timestamps do not order what happens in one millisecond."""
     ignored: list[str] | UnsetType = UNSET
     """The ignore patterns of a scan of the whole workspace."""
-    look: str | UnsetType = UNSET
-    """The id of the scan of the whole workspace."""
+    scan: str | UnsetType = UNSET
+    """The SHA-256 of the index of a scan of the whole workspace, a blob in the session's folder `scans`."""
     since: str | UnsetType = UNSET
     """The message of the previous scan of this workspace."""
     lost: bool | UnsetType = UNSET

@@ -9,8 +9,8 @@ import pytest
 
 from clew.host import Host
 from clew.library import Library
-from clew.sources import known
-from clew.sources.beside import Machine, host_at
+from clew.sources import registry
+from clew.sources.wsl import WslDetector, host_at
 from tests.unit.samples import SESSION, claude_line
 
 WSL2 = "Linux version 5.15.167.4-microsoft-standard-WSL2 (root@f9c826d3017f) (gcc) #1 SMP\n"
@@ -26,7 +26,7 @@ def put_session(home: Path, cwd: str = "C:\\Users\\ada\\src\\tide", project: str
     return path
 
 
-def wsl(root: Path, version: str = WSL2) -> Machine:
+def wsl(root: Path, version: str = WSL2) -> WslDetector:
     """A WSL system below a folder, with the folders that Windows has beside its users."""
     (root / "proc").mkdir(parents=True)
     (root / "proc" / "version").write_text(version)
@@ -37,7 +37,7 @@ def wsl(root: Path, version: str = WSL2) -> Machine:
     (users / "desktop.ini").write_text("[.ShellClassInfo]\n")
     (root / "mnt" / "wslg").mkdir()
     (root / "mnt" / "d").mkdir()
-    return Machine(root, distributions=list)
+    return WslDetector(root, distributions=list)
 
 
 @pytest.mark.seed("S2-17", "S2-18", "S2-22", "S3-2")
@@ -62,7 +62,7 @@ def test_windows_users_seen_from_wsl(tmp_path: Path, version: str) -> None:
 def test_a_linux_that_is_no_wsl_has_no_windows_users(tmp_path: Path) -> None:
     machine = wsl(tmp_path, PLAIN)
     assert list(machine.homes()) == []
-    assert list(Machine(tmp_path / "nothing").homes()) == []
+    assert list(WslDetector(tmp_path / "nothing").homes()) == []
 
 
 @pytest.mark.parametrize(
@@ -85,18 +85,18 @@ def test_drives_may_be_mounted_elsewhere(tmp_path: Path, text: str, folder: str)
 def test_users_that_cannot_be_looked_at_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = wsl(tmp_path)
     closed = str(tmp_path / "mnt" / "c" / "Users" / "ada")
-    monkeypatch.setattr("clew.sources.beside.os.access", lambda path, _: str(path) != closed)
+    monkeypatch.setattr("clew.sources.wsl.os.access", lambda path, _: str(path) != closed)
     assert [name for name, _ in machine.homes()] == ["windows-Grace Hopper"]
 
 
-def windows(root: Path, *distributions: str) -> Machine:
+def windows(root: Path, *distributions: str) -> WslDetector:
     """The shares that Windows shows WSL distributions on, below a folder."""
     for share in ("wsl.localhost", "wsl$"):
         for name in distributions:
             for user in ("ada", "grace"):
                 (root / share / name / "home" / user).mkdir(parents=True)
             (root / share / name / "root").mkdir()
-    return Machine(root, (root / "wsl.localhost", root / "wsl$"), lambda: list(distributions))
+    return WslDetector(root, (root / "wsl.localhost", root / "wsl$"), lambda: list(distributions))
 
 
 @pytest.mark.seed("S2-17", "S2-18", "S2-22")
@@ -120,7 +120,7 @@ def test_an_older_windows_has_the_other_share(tmp_path: Path) -> None:
 
 def test_a_distribution_that_does_not_answer_is_left_out(tmp_path: Path) -> None:
     machine = windows(tmp_path, "Debian")
-    silent = Machine(machine.root, machine.shares, lambda: ["Gone", "Debian"])
+    silent = WslDetector(machine.root, machine.shares, lambda: ["Gone", "Debian"])
     assert {host.name for _, host in silent.homes()} == {"Debian"}
 
 
@@ -145,6 +145,6 @@ def test_the_place_of_a_named_home_tells_whose_it_is(home: str, kind: str, name:
 def test_found_homes_are_sources_with_names_of_their_own(tmp_path: Path) -> None:
     machine = wsl(tmp_path)
     (tmp_path / "mnt" / "d" / "Users" / "ada").mkdir(parents=True)
-    every = known.sources({"CLEW_DATA_DIR": str(tmp_path / "own")}, machine)
+    every = registry.sources({"CLEW_DATA_DIR": str(tmp_path / "own")}, machine)
     assert [source.name for source in every] == ["local", "windows-Grace-Hopper", "windows-ada", "windows-ada-2"]
     assert all(source.enabled for source in every)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clew.errors import RemoteFailed, UsageError, WouldLose
 from clew.host import REMOTES, Host, Kind, data_dir
-from clew.sources import configured
-from clew.sources.beside import Machine, host_at
-from clew.sources.configured import Entry, default_name
+from clew.sources import config
+from clew.sources.config import Entry, default_name
+from clew.sources.wsl import WslDetector, host_at
 
 if TYPE_CHECKING:
     # Most people have no hosts among their sources: they need not wait for what reads them.
-    from clew.sources.fetch import Visit
+    from clew.sources.fetch import FetchResult
     from clew.sources.mirror import Mirror
     from clew.sources.target import Target
 
@@ -55,18 +55,18 @@ class Source(NamedTuple):
         return Target.parse(self.where)
 
 
-def sources(env: Mapping[str, str] | None = None, machine: Machine | None = None) -> list[Source]:
+def sources(env: Mapping[str, str] | None = None, machine: WslDetector | None = None) -> list[Source]:
     """All sources, the user's own home first; those that are switched off too."""
     env = os.environ if env is None else env
-    entries = configured.load(env).entries
+    entries = config.load(env).entries
     off = {entry.name.casefold() for entry in entries if entry.kind == "off"}
     own = Host.local()
-    found = [source._replace(enabled=source.name.casefold() not in off) for source in _found(machine or Machine())]
+    found = [source._replace(enabled=source.name.casefold() not in off) for source in _found(machine or WslDetector())]
     named = [_named(entry, env) for entry in entries if entry.kind != "off"]
     return [Source("local", "local", str(own.home), own), *found, *named]
 
 
-def _found(machine: Machine) -> Iterator[Source]:
+def _found(machine: WslDetector) -> Iterator[Source]:
     taken: set[str] = set()
     for text, host in machine.homes():
         name = default_name(text)
@@ -128,15 +128,40 @@ def is_path(text: str) -> bool:
 
 
 def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
-    """Add a source; a name that is taken is refused."""
-    configured.checked(entry)
+    """Add a source; refuse a name that another source has, or that a leftover mirror of another host has."""
+    config.checked(entry)
     if any(source.name.casefold() == entry.name.casefold() for source in sources(env)):
         raise UsageError(f"there is a source {entry.name} already; choose another name with --name")
-    configured.add(entry, env)
+    if entry.kind == "ssh":
+        _refuse_leftover_mirror(entry, env)
+    config.add(entry, env)
+
+
+def _refuse_leftover_mirror(entry: Entry, env: Mapping[str, str] | None) -> None:
+    """Raise UsageError if the folder for the mirror holds files that are not known to be of this host.
+
+    Such a folder is left where the list of sources was lost. Fetching into it would list the sessions of one machine
+    as those of another one, and replace files that may have no other copy.
+    """
+    from clew.sources.mirror import Mirror
+    from clew.sources.target import Target
+
+    remotes = data_dir(env) / REMOTES
+    names = [path.name for path in remotes.iterdir()] if remotes.is_dir() else []
+    for name in names:
+        mirror = Mirror(remotes / name, "")
+        if name.casefold() != entry.name.casefold() or not (mirror.extent()[0] or mirror.kept_files()):
+            continue
+        state = mirror.state()
+        if state is None or state.target != str(Target.parse(entry.where)):
+            owner = state.target if state is not None and state.target else "an unknown machine"
+            raise UsageError(
+                f"{mirror.folder} holds the files of {owner}; choose another name with --name, or move that folder away"
+            )
 
 
 def remove(
-    source: Source, visit: Callable[[Source], Visit] | None = None, env: Mapping[str, str] | None = None
+    source: Source, visit: Callable[[Source], FetchResult] | None = None, env: Mapping[str, str] | None = None
 ) -> None:
     """Remove a source: its entry and its copies. One that is found by itself is switched off.
 
@@ -147,17 +172,17 @@ def remove(
         raise UsageError("your own home is always a source; --source NAME reads others only")
     if source.kind in ("wsl", "windows"):
         if source.enabled:
-            configured.add(Entry(name=source.name, kind="off"), env)
+            config.add(Entry(name=source.name, kind="off"), env)
         return
     if source.mirror is not None:
         if visit is not None:
             _refuse_loss(source, source.mirror, visit)
         if source.mirror.folder.exists():
             shutil.rmtree(source.mirror.folder)
-    configured.remove(source.name, env)
+    config.remove(source.name, env)
 
 
-def _refuse_loss(source: Source, mirror: Mirror, visit: Callable[[Source], Visit]) -> None:
+def _refuse_loss(source: Source, mirror: Mirror, visit: Callable[[Source], FetchResult]) -> None:
     """Raise WouldLose where the host does not answer, or no longer has all that was copied from it."""
     count = mirror.extent()[0] + mirror.kept_files()
     if not count:

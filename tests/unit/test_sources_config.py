@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew.errors import UsageError
-from clew.sources import configured, known
-from clew.sources.configured import Entry, default_name
+from clew.sources import config, registry
+from clew.sources.config import Entry, default_name
 
 
 @pytest.fixture
@@ -21,19 +21,19 @@ def text(env: dict[str, str]) -> str:
 
 
 def test_lines_come_and_go(env: dict[str, str]) -> None:
-    assert configured.load(env) == ((), (), ())
+    assert config.load(env) == ((), (), ())
     box, attic = Entry(name="box", kind="ssh", where="ada@box"), Entry(name="attic", kind="home", where="/mnt/attic")
-    configured.add(box, env)
-    configured.add(attic, env)
-    assert configured.load(env).entries == (box, attic)
+    config.add(box, env)
+    config.add(attic, env)
+    assert config.load(env).entries == (box, attic)
     assert text(env).splitlines()[0] == '{"name":"box","kind":"ssh","where":"ada@box"}'
-    configured.remove("box", env)
-    assert configured.load(env).entries == (attic,)
+    config.remove("box", env)
+    assert config.load(env).entries == (attic,)
     assert (Path(env["CLEW_DATA_DIR"]) / "sources.jsonl").stat().st_mode & 0o077 == 0
 
 
 def test_lines_that_are_not_understood_are_said_and_stay(env: dict[str, str]) -> None:
-    configured.add(Entry(name="box", kind="ssh", where="box"), env)
+    config.add(Entry(name="box", kind="ssh", where="box"), env)
     odd = [
         '{"name":"cloud","kind":"s3","where":"bucket"}',
         '{"name":"x","kind":"ssh","where":"x","port":1}',
@@ -47,21 +47,21 @@ def test_lines_that_are_not_understood_are_said_and_stay(env: dict[str, str]) ->
     ]
     path = Path(env["CLEW_DATA_DIR"]) / "sources.jsonl"
     path.write_bytes(path.read_bytes() + "\n\n".join(odd).encode("utf-8", "surrogateescape") + b"\n")
-    now = configured.load(env)
+    now = config.load(env)
     assert [entry.name for entry in now.entries] == ["box"]
     assert len(now.problems) == len(odd)
     assert all(problem.startswith(f"{path}:") for problem in now.problems)
-    configured.add(Entry(name="two", kind="ssh", where="two"), env)
-    configured.remove("box", env)
+    config.add(Entry(name="two", kind="ssh", where="two"), env)
+    config.remove("box", env)
     kept = path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
     assert kept == [*odd, '{"name":"two","kind":"ssh","where":"two"}']
-    assert [source.name for source in known.sources(env)] == ["local", "BOX", "two"]
+    assert [source.name for source in registry.sources(env)] == ["local", "BOX", "two"]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "-x", "local", "a b", "x" * 65, "a\n", ".hidden"])
 def test_names_that_could_be_something_else_are_refused(name: str) -> None:
     with pytest.raises(UsageError):
-        configured.checked(Entry(name=name, kind="ssh", where="box"))
+        config.checked(Entry(name=name, kind="ssh", where="box"))
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_names_are_made_of_what_is_there(text: str, name: str) -> None:
     [("box", "ssh"), ("ssh://box:22", "ssh"), ("./box", "home"), ("~/x", "home"), ("/x/y", "home"), ("D:\\x", "home")],
 )
 def test_a_slash_makes_a_folder(where: str, kind: str) -> None:
-    assert known.entry_for(where, "name").kind == kind
+    assert registry.entry_for(where, "name").kind == kind
 
 
 def test_an_unreadable_state_is_no_state(env: dict[str, str]) -> None:
-    configured.add(Entry(name="box", kind="ssh", where="box"), env)
+    config.add(Entry(name="box", kind="ssh", where="box"), env)
     folder = Path(env["CLEW_DATA_DIR"]) / "remotes" / "box"
     folder.mkdir(parents=True)
     for content in ("", "{", '{"home":"/../x","env":{},"fetched_at":""}', '{"home":1}'):
         (folder / "state.json").write_text(content)
-        assert known.sources(env)[1].host is None
+        assert registry.sources(env)[1].host is None

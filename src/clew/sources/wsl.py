@@ -38,7 +38,7 @@ def _registered() -> list[str]:
     return found
 
 
-class Machine(NamedTuple):
+class WslDetector(NamedTuple):
     """What tells which other homes there are; a test builds one of folders."""
 
     root: Path = Path("/")
