@@ -55,7 +55,7 @@ class _Told(NamedTuple):
 
 
 def _told(tree: Tree, taken: Iterable[Taken], root: Path) -> _Told:
-    marks = {mark.uuid for _, mark in tree.moves}
+    marks = {mark.uuid for _, mark in tree.switch_records}
     told = _Told({}, {}, {}, set(), Edits())
     for one in in_time(taken):
         node = tree.places.get(one.message)
@@ -235,7 +235,7 @@ def last_undo(tree: Tree) -> RecordHeader | None:
     """The undo that a redo would take back; a message or a switch behind it means that there is none."""
     undone: list[RecordHeader] = []
     seen = 0
-    for count, mark in tree.moves:
+    for count, mark in tree.switch_records:
         if mark.action == "switch" or _has_message(tree, seen, count):
             undone.clear()
         if mark.action == "undo":

@@ -373,7 +373,7 @@ def settle(snapshots: Snapshots, tree: Tree, system: System = SYSTEM) -> list[st
     """
     restored: list[str] = []
     for path, found in announced(pending_undos(snapshots.folder)):
-        if all(mark.uuid != found.mark for _, mark in tree.moves):
+        if all(mark.uuid != found.mark for _, mark in tree.switch_records):
             if not has_folder(Path(found.root)):
                 continue
             try:
