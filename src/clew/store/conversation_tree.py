@@ -1,7 +1,7 @@
-"""Who follows whom in a log: every record's uuid and parent, the branch each is on, and where it all stands.
+"""The conversation tree of a log: parent and branch of every record, and the head.
 
-A branch goes on with the first prompt or reply that follows a message; each further one begins a branch of its own.
-Results, notes and titles belong to what they follow.
+The first prompt or reply after a message continues its branch; each further one starts a new branch. Tool results,
+notes and titles are on the branch of the record that they follow.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from clew.model.json import JSON
 
 MAIN = "main"
 NONE = -1
-_CHUNK = 8 << 20
+_CHUNK_BYTES = 8 << 20
 
 
-def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[RecordHeader]:
-    """The places of records, with the ids and parents that readers give to the older form and to what follows it."""
+def headers_with_derived_ids(log: Path, start: int, lines: bytes) -> Iterator[RecordHeader]:
+    """Yield record headers; messages of the older form get the ids and parents that the agent derives for them."""
     agent, source = SageAgent(), source_file(log)
     given: dict[int, dict[str, JSON]] = {}
     for unit in agent.units(source):
@@ -47,45 +47,45 @@ def with_given_ids(log: Path, start: int, lines: bytes) -> Iterator[RecordHeader
 
 
 class Tree:
-    """The records of a log that have an id, by number, in its order; grows as the log does."""
+    """The records of a log that have an id, by position; can be extended as the log grows."""
 
     def __init__(self) -> None:
         self.end = 0
-        """How far the log has been read."""
+        """The position in bytes up to which the log was read."""
         self.places: dict[str, int] = {}
         self.uuids: list[str] = []
         self.parents: list[int] = []
         self.kinds: list[str] = []
-        """Their types; one that was erased is no message any more, but keeps its place."""
+        """The type of each record."""
         self.names: dict[str, str] = {}
-        """The names that branches were given, by id."""
+        """The names of branches, by id."""
         self.head = NONE
-        """Where the conversation stands."""
+        """The record that the next message follows."""
         self.given: list[str] = []
-        """The ids of messages of the older form, which readers give them, in the order of the log."""
-        self.moves: list[tuple[int, RecordHeader]] = []
-        """The marks that moved it, each with the number of records before it."""
+        """The derived ids of messages of the older form, in the order of the log."""
+        self.switch_records: list[tuple[int, RecordHeader]] = []
+        """The branch records that moved the head, each with the number of records before it."""
         self.orphans: dict[int, str] = {}
-        """The parents of records that are not in the log, or not before them."""
+        """The parents that are not in the log, or not before their record."""
         self._stated: dict[int, str] = {}
         self._erased: dict[int, str] = {}
-        self._lines = _Lines()
+        self._lines = _Branches()
         self._ends_old = False
 
     def read(self, path: Path, end: int | None = None) -> None:
-        """Take in what the log has grown by; only whole lines count."""
+        """Add the lines that were appended to the log; an incomplete last line is left out."""
         for chunk in whole_lines(path, self.end, end):
             found = parse_headers(chunk)
             has_old = self._ends_old or any(not record.type and record.is_old for record in found)
             self._ends_old = bool(found) and found[-1].is_old
             if has_old:
-                found = list(with_given_ids(path, self.end, chunk))
+                found = list(headers_with_derived_ids(path, self.end, chunk))
                 self.given += [str(record.uuid) for record in found if record.is_old]
             self.extend(found)
             self.end += len(chunk)
 
     def extend(self, found: Iterable[RecordHeader]) -> None:
-        """Take in records."""
+        """Add records."""
         places, uuids, parents, kinds = self.places, self.uuids, self.parents, self.kinds
         for record in found:
             uuid, kind, node = record.uuid, record.type or record.kind, len(uuids)
@@ -95,7 +95,7 @@ class Tree:
                 parent = record.parent_uuid
                 uuids.append(uuid)
                 kinds.append(kind)
-                # Only what stands before it can be a parent, so there are no circles.
+                # Only an earlier record can be a parent, so there are no cycles.
                 at = places.get(parent, NONE) if parent is not None else NONE
                 parents.append(at if at != node else NONE)
                 if parent is not None and parents[-1] == NONE:
@@ -112,10 +112,10 @@ class Tree:
             self.names[mark.branch_id] = mark.name
         elif mark.is_switch and (mark.message_id is None or mark.message_id in self.places):
             self.head = NONE if mark.message_id is None else self.places[mark.message_id]
-            self.moves.append((len(self.uuids), mark))
+            self.switch_records.append((len(self.uuids), mark))
 
-    def _drawn(self) -> _Lines:
-        """The branches, as far as the records go."""
+    def _updated_branches(self) -> _Branches:
+        """Find the branch of every record that was added since the last call."""
         lines = self._lines
         for node in range(len(lines.branches), len(self.uuids)):
             kind = self._erased.get(node) or self.kinds[node]
@@ -125,20 +125,20 @@ class Tree:
     @property
     def branches(self) -> list[str]:
         """For each record the id of its branch."""
-        return self._drawn().branches
+        return self._updated_branches().branches
 
     @property
     def heads(self) -> dict[str, int]:
         """The last record of each branch, in the order the branches began."""
-        return self._drawn().heads
+        return self._updated_branches().heads
 
     def forks_at(self, parent: int) -> bool:
-        """True when a prompt or reply that follows this record would begin a branch."""
-        lines = self._drawn()
+        """True when a prompt or reply that follows this record would start a branch."""
+        lines = self._updated_branches()
         return (lines.owners[parent] if parent != NONE else NONE) in lines.continued
 
     def is_significant(self, node: int) -> bool:
-        """True for a prompt or a reply, also where it was erased: tools belong to it as before."""
+        """True for a prompt or a reply, also for an erased one."""
         return (self._erased.get(node) or self.kinds[node]) in PROMPTS_AND_REPLIES
 
     def uuid(self, node: int) -> str | None:
@@ -146,13 +146,13 @@ class Tree:
         return self.uuids[node] if node != NONE else None
 
     def ancestors(self, node: int) -> Iterator[int]:
-        """The record itself, the one it follows, and so on to the root."""
+        """Yield a record, its parent, and so on to the root."""
         while node != NONE:
             yield node
             node = self.parents[node]
 
     def path(self, node: int | None = None) -> list[str]:
-        """The uuids of the messages from the root to a record; without one, to where the conversation stands."""
+        """Return the uuids of the messages from the root to a record (default: the head)."""
         uuids, kinds, parents = self.uuids, self.kinds, self.parents
         at = self.head if node is None else node
         path = []
@@ -164,19 +164,19 @@ class Tree:
         return path
 
 
-class _Lines:
-    """The branch of every record, drawn in the order of the log."""
+class _Branches:
+    """The branch of every record, found in the order of the log."""
 
     def __init__(self) -> None:
         self.branches: list[str] = []
         self.heads: dict[str, int] = {}
         self.owners: list[int] = []
-        """For each record the prompt or reply it belongs to."""
+        """For each record the prompt or reply that it belongs to."""
         self.continued: set[int] = set()
         """Prompts and replies that another one follows; NONE: there is a root."""
 
     def add(self, node: int, parent: int, kind: str, fresh: str) -> None:
-        """Draw the next record; `fresh` is the id of the branch it may begin."""
+        """Add the next record; `fresh` is the id of the branch that it may start."""
         owner = self.owners[parent] if parent != NONE else NONE
         significant = kind in PROMPTS_AND_REPLIES
         branch = self.branches[parent] if parent != NONE else MAIN
@@ -193,12 +193,12 @@ class _Lines:
 
 
 def whole_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """The bytes of the log in large pieces, each of whole lines; what has no line end yet is left out."""
+    """Yield the bytes of a log in chunks of complete lines; an incomplete last line is left out."""
     with open_regular(path)[0] as stream:
         limit = os.fstat(stream.fileno()).st_size if end is None else end
         stream.seek(start)
         kept = b""
-        while start < limit and (part := stream.read(min(_CHUNK, limit - start))):
+        while start < limit and (part := stream.read(min(_CHUNK_BYTES, limit - start))):
             start += len(part)
             cut = part.rfind(b"\n") + 1
             if cut:

@@ -1,4 +1,4 @@
-"""A log as it grows: whole records, in order, each once."""
+"""Follows a log as it grows, like `tail -f`: complete records, in order, each once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from clew.model.json import JSON
 from clew.store.conversation_tree import whole_lines
 from clew.store.log import record_in
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
 def follow(path: Path, after: int, poll: float, patience: float | None) -> Iterator[dict[str, JSON]]:
-    """Records behind number `after`, those to come included."""
+    """Yield the records after number `after`, and those that are appended later."""
     end, inode = 0, 0
     quiet_since = time.monotonic()
     while True:
@@ -27,10 +27,10 @@ def follow(path: Path, after: int, poll: float, patience: float | None) -> Itera
             end = after = 0  # another log has taken its place; one that `erase` rewrote is as long as before
         inode = found or inode
         end = _line_end(path, end)
-        for chunk in _grown(path, end):
+        for chunk in _new_lines(path, end):
             end += len(chunk)
             for line in chunk.split(b"\n"):
-                record = record_in(line) if line and _is_behind(line, after) else None
+                record = record_in(line) if line and _is_after(line, after) else None
                 if record is not None:
                     came = True
                     yield record
@@ -52,7 +52,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _line_end(path: Path, end: int) -> int:
-    """The last line end up to a place: a record whose writing failed may have been there for a moment."""
+    """Return the last line end up to a position: a record whose write failed is removed again."""
     try:
         with path.open("rb", buffering=0) as stream:
             end = min(end, os.fstat(stream.fileno()).st_size)
@@ -70,7 +70,7 @@ def _byte_before(stream: IO[bytes], place: int) -> bytes:
 
 def _line_ends(stream: IO[bytes], before: int) -> Iterator[int]:
     while before:
-        start = max(0, before - _CHUNK)
+        start = max(0, before - _CHUNK_BYTES)
         stream.seek(start)
         at = stream.read(before - start).rfind(b"\n")
         if at >= 0:
@@ -78,12 +78,12 @@ def _line_ends(stream: IO[bytes], before: int) -> Iterator[int]:
         before = start
 
 
-def _is_behind(line: bytes, after: int) -> bool:
+def _is_after(line: bytes, after: int) -> bool:
     number = number_of(line)
     return number > after or not number
 
 
-def _grown(path: Path, end: int) -> Iterator[bytes]:
+def _new_lines(path: Path, end: int) -> Iterator[bytes]:
     try:
         yield from whole_lines(path, end)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Where the store keeps what: one folder per session with its log, snapshots, metadata and backups."""
+"""Folders and settings of a store: one folder per session with its log, snapshots, metadata and backups."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ ROOT, SESSIONS, PROJECTS, CONFIG = ".sage", "sessions", "projects", "config.json
 SCANS = "scans"
 """In a session's folder: the index of the last scan of each workspace, as a blob."""
 RESCUE = "rescue"
-"""In a session's folder: plain copies of what somebody had changed before an undo replaced it."""
-_OBJECT_LIMIT = 16 << 20
-"""Bytes of a small JSON object."""
+"""In a session's folder: copies of edited files that an undo replaced."""
+_MAX_OBJECT_BYTES = 16 << 20
 FORMAT = 1
-"""Number of the store's own form; a higher one was written by a newer version and is not written to."""
+"""The number of the store's format; a store with a higher number is read-only."""
 OWN = "clew"
 """The store's key in files that it shares with other programs."""
 
@@ -53,12 +52,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     durability: Durability = "disk"
     lock_wait: float = LOCK_WAIT_SECONDS
     alone: bool = False
-    """Only this process writes: go on where the file system has no locks."""
+    """Only this process writes: continue where the file system has no locks."""
     user_type: str | None = "external"
     redact: Literal["none", "secrets", "pii", "paths", "all"] = "none"
     """What is masked in records before they are written."""
     ignore: tuple[str, ...] = ()
-    """Files and folders that are left out where a whole workspace is watched: names or paths, `*` for anything."""
+    """Files and folders that a watched workspace leaves out: names or paths, with `*` for any text."""
     store: int = FORMAT
 
 
@@ -95,7 +94,7 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
     place = root / CONFIG
     found = read_object(place)
     if found is None:
-        raise UsageError(f"{place}: is no JSON object, or a link; mend or remove it")
+        raise UsageError(f"{place}: is no JSON object, or a link; repair or remove it")
     own = found.get(OWN, {})
     known = {name: own[name] for name in Settings.__struct_fields__ if name in own} if isinstance(own, dict) else {}
     try:
@@ -112,7 +111,7 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
 
 def read_object(path: Path) -> dict[str, JSON] | None:
     """A small JSON object; empty where there is no file, None where it cannot be read as one. Follows no link."""
-    text = read_inside(path.parent, path.name, _OBJECT_LIMIT)
+    text = read_inside(path.parent, path.name, _MAX_OBJECT_BYTES)
     if text is None:
         return None if os.path.lexists(path) else {}
     try:

@@ -1,4 +1,4 @@
-"""The surroundings of a message: working folder, git branch, platform, kind of user. Nothing is run to find them."""
+"""Finds the context of a message: working folder, git branch, platform, kind of user. No program is run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from msgspec import UNSET
 from clew.agents.sage_agent.written_records import Context
 
 _PLATFORMS = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
-_MOMENT = 0.002
-"""Seconds in which no program can have checked out another branch."""
-_PATIENCE = 1.0
-"""Seconds after which a folder without a repository is looked at again."""
+_BRANCH_CHECK_SECONDS = 0.002
+"""How often the git branch is checked: no program checks out another one faster."""
+_REPOSITORY_SEARCH_SECONDS = 1.0
+"""How often a folder without a git repository is searched for one."""
 _REF = "ref: refs/heads/"
-_HEAD_LIMIT = 4096
-"""Bytes of a file that names a branch or a folder of git."""
-_clock, _cwd = time.monotonic, os.getcwd  # at hand, since every message asks
+_MAX_HEAD_BYTES = 4096
 
 
 def platform() -> str:
@@ -29,61 +27,61 @@ def platform() -> str:
 
 
 class ContextReader:
-    """The context of this process as it is at each look; what has not changed is not read again."""
+    """Reads the context of this process; files that have not changed are not read again."""
 
     def __init__(self, user_type: str | None = "external") -> None:
         self._user_type = UNSET if user_type is None else user_type
         self._context = Context(cwd="", platform=platform(), user_type=self._user_type)
         self._head: Path | None = None
-        self._mark: tuple[int, int] | None = None
-        self._looked = self._searched = -_PATIENCE
+        self._head_stamp: tuple[int, int] | None = None
+        self._checked = self._searched = -_REPOSITORY_SEARCH_SECONDS
 
     def read(self) -> Context:
-        """The context; whether the branch has changed is looked at again after a moment."""
-        clock = _clock()
+        """Return the current context."""
+        clock = time.monotonic()
         try:
-            cwd = _cwd()
+            cwd = os.getcwd()  # noqa: PTH109 - quicker, and asked for every message
         except OSError:
             return self._context  # the folder is gone
-        if cwd == self._context.cwd and clock - self._looked < _MOMENT:
+        if cwd == self._context.cwd and clock - self._checked < _BRANCH_CHECK_SECONDS:
             return self._context
-        return self._look(cwd, clock)
+        return self._refresh(cwd, clock)
 
-    def _look(self, cwd: str, clock: float) -> Context:
+    def _refresh(self, cwd: str, clock: float) -> Context:
         moved = cwd != self._context.cwd
-        if moved or (self._head is None and clock - self._searched >= _PATIENCE):
+        if moved or (self._head is None and clock - self._searched >= _REPOSITORY_SEARCH_SECONDS):
             self._head, self._searched = find_head(Path(cwd)), clock
-        self._looked = clock
-        mark = _mark(self._head)
-        if moved or mark != self._mark:
-            self._mark = mark
+        self._checked = clock
+        stamp = _stamp(self._head)
+        if moved or stamp != self._head_stamp:
+            self._head_stamp = stamp
             branch = branch_of(self._head)
             self._context = Context(cwd=cwd, git_branch=branch or UNSET, platform=platform(), user_type=self._user_type)
         return self._context
 
 
 def find_head(folder: Path) -> Path | None:
-    """The file that says which branch of a git repository is checked out."""
+    """Find the HEAD file of the git repository of a folder."""
     for place in (folder, *folder.parents):
         git = place / ".git"
         if git.is_dir():
             return git / "HEAD"
         if git.is_file():
-            # A worktree or submodule: the file says where its own folder is.
+            # In a worktree or submodule, this file names its git folder.
             target = _read(git).removeprefix("gitdir:").strip()
-            # Two slashes mean another machine on some systems, which must not be asked.
+            # On some systems two slashes name another machine, which must not be contacted.
             is_here = target and not target.startswith(("//", "\\\\"))
             return place / target / "HEAD" if is_here else None
     return None
 
 
 def branch_of(head: Path | None) -> str | None:
-    """The branch a HEAD names; None where a commit is checked out."""
+    """Return the branch that a HEAD file names; None where a commit is checked out."""
     text = _read(head) if head is not None else ""
     return text.strip().removeprefix(_REF) if text.startswith(_REF) else None
 
 
-def _mark(path: Path | None) -> tuple[int, int] | None:
+def _stamp(path: Path | None) -> tuple[int, int] | None:
     if path is None:
         return None
     try:
@@ -94,11 +92,11 @@ def _mark(path: Path | None) -> tuple[int, int] | None:
 
 
 def _read(path: Path) -> str:
-    """The beginning of a file; nothing where it is no regular file, such as a pipe that never ends."""
+    """Read the beginning of a file; empty where it is no regular file, such as a pipe that never ends."""
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return ""
-            return file.read(_HEAD_LIMIT).decode("utf-8", "replace")
+            return file.read(_MAX_HEAD_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -1,7 +1,6 @@
-"""Messages as any program writes them, one JSON object a line, taken into the store's own shape.
+"""Parses the messages that `clew record` reads: one JSON object per line, from any program.
 
-`role` and `content` are enough. Both snake_case and camelCase are understood, and what has no place of its own is
-kept in the record's metadata.
+Only `role` and `content` are required. Keys may be in snake_case or camelCase; unknown keys go into the metadata.
 """
 
 from __future__ import annotations
@@ -49,44 +48,44 @@ _USAGE = {"cache_creation_tokens": "cacheWriteTokens", "cache_creation_input_tok
 }
 
 
-class Message:
-    """A JSON object whose keys are taken out one by one; what is left over is kept."""
+class _Fields:
+    """A JSON object whose keys are taken out one by one; the unknown ones are left."""
 
     def __init__(self, value: dict[str, JSON]) -> None:
         self.left = dict(value)
 
-    def take(self, name: str, kind: type[T]) -> T | None:
-        """The value of a key under any of its spellings; null counts as absent."""
+    def pop(self, name: str, kind: type[T]) -> T | None:
+        """Remove a key in any of its spellings and return its value; null counts as absent."""
         for spelling in _SPELLINGS.get(name, (name,)):
             value = self.left.pop(spelling, None)
             if value is None:
                 continue
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-                raise UsageError(f"{spelling} is no {_WORDS.get(kind, kind.__name__)}")
+                raise UsageError(f"{spelling} is no {_TYPE_NAMES.get(kind, kind.__name__)}")
             return value
         return None
 
     def has(self, name: str) -> bool:
-        """True when the key is there, null or not."""
+        """True when the key is there, even if its value is null."""
         return any(spelling in self.left for spelling in _SPELLINGS.get(name, (name,)))
 
 
-_WORDS: dict[type, str] = {str: "text", dict: "object", list: "list", bool: "true or false"}
+_TYPE_NAMES: dict[type, str] = {str: "text", dict: "object", list: "list", bool: "true or false"}
 
 
 def parse_message(line: bytes, context_reader: ContextReader) -> Draft:
-    """The message of a line; raises UsageError with what is wrong."""
+    """Parse a line; raises UsageError with the reason."""
     try:
         value = loads(line)
     except NOT_JSON as error:
-        raise UsageError(f"is no JSON: {_half_pair(line) or error}") from None
+        raise UsageError(f"is no JSON: {_lone_surrogate(line) or error}") from None
     if not isinstance(value, dict):
         raise UsageError("is no JSON object")
-    return take(value, context_reader)
+    return _draft(value, context_reader)
 
 
-def _half_pair(line: bytes) -> str | None:
-    """What is wrong, if it is that: such a text can be spelled in JSON, and is no Unicode."""
+def _lone_surrogate(line: bytes) -> str | None:
+    """Explain a lone surrogate: JSON can hold one as an escape, but it is no valid text."""
     try:
         half = re.search("[\ud800-\udfff]", json.dumps(json.loads(line), ensure_ascii=False))
     except (ValueError, RecursionError):
@@ -94,31 +93,31 @@ def _half_pair(line: bytes) -> str | None:
     return f"a text holds half of a surrogate pair, \\u{ord(half[0]):04x}" if half is not None else None
 
 
-def take(value: dict[str, JSON], context_reader: ContextReader) -> Draft:
-    """The message that an object means."""
-    message = Message(value)
-    role = message.take("role", str)
+def _draft(value: dict[str, JSON], context_reader: ContextReader) -> Draft:
+    """Make a draft of a JSON object."""
+    message = _Fields(value)
+    role = message.pop("role", str)
     if role not in _ROLES:
         raise UsageError(f"the role is {role!r}, not one of {', '.join(_ROLES)}" if role else "has no role")
     parent: str | None | UnsetType = UNSET
     if message.has("parent"):
-        parent = message.take("parent", str)
+        parent = message.pop("parent", str)
     results = _results(message, role)
     record = MessageRecord(
         type="tool_result" if results else role,  # type: ignore[arg-type]
-        uuid=message.take("uuid", str) or "",
-        message=_said(message, role) if not results else UNSET,
+        uuid=message.pop("uuid", str) or "",
+        message=_body(message, role) if not results else UNSET,
         tool_results=results or UNSET,
-        usage=_each(message, "usage", dict, lambda item: _convert(item, Usage, _USAGE)),
-        thinking_metadata=_each(message, "thinking", dict, lambda item: _convert(item, Thinking, {})),
-        todos=_each(message, "todos", list, lambda items: [_convert(item, TodoItem, {}) for item in items]),
+        usage=_optional(message, "usage", dict, lambda item: _convert(item, Usage, _USAGE)),
+        thinking_metadata=_optional(message, "thinking", dict, lambda item: _convert(item, Thinking, {})),
+        todos=_optional(message, "todos", list, lambda items: [_convert(item, TodoItem, {}) for item in items]),
     )
-    sidechain = message.take("sidechain", bool)
-    _surround(record, message, context_reader)
-    return Draft(record, parent, sidechain, _rest(message))
+    sidechain = message.pop("sidechain", bool)
+    _set_context(record, message, context_reader)
+    return Draft(record, parent, sidechain, _remaining(message))
 
 
-def _said(message: Message, role: str) -> MessageBody:
+def _body(message: _Fields, role: str) -> MessageBody:
     if not message.has("content"):
         raise UsageError("has no content")
     content = message.left.pop("content")
@@ -127,30 +126,30 @@ def _said(message: Message, role: str) -> MessageBody:
     is_blocks = isinstance(content, list) and all(isinstance(block, dict) for block in content)
     if not isinstance(content, str) and not is_blocks:
         raise UsageError("content is neither text nor a list of blocks")
-    calls = message.take("calls", list)
+    calls = message.pop("calls", list)
     return MessageBody(
         role=role, content=content, tool_calls=[_convert(call, ToolCall, _CALL) for call in calls] if calls else UNSET
     )
 
 
-def _results(message: Message, role: str) -> list[ToolResult]:
-    results = [_convert(item, ToolResult, _RESULT) for item in message.take("results", list) or ()]
+def _results(message: _Fields, role: str) -> list[ToolResult]:
+    results = [_convert(item, ToolResult, _RESULT) for item in message.pop("results", list) or ()]
     if role != "tool":
         if results and message.left.get("content"):
             raise UsageError("has both content and tool results; a message holds one of them")
         if results:
             message.left.pop("content", None)
         return results
-    call = message.take("call", str)
+    call = message.pop("call", str)
     if call is not None:
         content = message.left.pop("content", None)
         results.append(
             ToolResult(
                 tool_call_id=call,
-                tool_name=message.take("tool", str) or "unknown",
+                tool_name=message.pop("tool", str) or "unknown",
                 content=content if isinstance(content, str) else msgspec.json.encode(content).decode(),
-                success=message.take("success", bool) is not False,
-                error=message.take("error", str),
+                success=message.pop("success", bool) is not False,
+                error=message.pop("error", str),
             )
         )
     if not results:
@@ -158,31 +157,31 @@ def _results(message: Message, role: str) -> list[ToolResult]:
     return results
 
 
-def _each(message: Message, name: str, kind: type[T], make: Callable[[T], Any]) -> Any:
-    value = message.take(name, kind)
+def _optional(message: _Fields, name: str, kind: type[T], make: Callable[[T], Any]) -> Any:
+    value = message.pop(name, kind)
     return UNSET if value is None else make(value)
 
 
-def _surround(record: MessageRecord, message: Message, context_reader: ContextReader) -> None:
-    """Where and when it was said, as far as the message tells; the rest is that of this process."""
-    given = message.take("context", dict)
+def _set_context(record: MessageRecord, message: _Fields, context_reader: ContextReader) -> None:
+    """Set context, time and version, as far as the message has them; the writer adds the rest."""
+    given = message.pop("context", dict)
     if given is not None:
         here = context_reader.read()
         record.context = _convert({"cwd": here.cwd, "platform": here.platform, **given}, Context, {})
-    if (timestamp := message.take("timestamp", str)) is not None:
+    if (timestamp := message.pop("timestamp", str)) is not None:
         record.timestamp = timestamp
-    if (version := message.take("version", str)) is not None:
+    if (version := message.pop("version", str)) is not None:
         record.version = version
 
 
-def _rest(message: Message) -> dict[str, JSON] | None:
-    """Everything without a place of its own; what was metadata before stays so."""
-    given = message.take("metadata", dict) or {}
+def _remaining(message: _Fields) -> dict[str, JSON] | None:
+    """The unknown keys, and the metadata of the message."""
+    given = message.pop("metadata", dict) or {}
     return {**{name: item for name, item in message.left.items() if item is not None}, **given} or None
 
 
 def _convert(value: JSON, kind: type[T], other: dict[str, str]) -> T:
-    """A part in camelCase, whatever it was in; a key that has no place is an error, not lost."""
+    """Convert a part of a message to a struct; an unknown key is an error, so that nothing is lost."""
     if not isinstance(value, dict):
         raise UsageError(f"a {_name(kind)} is no object")
     spelled = {other.get(name, _camel(name)): item for name, item in value.items() if item is not None}

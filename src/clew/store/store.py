@@ -1,4 +1,4 @@
-"""The store: the sessions and projects below one folder, opened or created by name."""
+"""`Store`: opens or creates the sessions and projects of one folder."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from clew.store.writer import Clock, WriterConfig, new_uuid
 
 
 class Store:
-    """Sessions in the folder `.sage` below a place; a place of that name is meant itself.
+    """The sessions in the folder `.sage` below `place`, or in `place` itself if it is called `.sage`.
 
-    What `.sage/config.json` says under `clew` holds, unless it is given here. `durability` is `disk` (an append returns
-    when the record would survive a power cut; the default) or `system` (when it survives this process). A lock is
-    waited for `lock_wait` seconds; `alone` goes on where there are no locks. `version` is that of the agent that
-    writes. With `redact` (a profile: secrets, pii, paths, all; or a function of your own) every record is masked before
-    a byte of it reaches the disk.
+    Arguments override the key `clew` of `.sage/config.json`. `durability` is `disk` (an append returns when the record
+    survives a power cut; the default) or `system` (when it survives this process). `lock_wait` is in seconds; with
+    `alone` the store works where the file system has no locks. `version` is that of the agent that writes. With
+    `redact` (a profile: secrets, pii, paths, all; or a function) every record of the log is masked before it is
+    written; snapshots are not masked.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Store:
         clock: Clock = time.time,
         system: System = SYSTEM,
     ) -> None:
-        # Whole, so that it stays the same place when the process goes to another folder.
+        # Absolute, as the process may change its working folder.
         self.root = root_of(Path(place)).absolute()
         _refuse_file(self.root)
         given: dict[str, JSON] = {"durability": durability, "lock_wait": lock_wait, "alone": alone}
@@ -67,39 +67,39 @@ class Store:
         return f"<Store {self.root}>"
 
     def session(self, session: str | None = None) -> Session:
-        """The session of this id, which begins with its first message; without an id, a new one."""
+        """Return the session with this id, which is created by its first message; without an id, a new one."""
         return Session(session_folder(self.root, session or new_uuid()), self._config)
 
     def get(self, session: str) -> Session:
-        """The session of this id, which must be there."""
+        """Return the session with this id; raises UnknownReference if there is none."""
         folder = session_folder(self.root, session)
         if not is_session(folder):
             raise UnknownReference(f"{self.root}: no session {session!r}")
         return Session(folder, self._config)
 
     def sessions(self) -> Iterator[Session]:
-        """Every session, the one written to last first."""
+        """Yield every session, the most recently written first."""
         found = [folder for folder in folders(self.root / SESSIONS) if is_session(folder)]
         for folder in sorted(found, key=_written, reverse=True):
             yield Session(folder, self._config)
 
     def project(self, workspace: Path | str) -> Project:
-        """The one conversation of a project folder, in the layout of sage-emacs."""
+        """Return the conversation of a project folder, in the layout of sage-emacs."""
         return Project(project_folder(self.root / PROJECTS, str(workspace)), str(workspace), self._config)
 
     def _configure(self) -> None:
-        """A new store says which form it has; a configuration that is there is never touched."""
+        """Write the format into the configuration of a new store; an existing one is never changed."""
         place = self.root / CONFIG
         if not self.root.exists():
             make_folder(self._config.system, self.root)
-            # Each session says it too, so that no message need wait for this.
+            # Each session has it too, so a failure here is no reason to refuse a message.
             with suppress(OSError):
                 if not place.exists():
                     replace_file(self._config.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
 
 
 def _refuse_file(root: Path) -> None:
-    """A file where a folder should be is somebody's mistake, and told as such."""
+    """Refuse a path that is, or leads through, a file."""
     there = next((folder for folder in (root, *root.parents) if folder.exists()), None)
     if there is not None and not there.is_dir():
         raise UsageError(f"{there}: is a file, and a store is a folder")

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.agents.backups import read_inside
+from clew.agents.sage_agent.records import MESSAGE_ROLES, RecordHeader
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.blobs import digest_of
 from clew.io.codec import NOT_JSON
@@ -18,11 +19,11 @@ from clew.io.protected import is_protected, leads_out
 from clew.io.safe_write import CaseCollisionError, Within, parts_of, refuse_twins
 from clew.store.apply_changes import blocking_path, group_paths, state_among
 from clew.store.conversation_tree import NONE, Tree, whole_lines
-from clew.store.drafts import Receipt
 from clew.store.file_state import INTERRUPTED, NO_FILE, FileState, StateChange
 from clew.store.layout import BACKUPS
 from clew.store.outside_edits import OutsideEdit, OutsideEdits, in_tool_order
 from clew.store.snapshots import SnapshotEntry, Snapshots
+from clew.store.writer import Receipt
 
 Verdict = Literal["write", "remove", "same", "conflict", "missing", "refused"]
 """What restoring a file comes to. A conflict would lose what somebody changed."""

@@ -322,7 +322,7 @@ def new_uuid() -> str:
 
 def format_timestamp(seconds: float) -> str:
     """A time as records hold it: UTC, with milliseconds."""
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def _as_json(record: Record) -> dict[str, JSON]:
