@@ -17,7 +17,7 @@ from clew.io.file_lock import CannotLock
 from clew.store.branches import Branch, Comparison
 from clew.store.project import Project
 from clew.store.routes import FileDifference
-from clew.store.session import About, Session
+from clew.store.session import MessageOptions, Session
 from clew.store.snapshots import FileState
 from clew.store.steps import Refused, Step, Undone
 from clew.store.store import Store
@@ -25,7 +25,6 @@ from clew.store.watching import Watch
 from clew.store.writer import Draft, Receipt
 
 __all__ = [
-    "About",
     "Branch",
     "CannotLock",
     "Comparison",
@@ -35,6 +34,7 @@ __all__ = [
     "FileDifference",
     "FileState",
     "MessageBody",
+    "MessageOptions",
     "MessageRecord",
     "Project",
     "Receipt",

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import DEEPEST, LIMIT, digest_in, digest_of, name_of, pack, read_base, read_blob
-from clew.io.filesystem import SYSTEM, System, make_folder, name_place, open_new, sync_folder, write_all
+from clew.io.filesystem import SYSTEM, System, add_file_name, make_folder, open_new, sync_folder, write_all
 
 _SMALL = 512
 """Below this, differences save nothing."""
@@ -179,7 +179,7 @@ def _write(system: System, folder: Path, files: Iterable[tuple[Path, bytes]]) ->
             system.replace(*written[-1])
             written.pop()
     except BaseException:
-        name_place(folder)
+        add_file_name(folder)
         for descriptor in descriptors:
             with suppress(OSError):
                 system.close(descriptor)
