@@ -14,6 +14,7 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
+from clew.agents.sage_format import read_object
 from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
 from clew.io.file_lock import ignore_missing_locks, lock_holder, locked
 from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
@@ -36,7 +37,6 @@ from clew.store.layout import (
     SESSIONS,
     SNAPSHOTS,
     folders,
-    read_object,
     read_settings,
     refuse_links,
     root_of,

@@ -19,13 +19,14 @@ from clew.agents.sage_agent.written_records import refuse_odd
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, METADATA, source_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.agents.sage_emacs.written_records import ConversationRecord, Role, ToolRun
+from clew.agents.sage_format import read_object
 from clew.errors import UsageError
 from clew.io.filesystem import explain_permission_errors, make_folder, replace_file, sync_folder
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store.conversation_tree import whole_lines
-from clew.store.layout import folders, read_object, refuse_copy, refuse_links
+from clew.store.layout import folders, refuse_copy, refuse_links
 from clew.store.log import Log, record_in
 from clew.store.writer import Receipt, WriterConfig, format_timestamp, new_uuid
 
