@@ -1,9 +1,9 @@
-"""Kill `clew record` at random moments, again and again, and count what was lost or doubled.
+"""Kill `clew record` at random moments, and count lost, duplicate and torn records.
 
-Each round starts one to eight writers on one session, feeds them messages, kills each of them at a random moment, and
-compares the log with what they acknowledged. Every second writer sends messages with ids: of those, what was not
-acknowledged is sent again by the next round, under the same ids. The others leave ids to the store, which is quicker.
-Meanwhile a reader looks: it must see whole records only.
+Each round starts one to eight writers on one session, sends them messages, kills each of them at a random moment, and
+compares the log with what they acknowledged. About half of the writers send messages with ids; those that were not
+acknowledged are sent again in the next round with the same ids. The other writers leave the ids to the store. A reader
+reads the log meanwhile and must find complete records only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROUNDS_OF_A_SESSION = 25
 
 
 class Writer:
-    """A process that runs `clew record`, and what it was told and said."""
+    """A process that runs `clew record`, with the messages for it."""
 
     def __init__(self, place: Path, session: str, name: str, messages: list[bytes]) -> None:
         self.name, self.messages, self.sent = name, messages, 0
@@ -44,13 +44,13 @@ class Writer:
         os.close(outward)
 
     def feed(self, count: int) -> None:
-        """Give it its next messages."""
+        """Send the next messages."""
         for message in self.messages[self.sent : self.sent + count]:
             os.write(self._feed, message)
         self.sent = min(len(self.messages), self.sent + count)
 
     def kill(self) -> list[tuple[str, str]]:
-        """End it at once; returns what it acknowledged before, in order: the name of a message and its id."""
+        """Kill the process; returns what it acknowledged, in order: the name and the id of each message."""
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
         os.close(self._feed)
@@ -61,12 +61,12 @@ class Writer:
 
 
 def name_of(message: dict[str, str]) -> str:
-    """What a message is called here: the first word of it."""
+    """Return the name of a message: its first word."""
     return message["content"].partition(" ")[0]
 
 
 def run(arguments: list[str]) -> None:
-    """The command line, in a process that was forked: it never returns."""
+    """Run the command line in a forked process; never returns."""
     from clew.cli import main
 
     try:
@@ -79,7 +79,7 @@ def run(arguments: list[str]) -> None:
 
 
 class Soak:
-    """The rounds, and their account."""
+    """Runs rounds and counts."""
 
     def __init__(self, place: Path, writers: int, chance: random.Random) -> None:
         self._place, self._most, self._chance = place, writers, chance
@@ -91,7 +91,7 @@ class Soak:
         self._again: set[str] = set()
 
     def round(self, number: int) -> None:
-        """Writers, fed and killed."""
+        """Start writers, send them messages and kill them."""
         session = self._session = f"session-{number // ROUNDS_OF_A_SESSION}"
         chance = self._chance
         writers = [
@@ -106,15 +106,15 @@ class Soak:
             writer.feed(chance.randint(1, 3))
             if time.monotonic() >= deadlines[writer.name]:
                 alive.remove(writer)
-                self._settle(writer)
+                self._kill(writer)
             if chance.random() < 0.02:
-                self._look(session)
+                self._read_log(session)
             time.sleep(chance.uniform(0, 0.001))
         if (number + 1) % ROUNDS_OF_A_SESSION == 0:
             self.check()
 
     def _messages(self, writer: str) -> list[bytes]:
-        """New messages, and before them, where they have ids, those that an earlier round is not sure of."""
+        """Return new messages; if they have ids, after those that an earlier round sent without an answer."""
         has_ids = self._chance.random() < 0.5
         again, self._unsure = (self._unsure[:20], self._unsure[20:]) if has_ids else ([], self._unsure)
         self.resent += len(again)
@@ -127,7 +127,7 @@ class Soak:
         ]
         return [*again, *(json.dumps(message).encode() + b"\n" for message in fresh)]
 
-    def _settle(self, writer: Writer) -> None:
+    def _kill(self, writer: Writer) -> None:
         said = writer.kill()
         self.kills += 1
         self.acknowledged += len(said)
@@ -136,8 +136,8 @@ class Soak:
         sent = ((json.loads(text), text) for text in writer.messages[: writer.sent])
         self._unsure += [text for message, text in sent if "uuid" in message and message["uuid"] not in sure]
 
-    def _look(self, session: str) -> None:
-        """A reader beside the writers: everything up to the last line end is whole records."""
+    def _read_log(self, session: str) -> None:
+        """Read the log while it is written: every line up to the last line end must be a complete record."""
         log = self._log(session)
         if not log.exists():
             return
@@ -162,25 +162,25 @@ class Soak:
         self.doubled += sum(count - 1 for count in counts.values())
         place = {name: at for at, name in enumerate(names)}
         for order in self._order.values():
-            # What was sent again came by way of another writer.
+            # A message that was sent again came from another writer.
             places = [place[name] for name in order if name in place and name not in self._again]
             self.disordered += places != sorted(places)
         self._account, self._unsure, self._order, self._again = [], [], {}, set()
 
     def account(self) -> str:
-        """What came of it."""
+        """Return the counts as text."""
         return (
             f"{self.kills} kills, {self.acknowledged} acknowledged, {self.resent} sent again: {self.lost} lost, "
             f"{self.doubled} duplicate, {self.disordered} out of order, {self.torn_reads} torn reads"
         )
 
     def is_clean(self) -> bool:
-        """True where nothing went wrong."""
+        """True where nothing was lost, duplicated, reordered or torn."""
         return not (self.lost or self.doubled or self.disordered or self.torn_reads)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run rounds until there were so many kills."""
+    """Run rounds until the number of kills is reached."""
     parser = options(__doc__, 10_000)
     parser.add_argument("--writers", type=int, default=8, help="at most so many at once")
     chosen = parser.parse_args(arguments)

@@ -364,3 +364,14 @@ def test_a_follower_sees_what_comes_after_an_erase_once(session: Session) -> Non
     session.user("more", uuid="more")
     session.close()
     assert [record["uuid"] for record in coming] == ["more"]
+
+
+def test_an_open_handle_knows_its_last_prompt_after_an_erase(tmp_path: Path) -> None:
+    """The metadata are written every few seconds: what was appended since is found in the log."""
+    with Store(tmp_path, system=Quick()).session("s") as session:
+        for text in ("one", "two", "three"):
+            session.user(text, uuid=text)
+        erase_record(session.folder, "two", Quick())
+        session.assistant("fine")
+    assert (session.metadata["firstPrompt"], session.metadata["lastPrompt"]) == ("one", "three")
+    assert session.metadata["messageCount"] == 4

@@ -19,7 +19,7 @@ from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 METADATA = "metadata.json"
-_MAX_METADATA_BYTES = 16 << 20
+_MAX_OBJECT_BYTES = 16 << 20
 
 
 def subfolders(root: Path) -> list[Path]:
@@ -42,9 +42,14 @@ def source_with_size(agent: str, path: Path, parts: tuple[str, ...], sides: tupl
 
 def read_metadata(folder: Path) -> dict[str, JSON] | None:
     """The object in metadata.json; empty where there is no such file, None where it cannot be read."""
-    text = read_inside(folder, METADATA, _MAX_METADATA_BYTES)
+    return read_object(folder / METADATA)
+
+
+def read_object(path: Path) -> dict[str, JSON] | None:
+    """A small JSON object; empty where there is no such file, None where it cannot be read. Follows no link."""
+    text = read_inside(path.parent, path.name, _MAX_OBJECT_BYTES)
     if text is None:
-        return None if os.path.lexists(folder / METADATA) else {}
+        return None if os.path.lexists(path) else {}
     try:
         value = loads(text)
     except NOT_JSON:

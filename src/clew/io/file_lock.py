@@ -55,7 +55,7 @@ def locked(system: System, path: Path, wait: float = LOCK_WAIT_SECONDS) -> Itera
         descriptor = open_regular(system, path, os.O_RDWR)
         try:
             acquire_lock(system, descriptor, path, wait)
-            if not is_at_path(system, descriptor, path):
+            if not is_at_path(path, system.fstat(descriptor)):
                 continue  # another file took its place while this one was waited for
             try:
                 yield descriptor
@@ -68,13 +68,12 @@ def locked(system: System, path: Path, wait: float = LOCK_WAIT_SECONDS) -> Itera
             system.close(descriptor)
 
 
-def is_at_path(system: System, descriptor: int, path: Path) -> bool:
-    """True when the path still names the open file, and not another one or none."""
+def is_at_path(path: Path, opened: os.stat_result) -> bool:
+    """True when a path still names the file that was opened, and not another one or none."""
     try:
         named = os.stat(path)  # noqa: PTH116 - quicker, and asked for every append
     except FileNotFoundError:
         return False
-    opened = system.fstat(descriptor)
     return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)
 
 

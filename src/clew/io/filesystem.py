@@ -1,4 +1,4 @@
-"""Every call of the store to the file system, in one place, so that a test can let any of them fail."""
+"""Calls to the file system that can be replaced, so that a test can make each of them fail."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 from clew.errors import SourceUnreadable, TargetRefused
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
-"""What the store creates is its owner's alone."""
+"""Only the owner can read what is created."""
 
 if sys.platform == "win32":
     import msvcrt
 
     LOCK, SHARED, UNLOCK = msvcrt.LK_NBLCK, msvcrt.LK_NBRLCK, msvcrt.LK_UNLCK
-    _PLACE = 1 << 62  # Locks are mandatory there, so the locked byte lies where no log ever ends.
+    _LOCKED_BYTE = 1 << 62  # Locks are mandatory on Windows, so the locked byte is beyond any log.
 
     def _lock(descriptor: int, how: int) -> None:
-        os.lseek(descriptor, _PLACE, os.SEEK_SET)
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, how, 1)
         except PermissionError as error:
@@ -36,17 +36,17 @@ else:
 
 def _sync(descriptor: int) -> None:
     if sys.platform == "darwin":
-        # fsync alone leaves the bytes in the drive's own memory there.
+        # On macOS, fsync alone leaves the bytes in the cache of the drive.
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fsync(descriptor)
 
 
 class System:
-    """The calls as they are. Each either does its work or raises OSError; `write` may do less than it was asked."""
+    """The calls of the operating system. Each raises OSError if it fails; `write` may write only a part."""
 
     write_through: int = getattr(os, "O_DSYNC", 0) if sys.platform == "linux" else 0
-    """Has each write to a file wait for the disk, which is quicker than a sync behind it; 0 where that is not sure."""
+    """Open flag: each write waits for the disk, which is quicker than a sync after it; 0 where that is unreliable."""
     open: Callable[..., int] = staticmethod(os.open)
     close: Callable[[int], None] = staticmethod(os.close)
     write: Callable[[int, bytes], int] = staticmethod(os.write)
@@ -63,7 +63,7 @@ class System:
 
     @staticmethod
     def read(descriptor: int, size: int, offset: int) -> bytes:
-        """Bytes from a place in the file; fewer only where the file ends."""
+        """Read bytes at an offset; fewer only at the end of the file."""
         os.lseek(descriptor, offset, os.SEEK_SET)
         parts = []
         while size and (part := os.read(descriptor, size)):
@@ -76,7 +76,7 @@ SYSTEM = System()
 
 
 def sync_folder(system: System, folder: Path) -> None:
-    """Make names that came or went in the folder durable, where the system can."""
+    """Make created, renamed and removed names in a folder durable, where the system can."""
     if sys.platform == "win32":
         return
     descriptor = system.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -88,18 +88,18 @@ def sync_folder(system: System, folder: Path) -> None:
 
 @contextmanager
 def explain_permission_errors(place: Path) -> Iterator[None]:
-    """Say in plain words where a store may not be written to."""
+    """Raise TargetRefused where a store may not be written to."""
     try:
         yield
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
-        words = f"{error.filename or place}: {error.strerror}"
-        raise TargetRefused(f"the store in {place} may only be read, and nothing was written: {words}") from error
+        reason = f"{error.filename or place}: {error.strerror}"
+        raise TargetRefused(f"the store in {place} may only be read, and nothing was written: {reason}") from error
 
 
 def make_folder(system: System, folder: Path) -> None:
-    """Create the folder and those above it that are missing, durably, for the owner alone whatever the umask."""
+    """Create a folder and its missing parents, durably, for the owner alone whatever the umask."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)
@@ -115,7 +115,7 @@ def make_folder(system: System, folder: Path) -> None:
 
 
 def open_regular(system: System, path: Path, flags: int, mode: int = FILE_MODE) -> int:
-    """Open a regular file without following a link; raises SourceUnreadable where something else lies there."""
+    """Open a regular file without following a link; raises SourceUnreadable for anything else."""
     # O_NONBLOCK: opening a pipe would wait for a writer.
     for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
         flags |= getattr(os, name, 0)
@@ -157,7 +157,7 @@ def open_log(system: System, path: Path, *, create: bool = True, also: int = 0) 
 
 
 def open_new(system: System, path: Path) -> int:
-    """Create a file for its owner alone, whatever the umask; it must not be there."""
+    """Create a file for its owner alone, whatever the umask; it must not exist."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     descriptor = system.open(path, flags, FILE_MODE)
     try:
@@ -171,7 +171,7 @@ def open_new(system: System, path: Path) -> int:
 
 
 def write_all(system: System, descriptor: int, content: bytes) -> None:
-    """Write everything; what the system took only a part of is continued."""
+    """Write all bytes, in several calls if necessary."""
     done = 0
     while done < len(content):
         try:
@@ -181,9 +181,9 @@ def write_all(system: System, descriptor: int, content: bytes) -> None:
 
 
 def replace_file(system: System, path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Replace a file durably: a reader sees the old or the new one, and a crash leaves either.
+    """Replace a file durably: a reader, and a crash, see the old or the new one.
 
-    Where it need not be durable, a power cut may leave something else.
+    With `durable=False` that holds for the end of the process, but not for a power cut.
     """
     temporary = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.tmp")
     descriptor = open_new(system, temporary)
@@ -196,15 +196,15 @@ def replace_file(system: System, path: Path, content: bytes, *, durable: bool = 
             system.close(descriptor)
         system.replace(temporary, path)
     except BaseException:
-        name_place(path)
+        add_file_name(path)
         discard(system, temporary)
         raise
     if durable:
         sync_folder(system, path.parent)
 
 
-def name_place(path: Path) -> None:
-    """While a failure is handled: have it say which file it was about, as the system does not for one that is open."""
+def add_file_name(path: Path) -> None:
+    """Add the file name to the OSError that is being handled: calls on open files do not have one."""
     error = sys.exception()
     if isinstance(error, OSError) and error.filename is None:
         error.filename = str(path)

@@ -16,12 +16,12 @@ from clew.store.snapshots import SnapshotEntry
 from clew.store.undo_plan import FileDifference, differing_files
 
 _INDEX = re.compile(r"#(\d{1,18})")
-_SHORT = 4
-"""So many characters of a uuid are enough to name a message."""
+_MIN_PREFIX_CHARS = 4
+"""The shortest prefix of a uuid that names a message."""
 
 
 class Branch(msgspec.Struct, frozen=True):
-    """One line of the conversation, from where it left another to its last message."""
+    """One branch of the conversation, from where it left another to its last message."""
 
     id: str
     name: str
@@ -30,24 +30,24 @@ class Branch(msgspec.Struct, frozen=True):
     parent: str | None
     """The uuid of the message it branched off from; None for the first."""
     messages: int
-    """Messages of its own, those it shares not counted."""
+    """The number of its messages, without those that it shares with its parent branch."""
     active: bool
-    """The conversation stands on it."""
+    """True for the branch of the head."""
 
 
 class Comparison(NamedTuple):
-    """Two ways through a conversation, as uuids in order."""
+    """Two paths through a conversation, as uuids in order."""
 
     base: str | None
     """The last message they share."""
     one: list[str]
     other: list[str]
     files: list[FileDifference]
-    """The files that are not the same at their ends, as far as snapshots tell."""
+    """The files that differ at their ends, as far as snapshots record them."""
 
 
 def list_branches(tree: Tree) -> list[Branch]:
-    """Every branch, in the order they began."""
+    """Return every branch, in the order in which they started."""
     own = dict.fromkeys(tree.heads, 0)
     first: dict[str, int] = {}
     for node, (branch, kind) in enumerate(zip(tree.branches, tree.kinds, strict=True)):
@@ -69,7 +69,7 @@ def list_branches(tree: Tree) -> list[Branch]:
 
 
 def node_of(tree: Tree, target: str) -> int:
-    """The record that a branch's name or id, a message's uuid (or its beginning), or `#12` means."""
+    """Find the record that a branch name or id, a message's uuid (or a prefix of it), or `#12` refers to."""
     by_name = [branch for branch, name in tree.names.items() if name == target and branch in tree.heads]
     if by_name or target in tree.heads:
         return tree.heads[by_name[0] if by_name else target]
@@ -81,7 +81,9 @@ def node_of(tree: Tree, target: str) -> int:
         number = int(found[1])
         if 0 < number <= len(said):
             return said[number - 1]
-    near = [place for uuid, place in tree.places.items() if uuid.startswith(target)] if len(target) >= _SHORT else []
+    near: list[int] = []
+    if len(target) >= _MIN_PREFIX_CHARS:
+        near = [node for uuid, node in tree.places.items() if uuid.startswith(target)]
     if len(near) > 1:
         raise AmbiguousReference(f"{target!r} is the beginning of several ids")
     if not near:
@@ -91,13 +93,18 @@ def node_of(tree: Tree, target: str) -> int:
 
 
 def merge_base(tree: Tree, one: int, other: int) -> int:
-    """The last record that two have in common on their way from the root; NONE where there is none."""
+    """Find the last common ancestor of two records; NONE where there is none."""
     passed = set(tree.ancestors(one))
     return next((node for node in tree.ancestors(other) if node in passed), NONE)
 
 
+<<<<<<< HEAD
 def compare(tree: Tree, one: str, other: str, taken: Sequence[SnapshotEntry] = (), root: Path = Path()) -> Comparison:
     """What two branches or messages share, and what each has alone; files are named as seen from the root."""
+=======
+def compare(tree: Tree, one: str, other: str, taken: Sequence[Taken] = (), root: Path = Path()) -> Comparison:
+    """Compare two branches or messages; file names are relative to the root."""
+>>>>>>> append
     first, second = node_of(tree, one), node_of(tree, other)
     base = merge_base(tree, first, second)
     shared = set(tree.path(base)) if base != NONE else set()

@@ -1,4 +1,4 @@
-"""What is wrong with a store on disk, and how it is mended: modes, torn ends, metadata, leftovers, locks."""
+"""Checks a store and repairs it: modes, incomplete last lines, metadata, temporary files, locks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY
 from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
+from clew.agents.sage_format import read_object
 from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
 from clew.io.file_lock import ignore_missing_locks, lock_holder, locked
 from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
@@ -36,7 +37,6 @@ from clew.store.layout import (
     SESSIONS,
     SNAPSHOTS,
     folders,
-    read_object,
     read_settings,
     refuse_links,
     root_of,
@@ -44,14 +44,14 @@ from clew.store.layout import (
 from clew.store.log import QUARANTINE, Log, incomplete_last_line, record_in
 from clew.store.unreadable_records import unreadable_messages
 
-_OTHERS = 0o077
-_PATIENCE = 1.0
+_OTHER_USERS = 0o077
+_LOCK_WAIT_SECONDS = 1.0
 """Seconds that a lock is waited for."""
 _TEMPORARY = re.compile(r"\..+\.tmp")
 
 
 def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
-    """Everything that is wrong with the store of a place; nothing is changed."""
+    """Yield everything that is wrong with a store; nothing is changed."""
     root = root_of(place)
     if not root.is_dir():
         return
@@ -74,7 +74,7 @@ def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
 
 
 def _or_unreadable(folder: Path, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """One session that cannot be looked at stops no other."""
+    """Report a session that cannot be read, and continue with the others."""
     try:
         yield from findings
     except (OSError, SourceUnreadable, PathRefused) as error:
@@ -94,7 +94,7 @@ def _examine_folder(
     inside = (Path(below, name) for below, folders, files in walk(folder) for name in (*folders, *files))
     yield from _modes(system, [folder, *(path for path in sorted(inside) if not path.is_symlink())])
     try:
-        with locked(system, folder / log, _PATIENCE):
+        with locked(system, folder / log, _LOCK_WAIT_SECONDS):
             pass
     except Busy:
         yield _found("lock-held", folder / log, f"{lock_holder(folder / log) or 'another process'} holds the lock")
@@ -115,14 +115,14 @@ def _modes(system: System, paths: list[Path]) -> Iterator[Finding]:
             mode = path.lstat().st_mode
         except OSError:
             continue
-        if stat.S_IMODE(mode) & _OTHERS and not stat.S_ISLNK(mode):
+        if stat.S_IMODE(mode) & _OTHER_USERS and not stat.S_ISLNK(mode):
             right = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
             detail = f"mode {stat.S_IMODE(mode):04o} lets others look into it"
             yield _found("open-to-others", path, detail, lambda at=path, to=right: system.chmod(at, to))  # type: ignore[misc]
 
 
 def _tail(system: System, path: Path) -> Iterator[Finding]:
-    """A torn end, mended as the next append would."""
+    """Find an incomplete last line; it is repaired as the next append would."""
     if not path.is_file():
         return
     descriptor = system.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
@@ -193,7 +193,7 @@ def _project_metadata(system: System, folder: Path) -> Iterator[Finding]:
 
 
 def _leftovers(system: System, folder: Path, log: Path | None = None) -> Iterator[Finding]:
-    """Temporary files; whoever replaces a file holds the lock, so behind the lock they belong to nobody."""
+    """Find temporary files. A process that replaces a file holds the lock, so under the lock they are left over."""
     for path in sorted(folder.iterdir()):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
             yield _found("leftover-file", path, "", lambda at=path: _remove(system, at, log))  # type: ignore[misc]

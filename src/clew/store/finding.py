@@ -1,4 +1,4 @@
-"""What is wrong with a store, one thing at a time."""
+"""A finding of the checks of a store."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from clew.model.codes import problem
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong, and how to mend it where that can be done."""
+    """A problem, and a function that repairs it where that is possible."""
 
     problem: Problem
     mend: Callable[[], object] | None = None
     is_wrong: bool = True
-    """False where nothing is wrong, and it may only be made better."""
+    """False for a note: nothing is wrong, but it can be improved."""
 
 
 def found(code: str, path: Path, detail: str = "", mend: Callable[[], object] | None = None) -> Finding:
-    """A finding about a file."""
+    """Return a finding about a file."""
     return Finding(problem(code, detail, file=str(path)), mend)

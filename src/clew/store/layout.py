@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
 
-from clew.agents.backups import read_inside
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
+from clew.agents.sage_format import read_object, subfolders
 from clew.errors import TargetRefused, UsageError
 from clew.host import is_copy
-from clew.io.codec import NOT_JSON, loads
 from clew.io.file_lock import LOCK_WAIT_SECONDS
 from clew.io.paths import refuse_link_on_way, refuse_link_to_session, safe_relative
 from clew.model.json import JSON
@@ -34,7 +32,6 @@ SCANS = "scans"
 """In a session's folder: the index of the last scan of each workspace, as a blob."""
 RESCUE = "rescue"
 """In a session's folder: copies of edited files that an undo replaced."""
-_MAX_OBJECT_BYTES = 16 << 20
 FORMAT = 1
 """The number of the store's format; a store with a higher number is read-only."""
 OWN = "clew"
@@ -109,23 +106,6 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
     return settings
 
 
-def read_object(path: Path) -> dict[str, JSON] | None:
-    """A small JSON object; empty where there is no file, None where it cannot be read as one. Follows no link."""
-    text = read_inside(path.parent, path.name, _MAX_OBJECT_BYTES)
-    if text is None:
-        return None if os.path.lexists(path) else {}
-    try:
-        value = loads(text)
-    except NOT_JSON:
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def folders(place: Path) -> list[Path]:
-    """The folders in a folder, by name; links are not followed."""
-    if place.is_symlink():
-        return []
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
+    """Return the folders in a folder, by name, without links; none where the folder itself is a link."""
+    return [] if place.is_symlink() else subfolders(place)

@@ -18,7 +18,7 @@ from pathlib import Path
 from clew.errors import Busy, SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, is_at_path
-from clew.io.filesystem import SYSTEM, UNLOCK, System, explain_permission_errors, name_place, open_log, write_all
+from clew.io.filesystem import SYSTEM, UNLOCK, System, add_file_name, explain_permission_errors, open_log, write_all
 from clew.model.json import JSON
 
 QUARANTINE = "quarantine.jsonl"
@@ -62,8 +62,7 @@ class Log:
             self._forbid_reentrant_append()
             try:
                 self._is_in_use = True
-                self._acquire()
-                yield self._find_end()
+                yield self._find_end(self._acquire())
             finally:
                 self._is_in_use = False
                 self._release()
@@ -76,14 +75,16 @@ class Log:
                 "the program, as by setting a flag"
             )
 
-    def _acquire(self) -> None:
+    def _acquire(self) -> os.stat_result:
+        """Open and lock the file that the path names; returns its status."""
         while True:
             if self._descriptor < 0:
                 with explain_permission_errors(self.path.parent):
                     self._descriptor = open_log(self._system, self.path, also=self._open_flags)
             acquire_lock(self._system, self._descriptor, self.path, self._wait)
-            if is_at_path(self._system, self._descriptor, self.path):
-                return
+            opened = self._system.fstat(self._descriptor)
+            if is_at_path(self.path, opened):
+                return opened
             if not self._file_may_be_renamed and not self.path.exists():
                 raise SourceUnreadable(f"{self.path}: the log was erased while it was open")
             self.drop()
@@ -95,9 +96,8 @@ class Log:
         except OSError:
             self.drop()  # closing releases the lock in any case
 
-    def _find_end(self) -> bool:
+    def _find_end(self, opened: os.stat_result) -> bool:
         """Find the end of the log and repair its last line; False where nobody has written since."""
-        opened = self._system.fstat(self._descriptor)
         identity, size = (opened.st_dev, opened.st_ino), opened.st_size
         self.was_replaced = self._identity is not None and self._identity != identity
         if size == self.end and not self.was_replaced:
@@ -114,7 +114,7 @@ class Log:
             if self._durable and not self._open_flags:
                 self._system.sync(self._descriptor)
         except BaseException:
-            name_place(self.path)
+            add_file_name(self.path)
             end, self.end = self.end, _UNKNOWN
             # Where even this fails, the next append finds an incomplete line and repairs it.
             with suppress(OSError):

@@ -1,6 +1,6 @@
-"""The second layout: one conversation per project, with archives beside it, as sage-emacs keeps them.
+"""`Project`: one conversation per project with archives, in the layout of sage-emacs.
 
-A record holds a call together with its result, and the metadata are true after every append.
+A record holds a tool call together with its result, and metadata.json is updated with every append.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from clew.agents.sage_agent.written_records import refuse_odd
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, METADATA, source_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.agents.sage_emacs.written_records import ConversationRecord, Role, ToolRun
+from clew.agents.sage_format import read_object
 from clew.errors import UsageError
 from clew.io.filesystem import explain_permission_errors, make_folder, replace_file, sync_folder
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store.conversation_tree import whole_lines
-from clew.store.layout import folders, read_object, refuse_copy, refuse_links
+from clew.store.layout import folders, refuse_copy, refuse_links
 from clew.store.log import Log, record_in
 from clew.store.writer import Receipt, WriterConfig, format_timestamp, new_uuid
 
@@ -72,7 +73,7 @@ class Project:
         uuid: str | None = None,
         timestamp: str | None = None,
     ) -> Receipt:
-        """Append a message; it is safe and the metadata are true on return."""
+        """Append a message; on return it is durable and metadata.json is up to date."""
         refuse_copy(self.folder)
         refuse_links(self.folder, HISTORY)
         _check(role, content, bool(tool_calls), timestamp)
@@ -92,9 +93,9 @@ class Project:
             make_folder(self._config.system, self.folder)
         with self._locked():
             record.session_id = self._session
-            self._log.append(self._spell(record))
+            self._log.append(self._encode_line(record))
             self._count += 1
-            # The message is safe; metadata that could not be written are written with the next, or by the doctor.
+            # The message is durable; metadata that cannot be written now are written with the next one.
             with suppress(OSError):
                 self._describe(record.timestamp)
             return Receipt(record.uuid, self._count)
@@ -111,7 +112,7 @@ class Project:
                 self._log.forget()
                 raise
 
-    def _spell(self, record: ConversationRecord) -> bytes:
+    def _encode_line(self, record: ConversationRecord) -> bytes:
         try:
             if self._config.redact is None:
                 return _encode(record) + b"\n"
@@ -120,7 +121,7 @@ class Project:
             raise UsageError(f"the record cannot be written as JSON: {error}") from error
 
     def _resume(self) -> None:
-        """How many records there are and whose: the metadata know, if they speak of this very length."""
+        """Find the number of records and the session id; the metadata have the number if they have the log's size."""
         known, end = read_object(self.folder / METADATA) or {}, self._log.end
         count = known.get("message_count")
         if known.get("total_size") == end and isinstance(count, int):
@@ -135,29 +136,29 @@ class Project:
         replace_file(self._config.system, self.folder / METADATA, describe(session, self._count, self._log.end, known))
 
     def archive(self, name: str | None = None) -> Path | None:
-        """Put the current conversation among the archives; the next message begins a new one. None: there is none."""
+        """Move the current conversation to the archives, and return its path; None where there is none."""
         if not self._log.path.exists():
             return None
         refuse_copy(self.folder)
         refuse_links(self.folder, HISTORY)
         with self._locked():
             make_folder(self._config.system, self.folder / HISTORY)
-            target = _free(self.folder / HISTORY, name or _stamp(self._config.clock()))
+            target = _unused_path(self.folder / HISTORY, name or _stamp(self._config.clock()))
             self._config.system.replace(self._log.path, target)
             sync_folder(self._config.system, target.parent)
             sync_folder(self._config.system, self.folder)
             known = read_object(self.folder / METADATA) or {}
             emptied = {**known, "message_count": 0, "total_size": 0}
-            replace_file(self._config.system, self.folder / METADATA, describe(_nobody(), 0, 0, emptied))
+            replace_file(self._config.system, self.folder / METADATA, describe(_empty_session(), 0, 0, emptied))
             self._log.forget()
         return target
 
     def archives(self) -> list[Path]:
-        """The archives, oldest first by name."""
+        """Return the archives, oldest first by name."""
         return [] if (self.folder / HISTORY).is_symlink() else sorted((self.folder / HISTORY).glob("*.jsonl"))
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """The records of the current conversation; a line that is none is passed over."""
+        """Yield the records of the current conversation; lines that are no JSON object are left out."""
         if not self._log.path.exists():
             return
         for chunk in whole_lines(self._log.path):
@@ -167,7 +168,7 @@ class Project:
 
 
 def project_folder(base: Path, workspace: str) -> Path:
-    """The folder of a project: one of any older spelling that is there, else the aligned name."""
+    """Return the folder of a project: an existing one with an older form of the name, else the current form."""
     path = workspace.rstrip("/")
     known = [folder for folder in folders(base) if same_project(folder.name, path)]
     aligned = base / (encode_sage(path) or "-")
@@ -191,7 +192,7 @@ def _check_numbers(tokens: int | None, usage: dict[str, JSON] | None, runs: Sequ
         refuse_odd([part for part in msgspec.structs.astuple(run) if part is not UNSET], "a tool call")
 
 
-def _nobody() -> dict[str, JSON]:
+def _empty_session() -> dict[str, JSON]:
     return {"workspace": "", "started_at": None, "ended_at": None}
 
 
@@ -199,7 +200,7 @@ def _stamp(seconds: float) -> str:
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
 
 
-def _free(folder: Path, name: str) -> Path:
+def _unused_path(folder: Path, name: str) -> Path:
     if not name.replace("-", "").replace("_", "").isalnum():
         raise UsageError(f"an archive's name has letters, digits, - and _ only: {name!r}")
     target, number = folder / f"{name}.jsonl", 1

@@ -1,4 +1,4 @@
-"""A session of the store: messages are appended to it, read from it and followed, and it may branch."""
+"""`Session`: append messages, record and undo file changes, branch, read and follow."""
 
 from __future__ import annotations
 
@@ -55,28 +55,28 @@ from clew.store.writer import Draft, Receipt, RecordSlot, SessionHead, Writer, W
 LEVELS, STATUSES = get_args(Level), get_args(Status)
 
 Content = str | list[dict[str, JSON]]
-"""Words, or blocks of them."""
+"""Text, or a list of content blocks."""
 
 
-class About(TypedDict, total=False):
-    """What may be said of any message; where it is not, the store knows."""
+class MessageOptions(TypedDict, total=False):
+    """Options of every message; the store finds what is not given."""
 
     uuid: str | None
     parent: str | None
-    """What it follows: without it the last message; an older one makes a branch, and None begins anew."""
+    """The message that it follows. Default: the last one. An older one starts a branch; None starts a new root."""
     timestamp: str | None
     context: Context | None
     version: str | None
     sidechain: bool | None
     metadata: dict[str, JSON] | None
-    """Whatever else the agent wants to keep with it."""
+    """Any other data of the agent."""
 
 
 class Session:
-    """One conversation on disk. Appending returns when the record is safe; reading sees whole records only.
+    """One conversation on disk. An append returns when the record is durable; readers see complete records only.
 
-    Any number of processes may append to a session at once, and a handle may be shared by threads. Nothing is
-    created before something is appended.
+    Any number of processes may append to a session, and threads may share a handle. No file is
+    created before the first append.
     """
 
     def __init__(self, folder: Path, config: WriterConfig | None = None) -> None:
@@ -84,7 +84,7 @@ class Session:
         self.folder, self.id = folder, folder.name
         self._config = config or WriterConfig()
         self._writer = Writer(folder, self._config)
-        self._is_settled = False
+        self._is_undo_checked = False
         self._tree = Tree()
         self._seen: os.stat_result | None = None
         self._snapshots = Snapshots(folder, self._config, self._writer.now)
@@ -102,7 +102,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Make everything durable and the metadata true."""
+        """Make everything durable and bring the metadata up to date."""
         self._writer.close()
 
     # Appending
@@ -113,12 +113,12 @@ class Session:
         *,
         todos: Sequence[TodoItem] | None = None,
         thinking: Thinking | None = None,
-        **about: Unpack[About],
+        **options: Unpack[MessageOptions],
     ) -> Receipt:
-        """Append what the person said. Without `todos` the list is as it was."""
-        said = MessageBody(role="user", content=content)
-        record = MessageRecord(type="user", uuid="", message=said, thinking_metadata=thinking or UNSET)
-        return self._add(record, about, todos)
+        """Append a prompt. Without `todos` the task list stays the same."""
+        body = MessageBody(role="user", content=content)
+        record = MessageRecord(type="user", uuid="", message=body, thinking_metadata=thinking or UNSET)
+        return self._add(record, options, todos)
 
     def assistant(
         self,
@@ -129,55 +129,60 @@ class Session:
         todos: Sequence[TodoItem] | None = None,
         thinking: Thinking | None = None,
         model: str | None = None,
-        **about: Unpack[About],
+        **options: Unpack[MessageOptions],
     ) -> Receipt:
-        """Append what the model replied, with the tools it wants to run and what the reply cost."""
-        said = MessageBody(role="assistant", content=content, tool_calls=list(calls) or UNSET)
+        """Append a reply of the model, with its tool calls and token usage."""
+        body = MessageBody(role="assistant", content=content, tool_calls=list(calls) or UNSET)
         record = MessageRecord(
-            type="assistant", uuid="", message=said, usage=usage or UNSET, thinking_metadata=thinking or UNSET
+            type="assistant", uuid="", message=body, usage=usage or UNSET, thinking_metadata=thinking or UNSET
         )
         if model is not None:
-            about["metadata"] = {"model": model, **(about.get("metadata") or {})}
-        return self._add(record, about, todos)
+            options["metadata"] = {"model": model, **(options.get("metadata") or {})}
+        return self._add(record, options, todos)
 
-    def results(self, *results: ToolResult, **about: Unpack[About]) -> Receipt:
-        """Append what became of tool calls."""
+    def results(self, *results: ToolResult, **options: Unpack[MessageOptions]) -> Receipt:
+        """Append the results of tool calls."""
         if not results:
             raise UsageError("a tool result message needs a result")
-        return self._add(MessageRecord(type="tool_result", uuid="", tool_results=list(results)), about)
+        return self._add(MessageRecord(type="tool_result", uuid="", tool_results=list(results)), options)
 
-    def system(self, content: Content, *, todos: Sequence[TodoItem] | None = None, **about: Unpack[About]) -> Receipt:
-        """Append what the agent itself says or tells the model."""
-        said = MessageBody(role="system", content=content)
-        return self._add(MessageRecord(type="system", uuid="", message=said), about, todos)
+    def system(
+        self, content: Content, *, todos: Sequence[TodoItem] | None = None, **options: Unpack[MessageOptions]
+    ) -> Receipt:
+        """Append a system message."""
+        body = MessageBody(role="system", content=content)
+        return self._add(MessageRecord(type="system", uuid="", message=body), options, todos)
 
-    def _add(self, record: MessageRecord, about: About, todos: Sequence[TodoItem] | None = None) -> Receipt:
-        if not about.keys() <= About.__annotations__.keys():
-            raise TypeError(f"a message has no {', '.join(sorted(about.keys() - About.__annotations__.keys()))}")
-        record.uuid = about.get("uuid") or ""
+    def _add(self, record: MessageRecord, options: MessageOptions, todos: Sequence[TodoItem] | None = None) -> Receipt:
+        if not options.keys() <= MessageOptions.__annotations__.keys():
+            raise TypeError(
+                f"a message has no {', '.join(sorted(options.keys() - MessageOptions.__annotations__.keys()))}"
+            )
+        record.uuid = options.get("uuid") or ""
         if todos is not None:
             record.todos = list(todos)
         for name in ("timestamp", "context", "version"):
-            if about.get(name) is not None:
-                setattr(record, name, about[name])
-        return self.append(Draft(record, about.get("parent", UNSET), about.get("sidechain"), about.get("metadata")))
+            if options.get(name) is not None:
+                setattr(record, name, options[name])
+        parent = options.get("parent", UNSET)
+        return self.append(Draft(record, parent, options.get("sidechain"), options.get("metadata")))
 
     def append(self, draft: Draft) -> Receipt:
-        """Append a message that was made apart."""
+        """Append a message."""
         return self.extend([draft])[0]
 
     def extend(self, drafts: Sequence[Draft]) -> list[Receipt]:
-        """Append several messages at the cost of one: all of them are safe on return, or none is there."""
+        """Append several messages with one lock, one write and one sync: all of them, or none."""
         for draft in drafts:
             _check(draft.record)
-        self._settle_first()
+        self._roll_back_unfinished_undo()
         return self._writer.append(drafts)
 
-    def _settle_first(self) -> None:
-        """Before the first message: nothing is said of files that an undo has left half done."""
-        if not self._is_settled:
-            self._is_settled = True
-            with suppress(OSError, ClewError):  # no reason to fail: a watch tries again
+    def _roll_back_unfinished_undo(self) -> None:
+        """Before the first message, roll back an undo that a crash interrupted."""
+        if not self._is_undo_checked:
+            self._is_undo_checked = True
+            with suppress(OSError, ClewError):  # no reason to refuse the message: `watch` tries again
                 self.settle()
 
     def snapshot(
@@ -211,7 +216,7 @@ class Session:
         With paths, those below the workspace `root` (default: the working folder) are watched; without, all of it.
         Where there is no `with`, call `before()` and `after()`.
         """
-        self.settle()  # what a tool finds must not be half of an undo
+        self.settle()  # a tool must not see half of an undo
         uuid = message if isinstance(message, str) else message.uuid
         paths = [paths] if isinstance(paths, str | Path) else paths
         named = None if paths is None else [name_below(root, path) for path in paths]
@@ -286,7 +291,7 @@ class Session:
         return self.folder / RESCUE / self._writer.now().replace(":", "")
 
     def title(self, text: str) -> Receipt:
-        """Give the session a title; the last one counts."""
+        """Set the title of the session."""
 
         def make(place: RecordSlot) -> tuple[Record, SessionHead]:
             note = NoteRecord(
@@ -305,18 +310,18 @@ class Session:
         return receipt
 
     def describe(self, **stated: JSON) -> None:
-        """Write into the metadata, which a list shows: `state="completed"`, `name=`, `model=`, ..."""
+        """Set keys of metadata.json: `state="completed"`, `name=`, `model=`, ..."""
         refuse_odd(stated, "the metadata")
         self._writer.describe(**stated)
 
     # Branches
 
     def branches(self) -> list[Branch]:
-        """Every branch, in the order they began."""
+        """Return every branch, in the order in which they started."""
         return list_branches(self.tree())
 
     def switch(self, target: str) -> Receipt:
-        """Go on from a branch (its name or id) or from a message (its uuid); said by a record, nothing is lost."""
+        """Continue at a branch (its name or id) or at a message (its uuid); appends a record."""
 
         def make(place: RecordSlot) -> tuple[Record, SessionHead]:
             tree, node = place.tree, node_of(place.tree, target)
@@ -334,7 +339,7 @@ class Session:
         return self._writer.append_record(make)
 
     def name_branch(self, target: str, name: str) -> Receipt:
-        """Give a branch a name."""
+        """Name a branch."""
         if not name or not name.isprintable() or any(char in name for char in " #@") or name == MAIN:
             raise UsageError(f"{name!r} cannot be a branch's name: no spaces, no # or @, and not `{MAIN}`")
 
@@ -358,23 +363,28 @@ class Session:
         return self._writer.append_record(make)
 
     def compare(self, one: str, other: str, *, root: Path | str | None = None) -> Comparison:
-        """What two branches or messages have in common, what each has alone, and which files differ at their ends.
+        """Compare two branches or messages: common part, what each has alone, and files that differ at their ends.
 
-        Files are named as seen from the workspace `root` (default: the working folder).
+        File names are relative to the workspace `root` (default: the working folder).
         """
         return compare(self.tree(), one, other, list(self._snapshots.entries()), root_for(root))
 
     def content(self, state: FileState) -> bytes | None:
+<<<<<<< HEAD
         """What a file held, None where there was none; raises SourceUnreadable where that cannot be had for sure."""
         return self._undo.content(state)
+=======
+        """Return the content of a file, None where there was none; raises SourceUnreadable where it is not known."""
+        return self._undoing.content(state)
+>>>>>>> append
 
     # Reading
 
     def tree(self) -> Tree:
-        """Who follows whom, as far as the log goes now."""
+        """Return the conversation tree, up to date with the log."""
         try:
             found = (self.folder / MESSAGES).stat()
-            if self._is_other(found):
+            if self._is_rewritten(found):
                 self._tree = Tree()
             self._seen = found
             self._tree.read(self.folder / MESSAGES)
@@ -384,8 +394,8 @@ class Session:
             raise SourceUnreadable(f"{self.folder / MESSAGES}: {error.strerror or error}") from error
         return self._tree
 
-    def _is_other(self, found: os.stat_result) -> bool:
-        """True where the log is not the one that was read, or was changed in its place, as by erasing."""
+    def _is_rewritten(self, found: os.stat_result) -> bool:
+        """True where the log is another file than the one that was read, or was rewritten."""
         seen = self._seen
         if seen is None or found.st_size < self._tree.end or found.st_ino != seen.st_ino:
             return True
@@ -393,39 +403,39 @@ class Session:
 
     @property
     def head(self) -> str | None:
-        """The uuid of the message the conversation stands at."""
+        """The uuid of the message that the next one follows."""
         tree = self.tree()
         return tree.uuid(tree.head)
 
     def path(self, target: str | None = None) -> list[str]:
-        """The uuids from the first message to where the conversation stands, or to a branch or message."""
+        """Return the uuids from the first message to the head, or to a branch or message."""
         tree = self.tree()
         return tree.path(node_of(tree, target) if target is not None else None)
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """Every record of the log in its order, as it stands there; a line that is none is passed over."""
+        """Yield every record of the log; lines that are no JSON object are left out."""
         for chunk in self._chunks():
             for line in chunk.split(b"\n"):
                 if (record := record_in(line)) is not None:
                     yield record
 
     def messages(self, target: str | None = None) -> Iterator[dict[str, JSON]]:
-        """The messages on the path to where the conversation stands, or to a branch or message."""
+        """Yield the messages on the path to the head, or to a branch or message."""
         wanted = set(self.path(target))
         return (record for uuid, record in self.by_uuid() if uuid in wanted)
 
     def by_uuid(self) -> Iterator[tuple[JSON, dict[str, JSON]]]:
-        """Every record with its uuid; messages of the older form have the one that readers give them."""
+        """Yield every record with its uuid; messages of the older form have a derived one."""
         given = iter(self.tree().given)
         return ((next(given, None) if is_old_form(one) else one.get("uuid"), one) for one in self.records())
 
     def follow(self, after: int = 0, *, poll: float = 0.05, patience: float | None = None) -> Iterator[dict[str, JSON]]:
-        """Records as they come, from behind number `after` on; ends when nothing came for `patience` seconds."""
+        """Yield the records after number `after`, and new ones; ends when none came for `patience` seconds."""
         return follow(self.folder / MESSAGES, after, poll, patience)
 
     @property
     def metadata(self) -> dict[str, JSON]:
-        """What metadata.json says."""
+        """The content of metadata.json."""
         return session_metadata.read(self.folder)
 
     @property
@@ -435,7 +445,7 @@ class Session:
 
     @property
     def backups(self) -> Path:
-        """The folder for copies of files."""
+        """The folder with the contents of files."""
         return self.folder / BACKUPS
 
     def _chunks(self) -> Iterable[bytes]:
@@ -451,7 +461,7 @@ def _folder_that_was(place: Path | str | None) -> str | None:
 
 
 def _check(record: MessageRecord) -> None:
-    """Refuse what the readers of the log would have to report."""
+    """Refuse values that a reader of the log would report as a problem."""
     said, thinking = record.message, record.thinking_metadata
     if said is not UNSET and not isinstance(said.content, str | list):
         raise UsageError("the content is neither text nor a list of blocks")
@@ -472,5 +482,5 @@ def _check_todos(todos: JSON) -> None:
 
 
 def is_session(folder: Path) -> bool:
-    """True for a folder with a log."""
+    """True for a folder that has a log."""
     return os.path.isfile(folder / MESSAGES)  # noqa: PTH113 - asked for every folder of a store

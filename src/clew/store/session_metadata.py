@@ -35,6 +35,7 @@ class SessionMetadata:
     def __init__(self, folder: Path, system: System, redact: Redact | None) -> None:
         self._folder, self._system, self._redact = folder, system, redact
         self._noted: dict[str, JSON] = {}
+        self._must_rebuild = False
         self.is_current = True
         """False when messages were noted since the file was written."""
 
@@ -57,11 +58,12 @@ class SessionMetadata:
     def forget(self) -> None:
         """Drop what was remembered: the log was rewritten, so a remembered prompt may have been erased from it."""
         self._noted.clear()
+        self._must_rebuild = True
 
     def write(self, defaults: Mapping[str, JSON], stated: Mapping[str, JSON], *, is_new: bool) -> None:
         """Replace metadata.json; the caller holds the lock of the log."""
         known = read(self._folder)
-        if not known and not is_new:
+        if self._must_rebuild or (not known and not is_new):
             known = rebuild(self._folder)
         noted = dict(self._noted)
         for name in _PROMPTS:
@@ -72,7 +74,7 @@ class SessionMetadata:
         noted |= {name: known[name] for name in _SET_ONCE if known.get(name)}
         metadata = {**defaults, **known, **noted, **stated}
         write(self._system, self._folder, metadata if self._redact is None else self._redact(metadata))
-        self.is_current = True
+        self.is_current, self._must_rebuild = True, False
 
     def _shortened(self, prompt: str) -> str:
         # Masked before it is shortened: half of a secret is not recognized.
