@@ -58,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redact: Literal["none", "secrets", "pii", "paths", "all"] = "none"
     """What is masked in records before they are written."""
     ignore: tuple[str, ...] = ()
-    """Files and folders that are left out where a whole workspace is watched: names or paths, `*` for anything."""
+    """Patterns of files and folders that are left out where a whole workspace is watched, as in a `.gitignore` file."""
     store: int = FORMAT
 
 
