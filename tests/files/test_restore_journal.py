@@ -12,7 +12,7 @@ import pytest
 
 from clew.agents.file_evidence import ABSENT, FileContent, State
 from clew.errors import Busy, SourceUnreadable
-from clew.file_history.restore import Step, apply_plan
+from clew.file_history.restore import RestoreStep, apply_plan
 from clew.file_history.timeline import Answer
 from clew.io.filesystem import SYSTEM
 from clew.store import Store
@@ -40,7 +40,7 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-def steps() -> list[Step]:
+def steps() -> list[RestoreStep]:
     """One file changed, one removed, two made, one of them in folders that are not there."""
     states: dict[str, State] = {
         "changed": FileContent(b"behind\n", True),
@@ -50,7 +50,7 @@ def steps() -> list[Step]:
         "same": FileContent(b"same\n", True),
     }
     answer = Answer("/home/ada/x", "exact", None)
-    return [Step(answer, path, "same" if path == "same" else "write", state) for path, state in states.items()]
+    return [RestoreStep(answer, path, "same" if path == "same" else "write", state) for path, state in states.items()]
 
 
 def restore(work: Path) -> list[str]:

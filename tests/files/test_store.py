@@ -9,11 +9,10 @@ from pathlib import Path
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from clew.file_history.blame import blame
+from clew.file_history.blame import blame, versions
 from clew.file_history.fingerprint import Fingerprint
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import plan
-from clew.file_history.versions import versions
 from clew.io.blobs import digest_of
 from tests.files.asking import body
 from tests.files.storing import ALL, HIDDEN, NAMES, NOTES, Deed, World

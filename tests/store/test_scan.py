@@ -14,7 +14,6 @@ import pytest
 
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_of
-from clew.io.ignore_patterns import ignoring
 from clew.store import Session, Store, workspace
 from clew.store.blobs import Blobs
 from clew.store.doctor import examine
@@ -126,12 +125,6 @@ def test_what_is_ignored(tmp_path: Path, work: Path) -> None:
     echo x > a.log; echo x > sub/b.log; echo x > sub/private; echo x > logs
     """
     assert kinds(watched(session, work, script)) == {"sub/private": "created", "logs": "created"}
-
-
-def test_patterns() -> None:
-    ignored = ignoring(["plain", "*.o", "a/b*", "/top/x"])
-    assert all(ignored.covers(path) for path in ("x/plain", "x.o", "q/x.o", "a/bc", "top/x", "a/.clew-1.tmp"))
-    assert not any(ignored.covers(path) for path in ("plains", "x.oo", "x/a/bc", "x/top/x"))
 
 
 def test_a_change_in_the_same_moment_of_the_same_size_is_seen(session: Session, work: Path) -> None:

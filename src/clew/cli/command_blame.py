@@ -13,9 +13,8 @@ from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
-from clew.file_history.blame import Line, Version, blame
+from clew.file_history.blame import Line, Version, blame, mentions, spellings, versions
 from clew.file_history.history import FileHistory
-from clew.file_history.versions import mentions, spellings, versions
 from clew.library import Library
 from clew.model.json import JSON
 

@@ -15,7 +15,7 @@ from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
-from clew.file_history.restore import Step, apply_plan, plan
+from clew.file_history.restore import RestoreStep, apply_plan, plan
 from clew.host import Host, data_dir
 from clew.io.paths import file_name, is_own_home
 from clew.library import StoredSession
@@ -123,7 +123,7 @@ def _refuse_foreign(session: StoredSession, hosts: Sequence[Host], folder: Path)
 
 def _plan(
     history: FileHistory, message: int, paths: tuple[str, ...], folder: Path, base: str, options: dict[str, Any]
-) -> list[Step]:
+) -> list[RestoreStep]:
     answers = [history.at(message, history.resolve_path(path)) for path in paths] or history.all_at(message)
     if not answers:
         raise UnknownReference("; ".join(["no record of the session tells of any file", *history.cut_off()]))
@@ -136,7 +136,7 @@ def _plan(
     return steps
 
 
-def _refuse(steps: list[Step], force: bool) -> None:
+def _refuse(steps: list[RestoreStep], force: bool) -> None:
     """Stop before anything is written, if something must not be."""
     refused = [step for step in steps if step.verdict == "refused"]
     if refused:
@@ -152,20 +152,20 @@ def _refuse(steps: list[Step], force: bool) -> None:
         raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it")
 
 
-def _rows(steps: list[Step]) -> list[dict[str, JSON]]:
+def _rows(steps: list[RestoreStep]) -> list[dict[str, JSON]]:
     return [
         {"file": spelled(step.path), "verdict": step.verdict, "why": step.reason, **row(step.answer)} for step in steps
     ]
 
 
-def _print(steps: list[Step], masking: Redaction) -> None:
+def _print(steps: list[RestoreStep], masking: Redaction) -> None:
     from clew.render.tables import Column
 
     columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
     print_table(columns, [[step.verdict, spelled(step.path), _known(step)] for step in steps], masking)
 
 
-def _known(step: Step) -> str:
+def _known(step: RestoreStep) -> str:
     if step.verdict in ("refused", "protected"):
         return f"{in_words(step.answer)}; {step.reason}"
     return in_words(step.answer)

@@ -10,7 +10,7 @@ from clew.agents.file_evidence import State, absolute
 from clew.analysis.facts import Facts
 from clew.analysis.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError
-from clew.file_history.lineage import Lineage
+from clew.file_history.message_ancestry import MessageAncestry
 from clew.file_history.replay import Replay, Wanted
 from clew.file_history.timeline import Answer, Evidence, Timeline
 
@@ -31,8 +31,8 @@ class FileHistory:
         self._last = 0
 
     @cached_property
-    def lineage(self) -> Lineage:
-        return Lineage(self._facts.tree)
+    def ancestry(self) -> MessageAncestry:
+        return MessageAncestry(self._facts.tree)
 
     @cached_property
     def _facts(self) -> Facts:
@@ -46,7 +46,7 @@ class FileHistory:
 
     @cached_property
     def _replay(self) -> Replay:
-        return Replay(self.lineage).run(self.agent.file_changes(self.source, self._noted()))
+        return Replay(self.ancestry).run(self.agent.file_changes(self.source, self._noted()))
 
     @property
     def timelines(self) -> dict[str, Timeline]:
@@ -91,7 +91,7 @@ class FileHistory:
         if not wanted:
             return {}
         return (
-            Replay(self.lineage, wanted)
+            Replay(self.ancestry, wanted)
             .run(self.agent.file_changes(self.source, self.agent.units(self.source)))
             .contents
         )
@@ -124,7 +124,7 @@ class FileHistory:
     def prompt(self, message: int) -> tuple[int, str] | None:
         """The prompt that led to a message: its index and how it begins."""
         for index in reversed(self._prompt_indexes):
-            if index <= message and self.lineage.is_ancestor(index, message):
+            if index <= message and self.ancestry.is_ancestor(index, message):
                 return index, self._prompts[index]
         return None
 

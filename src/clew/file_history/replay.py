@@ -19,8 +19,8 @@ from clew.agents.file_evidence import (
     WrittenDuringRun,
 )
 from clew.file_history.fingerprint import RANK, Fingerprint, agree, fingerprint_of, weakened
-from clew.file_history.lineage import Lineage
-from clew.file_history.timeline import NEVER, OBSERVATIONS, Evidence, Span, Timeline, is_on_path
+from clew.file_history.message_ancestry import MessageAncestry
+from clew.file_history.timeline import OBSERVATIONS, STILL_RUNNING, Evidence, Span, Timeline, is_on_path
 
 Wanted = tuple[int, bool]
 """The number of a piece of evidence, and whether the content after it is wanted or the one before."""
@@ -36,12 +36,12 @@ class Found(NamedTuple):
 class Replay:
     """All timelines of a session."""
 
-    def __init__(self, lineage: Lineage, wanted: Iterable[Wanted] = ()) -> None:
+    def __init__(self, ancestry: MessageAncestry, wanted: Iterable[Wanted] = ()) -> None:
         self.timelines: dict[str, Timeline] = {}
         self.spans: list[Span] = []
         self.contents: dict[Wanted, State] = {}
         """The contents that were wanted."""
-        self._lineage = lineage
+        self._ancestry = ancestry
         self._wanted = set(wanted)
         self._open: dict[str, int] = {}
         """By key: the number of a span that is not over."""
@@ -68,14 +68,15 @@ class Replay:
         """Take up one piece of evidence."""
         if isinstance(event, WriterStarted):
             self._open[event.key] = len(self.spans)
-            self.spans.append(Span(event.call, NEVER, event.what, event.observed_paths, event.is_cut_off, event.only))
+            run = (event.what, event.observed_paths, event.is_cut_off, event.only)
+            self.spans.append(Span(event.call, STILL_RUNNING, *run))
         elif isinstance(event, WriterFinished):
             at = self._open.pop(event.key, None)
             if at is not None:
                 self.spans[at] = self.spans[at]._replace(done=event.done)
                 insort_right(self._over, (event.done, at))
         elif isinstance(event, NoExternalRestore):
-            self._lineage.note_files_unchanged_before(event.message)
+            self._ancestry.note_files_unchanged_before(event.message)
         elif isinstance(event, WrittenDuringRun):
             self._written_during_runs.setdefault(event.message, []).append(event)
         else:
@@ -132,11 +133,11 @@ class Replay:
         return Found(weakened(state, "unproved"), evidence.after._replace(certainty="unproved"))
 
     def _is_undisturbed(self, evidence: Evidence, call: int) -> bool:
-        if not is_on_path(self._lineage, evidence, call):
+        if not is_on_path(self._ancestry, evidence, call):
             return False
         if any(self._disturbs(at, evidence, call) for at in self._open.values()):
             return False
-        if self._lineage.jumps and self._timeline(evidence.path).went_back(evidence.call, call):
+        if self._ancestry.jumps and self._timeline(evidence.path).went_back(evidence.call, call):
             return False
         since = bisect_right(self._over, evidence.call, key=lambda span: span[0])
         return not any(self._disturbs(at, evidence, call) for _, at in self._over[since:])
@@ -188,7 +189,7 @@ class Replay:
 
     def _timeline(self, path: str) -> Timeline:
         if path not in self.timelines:
-            self.timelines[path] = Timeline(path, self.spans, self._lineage, self._written_during_runs)
+            self.timelines[path] = Timeline(path, self.spans, self._ancestry, self._written_during_runs)
         return self.timelines[path]
 
     def _is_known_better(

@@ -18,7 +18,7 @@ Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", 
 """What putting it back comes to. A conflict is a file that is there and differs."""
 
 
-class Step(NamedTuple):
+class RestoreStep(NamedTuple):
     """One file of a plan."""
 
     answer: Answer
@@ -37,7 +37,7 @@ def relative(path: str, base: str) -> str | None:
 
 def plan(
     answers: Sequence[tuple[Answer, State | None]], folder: Path, base: str, *, allow_protected: bool
-) -> list[Step]:
+) -> list[RestoreStep]:
     """What putting files back below the folder comes to; changes nothing."""
     with Within(folder) as within:
         # With --in-place the session says which folder it is, so the folder itself may be a protected one.
@@ -50,25 +50,25 @@ def plan(
     return steps
 
 
-def _step(within: Within, answer: Answer, state: State | None, base: str, guarded: str | None) -> Step:
+def _step(within: Within, answer: Answer, state: State | None, base: str, guarded: str | None) -> RestoreStep:
     """The step for one file; `guarded` is the folder it goes into if protected files are to be left alone."""
     path = relative(answer.path, base)
     if path is None:
         where = f"outside of {base}" if base else "the session does not say which folder it worked in"
-        return Step(answer, answer.path, "refused", reason=where)
+        return RestoreStep(answer, answer.path, "refused", reason=where)
     try:
         parts_of(path)
         there = within.read(path)
     except PathRefused as error:
-        return Step(answer, path, "refused", reason=str(error))
+        return RestoreStep(answer, path, "refused", reason=str(error))
     if answer.certainty == "unknown" or state is None:
-        return Step(answer, path, "unknown", reason=answer.reason)
+        return RestoreStep(answer, path, "unknown", reason=answer.reason)
     verdict = _verdict(there, state)
     if verdict != "same" and guarded is not None and is_protected(f"{guarded}/{path}"):
-        return Step(answer, path, "protected", state, "programs trust this file without asking")
+        return RestoreStep(answer, path, "protected", state, "programs trust this file without asking")
     if answer.certainty == "unproved" and verdict != "same":
-        return Step(answer, path, "unproved", state, answer.reason)
-    return Step(answer, path, verdict, state)
+        return RestoreStep(answer, path, "unproved", state, answer.reason)
+    return RestoreStep(answer, path, verdict, state)
 
 
 def _verdict(there: bytes | None, state: State) -> Verdict:
@@ -77,7 +77,7 @@ def _verdict(there: bytes | None, state: State) -> Verdict:
     return "same" if there is None else "remove"
 
 
-def apply_plan(steps: Sequence[Step], folder: Path, rescue: Path, data_folder: Path) -> list[str]:
+def apply_plan(steps: Sequence[RestoreStep], folder: Path, rescue: Path, data_folder: Path) -> list[str]:
     """Write what the steps say, all of it or nothing. What is replaced or removed is first copied below `rescue`.
 
     Returns the paths that were copied. The journal lies in clew's own `data_folder`; the caller holds `restore_lock`.

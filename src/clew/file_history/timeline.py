@@ -1,4 +1,4 @@
-"""What is known of one file over a session, and what that proves at any message. Keeps fingerprints, no content.
+"""The timeline of one file in a session: what is proved about it at any message. Keeps fingerprints, no content.
 
 Between two pieces of evidence a file is known as long as nothing ran that could have changed it: from the earlier one
 on until the first such thing, and back from the later one until the last. Where nothing ran and both disagree,
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from clew.agents.file_evidence import Action, How, WrittenDuringRun
 from clew.file_history.fingerprint import RANK, Certainty, Fingerprint, agree
-from clew.file_history.lineage import Lineage
+from clew.file_history.message_ancestry import MessageAncestry
 
 OBSERVATIONS = ("read", "snapshot")
 """Actions that change nothing."""
-NEVER = 1 << 62
-"""The end of what was never seen to end."""
+STILL_RUNNING = 1 << 62
+"""The last message of a tool run without a recorded end."""
 
 
 class Evidence(NamedTuple):
@@ -90,7 +90,7 @@ class Timeline:
         self,
         path: str,
         spans: Sequence[Span],
-        lineage: Lineage,
+        ancestry: MessageAncestry,
         written_during_runs: Mapping[int, Sequence[WrittenDuringRun]] | None = None,
     ) -> None:
         self.path = path
@@ -98,7 +98,7 @@ class Timeline:
         self.notes: list[Evidence] = []
         """Looks that show nothing, such as copies that are gone; they say why something is not known."""
         self._spans = spans
-        self._lineage = lineage
+        self._ancestry = ancestry
         self._written_during_runs = written_during_runs if written_during_runs is not None else {}
 
     def at(self, message: int) -> Answer:
@@ -118,7 +118,7 @@ class Timeline:
                 answer.fingerprint
                 and evidence.after
                 and not agree(evidence.after, answer.fingerprint)
-                and is_on_path(self._lineage, evidence, message)
+                and is_on_path(self._ancestry, evidence, message)
             ):
                 return _between(answer, evidence)
         return answer
@@ -144,7 +144,7 @@ class Timeline:
         for one, other in pairwise(self.all_evidence):
             if is_continued(one, other) or not _is_sure(one.after) or not _is_sure(other.before):
                 continue
-            if is_on_path(self._lineage, one, other.call) and self._cause(other.call, one.call, other.done) is None:
+            if is_on_path(self._ancestry, one, other.call) and self._cause(other.call, one.call, other.done) is None:
                 about = (self.path, "outside", other.how, one.call, other.done)
                 yield Evidence(other.number, *about, one.after, other.before)  # type: ignore[arg-type]
 
@@ -226,7 +226,7 @@ class Timeline:
         return Answer(self.path, "unknown", None, reason=reason)
 
     def _on_path(self, message: int) -> Iterator[Evidence]:
-        return (evidence for evidence in self.all_evidence if is_on_path(self._lineage, evidence, message))
+        return (evidence for evidence in self.all_evidence if is_on_path(self._ancestry, evidence, message))
 
     def _is_later(self, evidence: Evidence, message: int) -> bool:
         if evidence.call == evidence.done == message:
@@ -234,7 +234,7 @@ class Timeline:
         return (
             evidence.call >= message
             and evidence.done > message
-            and self._lineage.files_carry_over(message, evidence.call)
+            and self._ancestry.files_carry_over(message, evidence.call)
         )
 
     def _cause(self, message: int, begin: int, end: int) -> str | None:
@@ -254,8 +254,8 @@ class Timeline:
 
     def went_back(self, begin: int, end: int) -> str | None:
         """Where between two messages the conversation went back behind a change; files may have gone back with it."""
-        for start, parent in self._lineage.jumps:
-            if begin < start <= end and not self._lineage.is_noted(start) and self._could_differ(parent, start):
+        for start, parent in self._ancestry.jumps:
+            if begin < start <= end and not self._ancestry.is_noted(start) and self._could_differ(parent, start):
                 return f"the conversation went back to message {parent}"
         return None
 
@@ -271,19 +271,19 @@ class Timeline:
         return span.done > begin and span.call < end and span.concerns(self.path)
 
     def _is_elsewhere(self, evidence: Evidence, message: int) -> bool:
-        if is_on_path(self._lineage, evidence, message):
+        if is_on_path(self._ancestry, evidence, message):
             return False
-        return evidence.call < message or not self._lineage.files_carry_over(message, evidence.call)
+        return evidence.call < message or not self._ancestry.files_carry_over(message, evidence.call)
 
     def _is_changing(self, evidence: Evidence, message: int) -> bool:
         if not evidence.call < message < evidence.done or evidence.action in OBSERVATIONS:
             return False
-        return self._lineage.files_carry_over(evidence.call, message)
+        return self._ancestry.files_carry_over(evidence.call, message)
 
 
-def is_on_path(lineage: Lineage, evidence: Evidence, message: int) -> bool:
+def is_on_path(ancestry: MessageAncestry, evidence: Evidence, message: int) -> bool:
     """True where what was done stands on the way to a message: the call, and its result."""
-    return lineage.files_carry_over(evidence.call, message) and lineage.files_carry_over(evidence.done, message)
+    return ancestry.files_carry_over(evidence.call, message) and ancestry.files_carry_over(evidence.done, message)
 
 
 def is_continued(one: Evidence, following: Evidence) -> bool:

@@ -1,58 +1,50 @@
-"""What a look at a whole folder leaves out: names, and patterns of names and paths."""
+"""Which files and folders a scan of a workspace leaves out, by patterns with the meaning of a `.gitignore` file."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from fnmatch import translate
-from typing import NamedTuple
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
 
 TEMPORARY = ".clew-"
-"""How the names of files begin that are there while others are put back."""
+"""How the names of files begin that exist while others are restored."""
+ALWAYS = (".git", ".hg", ".svn", ".sage", f"{TEMPORARY}*")
+"""Left out whatever the patterns say: repositories, the store itself, and temporary files."""
 
-_Pattern = Callable[[str], re.Match[str] | None]
 
+class IgnorePatterns:
+    """Patterns as in a `.gitignore` file at the root of the workspace; the last one that matches decides.
 
-class Ignored(NamedTuple):
-    """What is left out: names, and patterns of names and paths. Asked for every file, so names come first."""
+    `.gitignore` files in the workspace are not read. A line that is not a valid pattern matches nothing. One difference
+    to git: `!folder` also brings back what an earlier pattern ignores inside that folder.
+    """
 
-    names: frozenset[str]
-    pattern: _Pattern | None
-    path_pattern: _Pattern | None
+    def __init__(self, patterns: Iterable[str]) -> None:
+        # Loading pathspec takes longer than most commands, and few of them scan a workspace.
+        from pathspec import GitIgnoreSpec
 
-    def covers(self, path: str) -> bool:
-        """True where a path is left out."""
-        name = path.rpartition("/")[2]
-        if name in self.names or name.startswith(TEMPORARY):
-            return True
-        if self.pattern is not None and self.pattern(name) is not None:
-            return True
-        return self.path_pattern is not None and self.path_pattern(path) is not None
+        valid: list[Any] = []
+        for pattern in (*patterns, *ALWAYS):
+            with suppress(ValueError):
+                valid += GitIgnoreSpec.from_lines([pattern]).patterns
+        self._spec = GitIgnoreSpec(valid)
+
+    def ignores(self, path: str, *, is_folder: bool = False) -> bool:
+        """Return whether a path relative to the workspace is left out, if no folder above it is."""
+        if not path.isascii():
+            # A name that is not valid UTF-8 has characters that cannot be encoded.
+            path = path.encode("utf-8", "replace").decode()
+        return self._spec.match_file(f"{path}/" if is_folder else path)
 
     def hides(self, path: str) -> bool:
-        """True where a path is left out, or a folder above it."""
+        """Return whether a file is left out, by itself or with a folder above it."""
         parts = path.split("/")
-        return any(self.covers("/".join(parts[:end])) for end in range(1, len(parts) + 1))
-
-    @property
-    def is_plain(self) -> bool:
-        """True where there are names only."""
-        return self.pattern is None and self.path_pattern is None
+        folders = ("/".join(parts[:end]) for end in range(1, len(parts)))
+        return any(self.ignores(folder, is_folder=True) for folder in folders) or self.ignores(path)
 
 
-def ignoring(patterns: Iterable[str]) -> Ignored:
-    """What a list leaves out; a pattern with a slash means the whole path below the folder."""
-    plain, names, paths = set(), [], []
-    for pattern in patterns:
-        pattern = pattern.rstrip("/")
-        if "/" in pattern:
-            paths.append(pattern.lstrip("/"))
-        elif re.search(r"[*?\[]", pattern):
-            names.append(pattern)
-        else:
-            plain.add(pattern)
-    return Ignored(frozenset(plain), _either(names), _either(paths))
-
-
-def _either(patterns: Sequence[str]) -> _Pattern | None:
-    return re.compile("|".join(translate(pattern) for pattern in patterns)).match if patterns else None
+@lru_cache(16)
+def ignore_patterns(patterns: tuple[str, ...]) -> IgnorePatterns:
+    """Return compiled patterns; the records of a session repeat the same few lists."""
+    return IgnorePatterns(patterns)

@@ -1,4 +1,4 @@
-"""The sources a person has named: one line each in one small file of clew's own."""
+"""The file `sources.jsonl` in clew's data folder: one line for each source that the user added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ODD = re.compile(r"[^A-Za-z0-9_.@-]+")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A line of the file. `off`: a home that is found by itself, and is not wanted."""
+    """A line of the file. `off`: a home that is found automatically, and that the user removed."""
 
     name: str
     kind: Literal["home", "ssh", "off"]
@@ -27,7 +27,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Configuration(NamedTuple):
-    """The lines of the file, understood or not, and what is wrong with them."""
+    """The lines of the file, those that could be parsed, and the problems of the others."""
 
     lines: tuple[bytes, ...] = ()
     entries: tuple[Entry, ...] = ()
@@ -35,7 +35,7 @@ class Configuration(NamedTuple):
 
 
 def load(env: Mapping[str, str] | None = None) -> Configuration:
-    """The file as it is; no file is no sources. A line that is not understood stops none of the others."""
+    """Read the file; without it there are no sources. A line that cannot be parsed does not affect the others."""
     path = data_dir(env) / FILE
     try:
         lines = [line for line in path.read_bytes().splitlines() if line.strip()]
@@ -57,7 +57,7 @@ def load(env: Mapping[str, str] | None = None) -> Configuration:
 
 
 def checked(entry: Entry) -> Entry:
-    """The entry, if its name can be the name of a folder and its place is one that its kind can have."""
+    """Return the entry; raises UsageError for a bad name, host or folder."""
     if entry.name in ("local", "archive"):
         raise UsageError(f"{entry.name!r} cannot be the name of a source: it stands for what is always there")
     if not _NAME.fullmatch(entry.name):
@@ -72,13 +72,13 @@ def checked(entry: Entry) -> Entry:
 
 
 def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
-    """One more line."""
+    """Append an entry."""
     now = load(env)
     _write((*now.lines, msgspec.json.encode(checked(entry))), env)
 
 
 def remove(name: str, env: Mapping[str, str] | None = None) -> None:
-    """The line of this name goes; lines that are not understood stay."""
+    """Delete the entry with this name; lines that cannot be parsed stay."""
     kept = []
     for line in load(env).lines:
         try:
@@ -95,5 +95,5 @@ def _write(lines: tuple[bytes, ...], env: Mapping[str, str] | None) -> None:
 
 
 def default_name(text: str) -> str:
-    """A name made of a host or of a folder's name."""
+    """Return a name for a source, made of a host or a folder name."""
     return _ODD.sub("-", text).strip("-.")[:64]

@@ -1,4 +1,4 @@
-"""A visit to another machine: what there is, what is new, and the new bytes, all in one connection."""
+"""Fetches from another machine in one connection: list its files, request new bytes, store them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _SETTLED_SECONDS = 2
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a visit found and brought."""
+    """What a fetch found and received."""
 
     files: int
-    """Session files over there."""
+    """Session files on the host."""
     waiting: int
-    """How many of them are new here, or have changed."""
+    """How many of them are new or changed."""
     waiting_bytes: int
-    """What those hold beyond what is here."""
+    """Bytes of them that are not here yet."""
     received: int = 0
-    """Bytes that came."""
+    """Bytes received."""
     gone: int = 0
-    """Copies whose originals are no more."""
+    """Copies whose originals were deleted on the host."""
     kept: int = 0
-    """Files that became shorter over there, so that an earlier copy was set aside."""
+    """Files that became shorter on the host, so that an earlier copy was set aside."""
     problems: tuple[str, ...] = ()
 
 
@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 
 
 def fetch_dry_run(target: Target, mirror: Mirror, idle: float = IDLE_SECONDS) -> FetchResult:
-    """See what there is without bringing anything."""
+    """Return what a fetch would receive."""
     with Connection(target, idle) as line:
         _, files, problems, wanted, _ = list_remote_files(line, mirror)
         return _visit(len(files), wanted, problems)
@@ -52,7 +52,7 @@ def fetch_dry_run(target: Target, mirror: Mirror, idle: float = IDLE_SECONDS) ->
 def fetch(
     target: Target, mirror: Mirror, now: datetime, progress: Progress | None = None, idle: float = IDLE_SECONDS
 ) -> FetchResult:
-    """Bring what is new. What came before a connection broke is kept, and is not asked for again."""
+    """Fetch what is new. What was received before a connection broke is kept, and is not requested again."""
     private_folder(str(mirror.folder))
     with Connection(target, idle) as line:
         state, files, problems, wanted, clock = list_remote_files(line, mirror)
@@ -78,7 +78,7 @@ def fetch(
 
 
 def list_remote_files(line: Connection, mirror: Mirror) -> tuple[State, list[Listed], list[str], list[Wanted], int]:
-    """The home and the files over there, those that are wanted, and the time of its clock."""
+    """Return the state and the files of the host, its problems, the files to request, and the time of its clock."""
     state = read_remote_environment(line)
     roots = mirror.roots(_host(mirror, state))
     line.send([*roots, ""])
@@ -112,7 +112,7 @@ def _host(mirror: Mirror, state: State) -> Host:
 
 
 def variables() -> list[str]:
-    """The variables that agents ask for when they say where their sessions are."""
+    """Return the environment variables that agents read to locate their sessions."""
     asked = _Asked()
     for _ in places(Host(Path("/"), asked)):
         pass
@@ -120,7 +120,7 @@ def variables() -> list[str]:
 
 
 class _Asked(dict[str, str]):
-    """An empty environment that notes what is looked for."""
+    """An empty environment that records which names are looked up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class _Asked(dict[str, str]):
 
 
 def _listing(pieces: Iterator[bytes]) -> Iterator[Listed]:
-    """Lines of size, time and path; one that is something else is passed over."""
+    """Parse lines of size, time and path; skip other lines."""
     for line in b"".join(pieces).split(b"\n"):
         size, _, rest = line.partition(b" ")
         mtime, _, path = rest.partition(b" ")

@@ -1,7 +1,7 @@
-"""The copy of another machine's session files: which of them are wanted, where they lie, and what is known of them.
+"""The local copy of another machine's session files: which files to request, and where they are stored.
 
-A mirror repeats the other machine's paths below `files`, so a copy tells where it came from. A copy with the size and
-the time of the original is not asked for again. Everything the other machine says is untrusted.
+A mirror repeats the other machine's paths below `files`. A copy with the size and the time of its original is not
+requested again. Everything that the other machine sends is untrusted.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ FILE_LIMIT = 4 << 30
 TOTAL_LIMIT = 64 << 30
 _STATE = "state.json"
 _ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-"""Controls, and bytes that are no UTF-8."""
+"""Control characters, and bytes that are not UTF-8."""
 CREDENTIAL_FILE_NAMES = re.compile(
     r"\.?(?:auth|credentials?|secrets?|oauth_creds|google_accounts)\.(?:json|ya?ml|toml)|\.env(?:\..*)?|id_[a-z0-9]+"
     r"|.*\.(?:pem|key|p12)"
 )
-"""Names of files that hold keys: an agent may keep them beside its sessions, and nothing here needs them."""
+"""Names of files with keys: an agent may keep them beside its sessions. They are not fetched."""
 _SECOND = 10**9
 _UNSETTLED = _SECOND // 2
-"""Originals have whole seconds: a copy with half a second more is never taken for unchanged."""
+"""Originals have times in whole seconds: a copy with half a second more is never taken for unchanged."""
 
 
 class Listed(NamedTuple):
@@ -56,43 +56,43 @@ class Wanted(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """How many bytes of a file came, and whether a longer earlier copy was set aside."""
+    """How many bytes of a file were received, and whether a longer earlier copy was set aside."""
 
     received: int
     kept: bool
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What a mirror remembers between two visits."""
+    """The state file of a mirror."""
 
     home: str
     env: dict[str, str]
     fetched_at: str
     gone: tuple[str, ...] = ()
-    """Files that the other machine has no more; the copies stay."""
+    """Files that were deleted on the other machine; the copies stay."""
     problems: tuple[str, ...] = ()
     target: str = ""
     """The host that the files came from, as ssh was told; empty in notes of earlier versions."""
 
 
 class Mirror:
-    """One machine's copy below a folder of clew's own."""
+    """The copy of one machine, in clew's data folder."""
 
     def __init__(self, folder: Path, host_name: str) -> None:
         self.folder, self.host_name = folder, host_name
         self.files = folder / "files"
         self.kept = folder / "kept"
-        """Earlier copies of files that became shorter over there; no session is read from here."""
+        """Earlier copies of files that became shorter on the host; no session is read from here."""
 
     def state(self) -> State | None:
-        """What is known since the last visit; None before the first."""
+        """Read the state file; None if there is none, or it is damaged."""
         try:
             return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=State)
         except (OSError, msgspec.DecodeError):
             return None
 
     def remember(self, state: State) -> None:
-        """Replace what is known."""
+        """Write the state file."""
         write_atomic(self.folder / _STATE, msgspec.json.encode(state))
 
     def host(self, home: str, env: Mapping[str, str]) -> Host:

@@ -1,4 +1,4 @@
-"""Every source there is: the user's own home, homes of another system on this machine, and those that were named."""
+"""The list of sources: the user's own home, homes of another system on this machine, and those that the user added."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from clew.sources.config import Entry, default_name
 from clew.sources.wsl import WslDetector, host_at
 
 if TYPE_CHECKING:
-    # Most people have no hosts among their sources: they need not wait for what reads them.
+    # Only sources over ssh need these modules, and most users have none.
     from clew.sources.fetch import FetchResult
     from clew.sources.mirror import Mirror
     from clew.sources.target import Target
 
 
 class Source(NamedTuple):
-    """A place that sessions come from."""
+    """A home folder or host that sessions are read from."""
 
     name: str
     kind: Literal["local", "home", "wsl", "windows", "ssh"]
     where: str
     host: Host | None
-    """None for another machine that was not visited yet."""
+    """None for a host that nothing was fetched from yet."""
     enabled: bool = True
     mirror: Mirror | None = None
 
     @property
     def type(self) -> Kind:
-        """What documents call it."""
+        """Return the type of source as in documents."""
         return "remote" if self.mirror is not None else self.host.kind if self.host is not None else "local"
 
     @property
     def host_name(self) -> str | None:
-        """What documents call its host."""
+        """Return the name of its host as in documents."""
         return self.mirror.host_name if self.mirror is not None else self.host.name if self.host is not None else None
 
     @property
     def is_damaged(self) -> bool:
-        """True for a machine that was visited, and of which nobody knows what any more."""
+        """Return whether files were fetched from the host, but the state file of the mirror is lost."""
         return self.host is None and self.mirror is not None and self.mirror.files.is_dir()
 
     @property
     def target(self) -> Target:
-        """The host to connect to."""
+        """Return the host to connect to."""
         from clew.sources.target import Target
 
         return Target.parse(self.where)
 
 
 def sources(env: Mapping[str, str] | None = None, machine: WslDetector | None = None) -> list[Source]:
-    """All sources, the user's own home first; those that are switched off too."""
+    """Return all sources, the user's own home first, including those that are switched off."""
     env = os.environ if env is None else env
     entries = config.load(env).entries
     off = {entry.name.casefold() for entry in entries if entry.kind == "off"}
@@ -94,7 +94,7 @@ def _named(entry: Entry, env: Mapping[str, str]) -> Source:
 
 
 def chosen(every: Iterable[Source], names: Iterable[str]) -> list[Source]:
-    """The sources of these names; without a name all that are switched on."""
+    """Return the sources with these names; without names all that are switched on."""
     every, names = list(every), list(names)
     if not names:
         return [source for source in every if source.enabled]
@@ -106,12 +106,12 @@ def chosen(every: Iterable[Source], names: Iterable[str]) -> list[Source]:
 
 
 def hosts(every: Iterable[Source]) -> tuple[Host, ...]:
-    """The homes that can be read now."""
+    """Return the homes that can be read now."""
     return tuple(source.host for source in every if source.host is not None)
 
 
 def entry_for(where: str, name: str | None) -> Entry:
-    """The line for a host or a folder: what holds a slash, or begins like a path, is a folder."""
+    """Return the entry for a host or a folder: a text with a slash, or that begins like a path, is a folder."""
     if is_path(where):
         folder = Path(where).expanduser().absolute()
         return Entry(name=name or default_name(folder.name), kind="home", where=str(folder))
@@ -123,7 +123,7 @@ def entry_for(where: str, name: str | None) -> Entry:
 
 
 def is_path(text: str) -> bool:
-    """True for what can only mean a folder."""
+    """Return whether a text can only mean a folder."""
     return not text.startswith("ssh://") and (text in (".", "..", "~") or "/" in text or "\\" in text)
 
 

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 from clew.host import Host
 from clew.sources.local import is_folder
 
-_NOBODY = {"all users", "default", "default user", "defaultapppool", "public", "wdagutilityaccount"}
-"""Folders beside the users' own that belong to no person."""
-_MACHINERY = ("docker-desktop", "rancher-desktop", "podman-")
-"""Distributions that programs keep for themselves."""
+_SYSTEM_PROFILES = {"all users", "default", "default user", "defaultapppool", "public", "wdagutilityaccount"}
+"""Folders in `Users` that belong to no person."""
+_TOOL_DISTRIBUTIONS = ("docker-desktop", "rancher-desktop", "podman-")
+"""Distributions that other programs install for their own use."""
 _MOUNT = re.compile(r"^\s*root\s*=\s*\"?([^\"#\s]+)", re.MULTILINE)
 _DISTRIBUTIONS = r"Software\Microsoft\Windows\CurrentVersion\Lxss"
 _SHARES = (r"\\wsl.localhost", r"\\wsl$")
 
 
 def _registered() -> list[str]:
-    """The distributions that Windows knows; asking for them starts none."""
+    """Return the distributions in the Windows registry; reading it starts none of them."""
     if os.name != "nt":
         return []
     # Only Windows has the module.
@@ -39,14 +39,14 @@ def _registered() -> list[str]:
 
 
 class WslDetector(NamedTuple):
-    """What tells which other homes there are; a test builds one of folders."""
+    """Finds homes of the other system. Tests pass folders of their own."""
 
     root: Path = Path("/")
     shares: tuple[Path, ...] = tuple(map(Path, _SHARES))
     distributions: Callable[[], list[str]] = _registered
 
     def homes(self) -> Iterator[tuple[str, Host]]:
-        """Every home of another system, with a name for it."""
+        """Yield every home of the other system, with a name for it."""
         yield from self._windows_users()
         yield from self._distributions()
 
@@ -56,22 +56,22 @@ class WslDetector(NamedTuple):
         for drive in _folders(self._mounts()):
             if len(drive.name) == 1:
                 for home in _folders(drive / "Users"):
-                    if home.name.casefold() not in _NOBODY:
+                    if home.name.casefold() not in _SYSTEM_PROFILES:
                         yield f"windows-{home.name}", Host(home, kind="windows")
 
     def _is_wsl(self) -> bool:
         return "microsoft" in _text(self.root / "proc" / "version").lower()
 
     def _mounts(self) -> Path:
-        """The folder that Windows drives are mounted in; /etc/wsl.conf can name another than /mnt."""
+        """Return the folder with the Windows drives; /etc/wsl.conf can name another one than /mnt."""
         section = _text(self.root / "etc" / "wsl.conf").partition("[automount]")[2].partition("\n[")[0]
         named = _MOUNT.search(section)
         return self.root / (named[1].lstrip("/") if named else "mnt")
 
     def _distributions(self) -> Iterator[tuple[str, Host]]:
         for name in self.distributions():
-            # A look into a distribution starts it.
-            wanted = not name.lower().startswith(_MACHINERY)
+            # Opening the share of a distribution starts it.
+            wanted = not name.lower().startswith(_TOOL_DISTRIBUTIONS)
             top = next((share / name for share in self.shares if wanted and is_folder(share / name)), None)
             if top is None:
                 continue
@@ -80,7 +80,7 @@ class WslDetector(NamedTuple):
 
 
 def host_at(home: Path) -> Host:
-    """A named home folder; its place tells whether another system on this machine owns it."""
+    """Return the host for a home folder; its path shows whether it belongs to Windows or WSL."""
     parts = home.absolute().parts
     share = PureWindowsPath(str(home)).drive.replace("/", "\\").split("\\")
     if len(share) == 4 and f"\\\\{share[2].lower()}" in _SHARES:
@@ -91,7 +91,7 @@ def host_at(home: Path) -> Host:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folders inside one that can be looked into; links (`All Users` is one) lead to what is found elsewhere."""
+    """Return the readable folders in a folder; links such as `All Users` lead to folders that are found elsewhere."""
     try:
         entries = [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
     except OSError:

@@ -17,14 +17,7 @@ from clew.io.file_lock import CannotLock
 from clew.store.branches import Branch, Comparison
 from clew.store.file_state import FileState
 from clew.store.project import Project
-<<<<<<< HEAD
-from clew.store.session import About, Session
-=======
-from clew.store.routes import FileDifference
 from clew.store.session import MessageOptions, Session
-from clew.store.snapshots import FileState
-from clew.store.steps import Refused, Step, Undone
->>>>>>> append
 from clew.store.store import Store
 from clew.store.undo_plan import FileDifference, FileStep, Refused, UndoResult
 from clew.store.watch import Watch

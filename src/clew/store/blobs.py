@@ -10,13 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from clew.errors import SourceUnreadable
-<<<<<<< HEAD
 from clew.io.blobs import MAX_BLOB_BYTES, digest_in, digest_of, name_of, pack, read_blob
-from clew.io.filesystem import SYSTEM, System, make_folder, name_place, open_new, sync_folder, write_all
-=======
-from clew.io.blobs import DEEPEST, LIMIT, digest_in, digest_of, name_of, pack, read_base, read_blob
 from clew.io.filesystem import SYSTEM, System, add_file_name, make_folder, open_new, sync_folder, write_all
->>>>>>> append
 
 _FILES_PER_SYNC = 128
 """So many files are written before they are synced: the disk then works on all of them at once."""

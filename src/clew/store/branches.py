@@ -98,13 +98,8 @@ def merge_base(tree: Tree, one: int, other: int) -> int:
     return next((node for node in tree.ancestors(other) if node in passed), NONE)
 
 
-<<<<<<< HEAD
 def compare(tree: Tree, one: str, other: str, taken: Sequence[SnapshotEntry] = (), root: Path = Path()) -> Comparison:
-    """What two branches or messages share, and what each has alone; files are named as seen from the root."""
-=======
-def compare(tree: Tree, one: str, other: str, taken: Sequence[Taken] = (), root: Path = Path()) -> Comparison:
     """Compare two branches or messages; file names are relative to the root."""
->>>>>>> append
     first, second = node_of(tree, one), node_of(tree, other)
     base = merge_base(tree, first, second)
     shared = set(tree.path(base)) if base != NONE else set()

@@ -54,7 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redact: Literal["none", "secrets", "pii", "paths", "all"] = "none"
     """What is masked in records before they are written."""
     ignore: tuple[str, ...] = ()
-    """Files and folders that a watched workspace leaves out: names or paths, with `*` for any text."""
+    """Patterns of files and folders that are left out where a whole workspace is watched, as in a `.gitignore` file."""
     store: int = FORMAT
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from clew.io.ignore_patterns import ignoring
+from clew.io.ignore_patterns import ignore_patterns
 from clew.store.file_state import INTERRUPTED, FileState, StateChange
 from clew.store.snapshots import SnapshotEntry
 
@@ -113,7 +113,7 @@ class OutsideEdits:
         if record.is_late:
             # The state before was there before the record's own tool began.
             others = (one for one in others if one.message != record.message)
-        return next((one.message for one in others if not ignoring(one.ignored).hides(path)), None)
+        return next((one.message for one in others if not ignore_patterns(tuple(one.ignored)).hides(path)), None)
 
     def _late(self, change: StateChange) -> OutsideEdit | None:
         """Return what a late scan found, as an edit."""

@@ -370,13 +370,8 @@ class Session:
         return compare(self.tree(), one, other, list(self._snapshots.entries()), root_for(root))
 
     def content(self, state: FileState) -> bytes | None:
-<<<<<<< HEAD
-        """What a file held, None where there was none; raises SourceUnreadable where that cannot be had for sure."""
-        return self._undo.content(state)
-=======
         """Return the content of a file, None where there was none; raises SourceUnreadable where it is not known."""
-        return self._undoing.content(state)
->>>>>>> append
+        return self._undo.content(state)
 
     # Reading
 

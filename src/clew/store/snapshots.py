@@ -1,6 +1,6 @@
-"""Files before and behind what a message did: looked at, kept, and recorded in snapshots.jsonl.
+"""Snapshots of files before and after the tools of a message, recorded in snapshots.jsonl.
 
-Copies are made and named under one lock, that of the snapshots: whoever clears away what nothing names holds it too.
+Blobs are written and named under the lock of that log, and blobs that no record names are deleted under it too.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ _NOT_RECORDED = "no content from before is recorded"
 
 
 class SnapshotEntry(NamedTuple):
-    """One record of the snapshots."""
+    """One record of snapshots.jsonl."""
 
     message: str
     root: str | None
-    """None where another program wrote it: then paths are relative to the folder of the message."""
+    """None if another program wrote it: then paths are relative to the folder of the message."""
     files: dict[str, StateChange]
     is_open: bool = False
-    """Made before a tool ran; what follows tells what it did."""
+    """Made before a tool ran; a later record of the message says what the tool did."""
     is_late: bool = False
-    """Made long behind a tool that was cut off: what is different then may be somebody else's work."""
+    """Made long after a tool was cut off: the differences may be somebody else's work."""
     is_erased: bool = False
-    """Erased: which files it told of is not known any more."""
+    """Erased: its files are not known any more."""
     own: ClewSnapshotData | None = None
-    """The store's own part, as it stands there."""
+    """The part that only clew writes (`metadata.clew`)."""
 
     @property
     def is_whole(self) -> bool:
-        """True for a look at a whole workspace before a tool ran."""
+        """Return whether it is the scan of a whole workspace before a tool."""
         return self.is_open and not self.files and self.root is not None
 
     @property
     def ignored(self) -> list[str]:
-        """What a look at the whole workspace left out; empty for any other record."""
+        """Return the patterns of what a scan left out; empty for a record of named files."""
         return [] if self.own is None or self.own.ignored is UNSET else self.own.ignored
 
 
@@ -82,7 +82,7 @@ class ChangesSinceScan(NamedTuple):
 
 
 class Snapshots:
-    """The snapshots of one session and the copies they name."""
+    """The snapshots of one session and the blobs they name."""
 
     def __init__(self, folder: Path, config: WriterConfig, now: Callable[[], str]) -> None:
         self.folder, self._config, self._now = folder, config, now
@@ -93,7 +93,7 @@ class Snapshots:
 
     @contextmanager
     def writing(self) -> Iterator[Log]:
-        """The log of the snapshots, its lock held."""
+        """Open the log of the snapshots and hold its lock."""
         settings = self._config.settings
         refuse_copy(self.folder)
         with explain_permission_errors(self.folder):
@@ -129,10 +129,10 @@ class Snapshots:
         for path, change in changes.items():
             name = spelled(path)
             while name != path and (name in changes or name in own):
-                name += "\\"  # another file is really called so; `raw` tells what this one is called
+                name += "\\"  # another file has this name; `raw` holds the name of this one
             own[name] = _own(path, name, change)
             if not change.is_of_links:
-                # Those are told in the store's own part alone: elsewhere they would be taken for files.
+                # Links are recorded in `metadata.clew` only: other programs would take them for files.
                 maps.tracked_files[name] = _tracked(change)
             if change.before.digest and change.before.missing is None:
                 where = f"{BACKUPS}/{name_of(change.before.digest)}"
@@ -239,11 +239,11 @@ class Snapshots:
         return Workspace(now or root, self._config.settings.ignore)
 
     def entries(self) -> Iterator[SnapshotEntry]:
-        """Every record, in order; a line that is none is passed over."""
+        """Yield every record in order, without lines that cannot be read."""
         return (one for _, one in self.numbered_entries() if one is not None)
 
     def numbered_entries(self) -> Iterator[tuple[int, SnapshotEntry | None]]:
-        """Every record with the number of its line; None where that cannot be read. What is blank was erased."""
+        """Yield every record with its line number; None for a line that cannot be read. Blank lines were erased."""
         number = 0
         with suppress(FileNotFoundError):
             for chunk in whole_lines(self.folder / SNAPSHOTS):
@@ -255,7 +255,7 @@ class Snapshots:
                         yield number, None
 
     def named(self) -> set[str]:
-        """The digests of all contents that something names."""
+        """Return the digests of all contents that a record or an index names."""
         digests = {
             state.digest for one in self.entries() for change in one.files.values() for state in change if state.digest
         }
@@ -296,7 +296,7 @@ def _link_at(within: Within, path: str) -> bytes | None:
 
 
 def spelled(path: str) -> str:
-    """A path as a record can hold it."""
+    """Return a path as text: bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -360,13 +360,13 @@ _decode = msgspec.json.Decoder(_Record).decode
 
 
 def is_damaged(line: bytes) -> bool:
-    """True for a line that should be a snapshot and cannot be read as one; other programs' records are none."""
+    """Return whether a line should be a snapshot and cannot be read; other types of records are not damaged."""
     record = record_in(line)
     return record is None or (record.get("type") in SNAPSHOT_TYPES and parse_snapshot(line) is None)
 
 
 def parse_snapshot(line: bytes) -> SnapshotEntry | None:
-    """A record of the snapshots as it was meant; None where it is none."""
+    """Parse a line of snapshots.jsonl; None if it is not a snapshot."""
     try:
         record = _decode(line)
     except NOT_JSON:
@@ -404,7 +404,7 @@ def _before(entry: _Entry, copy: _Copy, file: ClewFileData | None) -> FileState:
     if entry.original_content is not None:
         return FileState(digest_of(entry.original_content.encode()), mode, text=entry.original_content)
     if copy.backup_path is None:
-        # Without a word of ours that there was no file, there may have been one that was no text.
+        # Another program wrote it: without content, there may have been a file that was not text.
         return FileState("", mode, _NOT_RECORDED)
     name = copy.backup_path.replace("\\", "/").rpartition("/")[2]
     known = copy.original_hash
@@ -426,7 +426,7 @@ def _after(entry: _Entry, file: ClewFileData | None) -> FileState:
 
 
 def root_for(path: Path | str | None) -> Path:
-    """The folder that a person or program named as the workspace; default: where it is."""
+    """Return the workspace that the caller named; default: the working folder."""
     folder = Path(path).expanduser() if path is not None else Path.cwd()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
@@ -434,7 +434,7 @@ def root_for(path: Path | str | None) -> Path:
 
 
 def name_below(root: Path | str | None, path: Path | str) -> str:
-    """A path relative to the workspace, however either is spelled; one that is not below it stays as it is."""
+    """Return a path relative to the workspace, resolving links in both; a path elsewhere is unchanged."""
     named = Path(path)
     if not named.is_absolute():
         return named.as_posix()
@@ -446,5 +446,5 @@ def name_below(root: Path | str | None, path: Path | str) -> str:
 
 
 def _real(path: Path) -> Path:
-    """The same without links on the way; the last part may be one itself."""
+    """Resolve links in the folders of a path, but not in its last part."""
     return path.parent.resolve() / path.name

@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from clew.agents.sage_agent.written_records import FoundFile, FoundState
 from clew.errors import PathRefused, SourceUnreadable
-from clew.io.ignore_patterns import ignoring
+from clew.io.ignore_patterns import ignore_patterns
 from clew.io.safe_write import Within, parts_of
 from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.log import Log
@@ -130,7 +130,7 @@ class Watch:
         if last is None:
             return ChangesSinceScan()
         known = self._snapshots.load_index(_scan_of(last))
-        hides = ignoring(last.ignored).hides
+        hides = ignore_patterns(tuple(last.ignored)).hides
         before = {path: _state(known.get(path)) for path in self._states} if known is not None else {}
         found = {
             spelled(path): _found(path, StateChange(state, self._states[path]), True)
@@ -151,7 +151,9 @@ def _scan_of(record: SnapshotEntry | None) -> str | None:
 
 def _hidden(last: SnapshotEntry | None, workspace: Workspace) -> Callable[[str], bool]:
     """Return a test for paths that were left out by the last scan, or are left out now."""
-    return ignoring([*(last.ignored if last is not None else ()), *workspace.ignored]).hides
+    then = ignore_patterns(tuple(last.ignored) if last is not None else ())
+    now = ignore_patterns(workspace.ignored)
+    return lambda path: then.hides(path) or now.hides(path)
 
 
 def _backward(log: Log) -> Iterator[SnapshotEntry]:

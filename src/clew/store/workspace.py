@@ -18,12 +18,13 @@ import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable
 from clew.io.blobs import MAX_BLOB_BYTES, digest_of
-from clew.io.ignore_patterns import TEMPORARY, Ignored, ignoring
+from clew.io.ignore_patterns import IgnorePatterns, ignore_patterns
 from clew.io.safe_write import Within
 from clew.store.apply_changes import group_by_size
 
 IGNORED = tuple(".git .hg .svn .sage node_modules __pycache__ .venv .tox .mypy_cache .pytest_cache .ruff_cache".split())
-"""Never scanned: folders of other programs, what can be made again, and the store itself. The user may add more."""
+"""Not scanned by default: folders of other programs, what can be made again, and the store itself. The patterns of the
+user come after these, so `!.venv` has it scanned."""
 
 _RECENT_NS, _RECENT_WHOLE_SECONDS_NS = 50_000_000, 2_000_000_000
 """A file that changed so shortly before it was read may change again without other times in its status. File systems
@@ -103,7 +104,7 @@ class Workspace:
         self.root = root
         self.ignored = (*IGNORED, *ignore)
         """Patterns of what is left out."""
-        self._ignored = ignoring(self.ignored)
+        self._ignored = ignore_patterns(self.ignored)
 
     def scan(self, known: Index, keep: Keep) -> Index:
         """Return every file as it is now. The content of files that are not as in `known` is read and kept."""
@@ -182,12 +183,11 @@ def read_body(within: Within, path: str, size: int | None = None) -> bytes | str
         return error.strerror or str(error)
 
 
-def walk(root: Path, ignored: Ignored, unreadable: list[str]) -> Iterator[tuple[str, os.stat_result]]:
+def walk(root: Path, ignored: IgnorePatterns, unreadable: list[str]) -> Iterator[tuple[str, os.stat_result]]:
     """Yield every file and link below a folder that is not ignored, with its status; `unreadable` gets the folders
     that cannot be opened."""
     folders = [""]
     base = os.fspath(root)
-    names, is_plain = ignored.names, ignored.is_plain
     while folders:
         prefix = folders.pop()
         try:
@@ -197,12 +197,8 @@ def walk(root: Path, ignored: Ignored, unreadable: list[str]) -> Iterator[tuple[
                 raise SourceUnreadable(f"{root}: {error.strerror or error}") from error
             unreadable.append(prefix)
             continue
-        folders += [f"{prefix}{name}/" for name in inner if not ignored.covers(prefix + name)]
-        for name, found in files:
-            if name in names or name.startswith(TEMPORARY):
-                continue
-            if is_plain or not ignored.covers(prefix + name):
-                yield prefix + name, found
+        folders += [f"{prefix}{name}/" for name in inner if not ignored.ignores(prefix + name, is_folder=True)]
+        yield from ((prefix + name, found) for name, found in files if not ignored.ignores(prefix + name))
 
 
 def _entries(folder: str) -> tuple[list[tuple[str, os.stat_result]], list[str]]:

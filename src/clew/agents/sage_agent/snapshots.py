@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -23,7 +22,7 @@ from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, SNAPSHOTS
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
 from clew.io.compress import open_source
-from clew.io.ignore_patterns import ignoring
+from clew.io.ignore_patterns import ignore_patterns
 from clew.io.records import read_records
 from clew.model.json import JSON
 
@@ -37,7 +36,6 @@ _NOT_A_FILE = {"missing", "missingAfter", "link", "linkBefore"}
 """Keys of an observed file that is a link, or that could not be read."""
 
 Entry = dict[str, JSON]
-_ignoring = lru_cache(16)(ignoring)
 
 
 class FileState(NamedTuple):
@@ -90,7 +88,7 @@ class Observation(NamedTuple):
         if self.ignored is None:
             return path in self.paths
         base = self.root.rstrip("/") + "/"
-        return path.startswith(base) and not _ignoring(self.ignored).hides(path[len(base) :])
+        return path.startswith(base) and not ignore_patterns(self.ignored).hides(path[len(base) :])
 
 
 class Gap(NamedTuple):

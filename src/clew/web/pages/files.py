@@ -17,10 +17,9 @@ from clew.catalog import browsing
 from clew.catalog.browsing import Change, Entry
 from clew.catalog.keys import session_key
 from clew.errors import SourceUnreadable, UnknownReference
-from clew.file_history.blame import Line, Version, blame
+from clew.file_history.blame import Line, Version, blame, versions
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS
-from clew.file_history.versions import versions
 from clew.render.page.escape import line
 from clew.render.page.fragments import Cut, Fragments
 from clew.render.parts import Diff

@@ -14,49 +14,53 @@ from clew.analysis.links import NONE, RESULT, SIGNIFICANT, Links
 from clew.analysis.tree import Tree
 
 
-class Lineage:
-    """The stretches between forks; a message leads to those of its own stretch and of those that follow it."""
+class MessageAncestry:
+    """Ancestor test between messages.
+
+    A stretch is a run of messages without a fork; a message is an ancestor of those in its own stretch, and in the
+    stretches after it.
+    """
 
     def __init__(self, tree: Tree) -> None:
         links = tree.links
-        begins = {node for fork in tree.forks for node in fork.branches} | _left_behind(links)
+        begins = {node for fork in tree.forks for node in fork.branches} | _beside_tool_branches(links)
         self._owners = _owners(links.parents, begins)
         self._parents = links.parents
         self._stretches = {index: self._owners[node] for node, index in enumerate(links.messages) if index}
         self._above: dict[int, frozenset[int]] = {}
-        jumps = {*begins, *self._gone_on(links)}
+        jumps = {*begins, *self._continued(links)}
         self.jumps = sorted((links.messages[node], _message_above(links, node)) for node in jumps)
-        """Where a stretch begins or is gone on with, and the message it follows: files may have been put back, too."""
-        self._steady: list[list[int]] = []
-        """First and last message of each run that files went through in the order of time."""
+        """Messages where a stretch begins or continues, each with the message before: files may be restored there."""
+        self._runs_without_restore: list[list[int]] = []
+        """First and last message of each run in which no files were restored between messages."""
 
-    def _gone_on(self, links: Links) -> Iterator[int]:
-        """Where the conversation came back to the end of a stretch from elsewhere."""
+    def _continued(self, links: Links) -> Iterator[int]:
+        """Yield the nodes where the conversation returned to the end of another stretch."""
         for node, index in enumerate(links.messages):
             if index > 1 and not self.is_ancestor(index - 1, index):
                 yield node
 
     def note_files_unchanged_before(self, message: int) -> None:
-        """Note that files went on from the message before to this one, as far as nothing else is told."""
-        if self._steady and self._steady[-1][1] >= message - 1:
-            self._steady[-1][1] = max(message, self._steady[-1][1])
+        """Note that no files were restored between the message before and this one."""
+        if self._runs_without_restore and self._runs_without_restore[-1][1] >= message - 1:
+            self._runs_without_restore[-1][1] = max(message, self._runs_without_restore[-1][1])
         else:
-            self._steady.append([message - 1, message])
+            self._runs_without_restore.append([message - 1, message])
 
     def is_noted(self, message: int) -> bool:
-        """True where that is noted of a message."""
+        """Return whether that was noted of a message."""
         return self._is_in_noted_run(message - 1, message)
 
     def files_carry_over(self, earlier: int, later: int) -> bool:
-        """True where what a file was at one message has a bearing on what it was at the other."""
+        """Return whether the state of a file at one message is evidence for its state at the other."""
         return self.is_ancestor(earlier, later) or self._is_in_noted_run(*sorted((earlier, later)))
 
     def _is_in_noted_run(self, earlier: int, later: int) -> bool:
-        at = bisect_right(self._steady, earlier, key=lambda run: run[0]) - 1
-        return at >= 0 and later <= self._steady[at][1]
+        at = bisect_right(self._runs_without_restore, earlier, key=lambda run: run[0]) - 1
+        return at >= 0 and later <= self._runs_without_restore[at][1]
 
     def is_ancestor(self, earlier: int, later: int) -> bool:
-        """True where message `earlier` stands on the way to message `later`, or beside it as a tool's result."""
+        """Return whether `earlier` is an ancestor of `later`, or the result of a tool that an ancestor called."""
         one, other = self._stretches.get(earlier), self._stretches.get(later)
         return one is None or other is None or one == other or one in self._ancestors(other)
 
@@ -78,10 +82,10 @@ def _message_above(links: Links, node: int) -> int:
     return links.messages[above] if above != NONE else 0
 
 
-def _left_behind(links: Links) -> set[int]:
-    """Where the conversation went on beside calls and results that it does not follow.
+def _beside_tool_branches(links: Links) -> set[int]:
+    """Return the nodes where a branch holds nothing but calls and results, and the conversation went on beside it.
 
-    For reading that is no fork, since nothing was said on the other side; but something was done there.
+    Readers see no fork there, but the tools on that branch changed files.
     """
     parents, begins = links.parents, set[int]()
     forked = _with_several(parents)
@@ -99,7 +103,7 @@ def _left_behind(links: Links) -> set[int]:
 
 
 def _with_several(parents: array[int]) -> dict[int, list[int]]:
-    """The children of every node that has more than one."""
+    """Return the children of every node that has more than one."""
     first = array("i", [NONE]) * len(parents)
     several: dict[int, list[int]] = {}
     for node, parent in enumerate(parents):
@@ -113,7 +117,7 @@ def _with_several(parents: array[int]) -> dict[int, list[int]]:
 
 
 def _owners(parents: array[int], begins: set[int]) -> array[int]:
-    """For each node the one that its stretch begins with."""
+    """Return for each node the first node of its stretch."""
     owners = array("i", [NONE]) * len(parents)
     for node in range(len(parents)):
         trail = []
