@@ -121,6 +121,8 @@ class Writer:
     def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append messages. On return all of them are in the log; on an error none that was not there before."""
         with self._locked():
+            if any(draft.record.uuid or draft.parent is not UNSET for draft in drafts):
+                self._whole_tree()  # read before the first message of the batch is added to it
             now, context = self.now(), self.context_reader.read()
             batch: dict[str, int] = {}
             receipts = [self._place(draft, now, context, batch) for draft in drafts]
