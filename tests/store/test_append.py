@@ -487,3 +487,14 @@ def test_a_message_may_follow_any_of_a_batch(tmp_path: Path) -> None:
         first, *_ = session.extend(batch)
         assert session.user("a branch", parent=first.uuid).seq == 4
     assert lines(log_of(tmp_path))[3]["parentUuid"] == first.uuid
+
+
+def test_a_handle_knows_what_others_appended_before_its_own(tmp_path: Path) -> None:
+    one, two = (Store(tmp_path, system=Quick()).session("s") for _ in range(2))
+    with one, two:
+        one.user("a", uuid="a")
+        two.user("b", uuid="b")
+        one.user("c")
+        assert not one.user("b", uuid="b").written
+        assert one.user("d", parent="b").seq == 4
+    assert said(log_of(tmp_path)) == ["a", "b", "c", "d"]

@@ -201,8 +201,10 @@ class Writer:
         self._is_new = log.end == 0
         if log.was_replaced:
             self._metadata.forget()
-        if self._tree is not None and (log.was_replaced or self._tree.end > log.end):
+        if log.was_replaced or (self._tree is not None and self._tree.end > log.end):
             self._tree = None
+        elif self._tree is not None:
+            self._whole_tree()  # what others appended comes before what this handle adds to the tree
         self._head = find_head(log.backward(), log.path) or self._find_head_by_tree()
 
     def _find_head_by_tree(self) -> SessionHead:
