@@ -474,3 +474,27 @@ while True:
     assert len(seqs) == len(records) and list(seqs.values()) == list(range(1, len(records) + 1))
     assert len(known) > 200 and known.items() <= seqs.items()
     assert_whole(tmp_path)
+
+
+def test_a_message_may_follow_any_of_a_batch(tmp_path: Path) -> None:
+    """Also one that was given no id, before one that was."""
+    with Store(tmp_path, system=Quick()).session("s") as session:
+        bodies = [MessageBody(role="user", content=text) for text in ("one", "two", "three")]
+        ids = ("", "mine", "")
+        batch = [
+            Draft(MessageRecord(type="user", uuid=uuid, message=body)) for uuid, body in zip(ids, bodies, strict=True)
+        ]
+        first, *_ = session.extend(batch)
+        assert session.user("a branch", parent=first.uuid).seq == 4
+    assert lines(log_of(tmp_path))[3]["parentUuid"] == first.uuid
+
+
+def test_a_handle_knows_what_others_appended_before_its_own(tmp_path: Path) -> None:
+    one, two = (Store(tmp_path, system=Quick()).session("s") for _ in range(2))
+    with one, two:
+        one.user("a", uuid="a")
+        two.user("b", uuid="b")
+        one.user("c")
+        assert not one.user("b", uuid="b").written
+        assert one.user("d", parent="b").seq == 4
+    assert said(log_of(tmp_path)) == ["a", "b", "c", "d"]

@@ -121,6 +121,8 @@ class Writer:
     def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append messages. On return all of them are in the log; on an error none that was not there before."""
         with self._locked():
+            if any(draft.record.uuid or draft.parent is not UNSET for draft in drafts):
+                self._whole_tree()  # read before the first message of the batch is added to it
             now, context = self.now(), self.context_reader.read()
             batch: dict[str, int] = {}
             receipts = [self._place(draft, now, context, batch) for draft in drafts]
@@ -199,8 +201,10 @@ class Writer:
         self._is_new = log.end == 0
         if log.was_replaced:
             self._metadata.forget()
-        if self._tree is not None and (log.was_replaced or self._tree.end > log.end):
+        if log.was_replaced or (self._tree is not None and self._tree.end > log.end):
             self._tree = None
+        elif self._tree is not None:
+            self._whole_tree()  # what others appended comes before what this handle adds to the tree
         self._head = find_head(log.backward(), log.path) or self._find_head_by_tree()
 
     def _find_head_by_tree(self) -> SessionHead:
