@@ -18,16 +18,7 @@ from clew.io.paths import refuse_link_on_way, refuse_link_to_session, safe_relat
 from clew.model.json import JSON
 from clew.store.lock import WAIT
 
-__all__ = [
-    "BACKUPS",
-    "MESSAGES",
-    "METADATA",
-    "SNAPSHOTS",
-    "Durability",
-    "Settings",
-    "root_of",
-    "session_folder",
-]
+__all__ = ["BACKUPS", "MESSAGES", "METADATA", "SNAPSHOTS", "Durability", "Settings", "root_of", "session_folder"]
 
 ROOT, SESSIONS, PROJECTS, CONFIG = ".sage", "sessions", "projects", "config.json"
 SCANS = "scans"
