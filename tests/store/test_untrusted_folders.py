@@ -173,7 +173,9 @@ def test_nothing_is_recorded_in_a_mirror(session: Session) -> None:
     assert contents(home) == before
 
 
-@pytest.mark.parametrize("inner", ["sessions", "sessions/tides", "sessions/tides/backups", "sessions/tides/rescue"])
+@pytest.mark.parametrize(
+    "inner", ["sessions", "sessions/tides", *(f"sessions/tides/{name}" for name in ("backups", "rescue", "scans"))]
+)
 def test_folders_of_a_store_that_are_links_are_refused(session: Session, victim: Path, inner: str) -> None:
     place = session.folder.parent.parent / inner
     if place.exists():

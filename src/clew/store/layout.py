@@ -16,16 +16,7 @@ from clew.io.file_lock import LOCK_WAIT_SECONDS
 from clew.io.paths import refuse_link_on_way, refuse_link_to_session, safe_relative
 from clew.model.json import JSON
 
-__all__ = [
-    "BACKUPS",
-    "MESSAGES",
-    "METADATA",
-    "SNAPSHOTS",
-    "Durability",
-    "Settings",
-    "root_of",
-    "session_folder",
-]
+__all__ = ["BACKUPS", "MESSAGES", "METADATA", "SNAPSHOTS", "Durability", "Settings", "root_of", "session_folder"]
 
 ROOT, SESSIONS, PROJECTS, CONFIG = ".sage", "sessions", "projects", "config.json"
 SCANS = "scans"
