@@ -1,6 +1,6 @@
 """Size and speed of the archive: capture, capture without changes, verify, restore.
 
-The baseline is `zstd -3` over the same files in the same order, as `tar | zstd -3` would give. Rates are computed from
+The floor is `zstd -3` over the same files in the same order, as `tar | zstd -3` would give. Rates are computed from
 processor time, because wall time depends on what else the machine does.
 """
 
@@ -69,7 +69,7 @@ def _baseline(paths: list[Path], raw: int) -> Iterator[str]:
         stored += len(packer.flush())
 
     cost = timed(pack)
-    yield f"  zstd -{_BASELINE_LEVEL}                {stored / raw:.4f} of the raw size; {_rate(cost, raw)}"
+    yield f"  floor, zstd -{_BASELINE_LEVEL}         {stored / raw:.4f} of the raw size; {_rate(cost, raw)}"
 
 
 def _captures(archive: Path, host: Host, files: list[FileToCapture], raw: int) -> Iterator[str]:

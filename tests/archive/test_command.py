@@ -181,7 +181,7 @@ def test_damage_is_told_once_and_stops_nothing_but_what_it_touches(home: Path, t
     assert len(written) == restored.json["written"] > len(problem["files"])
     assert all(path.read_bytes() == (home / path.relative_to(tmp_path / "out")).read_bytes() for path in written)
     assert clew("archive", "list").code == 0
-    assert "damaged made good" in clew("--home", home, "archive").err
+    assert "damaged versions repaired" in clew("--home", home, "archive").err
     assert clew("archive", "verify").code == 0
     assert clew("archive", "restore", "--to", tmp_path / "out").code == 0
 

@@ -32,14 +32,16 @@ if TYPE_CHECKING:
 
 _UNREADABLE = 3
 _archive_option = click.option(
-    "--archive", "chosen", metavar="DIR", help="Where the archive is; else among clew's own files."
+    "--archive", "chosen", metavar="DIR", help="Folder of the archive (default: in clew's data folder)."
 )
 
 
 @click.group("archive", invoke_without_command=True)
-@click.option("--watch", is_flag=True, help="Go on, and keep what is new as it comes.")
-@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="How often to look.")
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="Pack so tightly: 1 to 19.")
+@click.option("--watch", is_flag=True, help="Keep running and archive changes as they come.")
+@click.option(
+    "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Seconds between two captures."
+)
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
 @_archive_option
 @filtering
 @common
@@ -57,9 +59,9 @@ def command(
 ) -> None:
     """Keep the raw files of every session before an agent deletes or rewrites them.
 
-    Takes in what is new: main files, their parts, what agents keep beside them. What was there before costs a look,
-    and a record that lies in many files is kept once. A file that was rewritten is a new version; the old one stays.
-    Sessions that are gone are read with `--source archive`.
+    Archives new and changed files: main files, their parts, and what agents keep beside them. Records that several
+    files share are stored once. A file that was rewritten becomes a new version; the old one stays. The copies are not
+    redacted. Sessions that are gone are read with `--source archive`.
     """
     context.meta["clew.archive"] = chosen
     if as_json:
@@ -126,7 +128,7 @@ def _summary(outcome: Outcome) -> str:
     kinds = {"new": outcome.new, "grown": outcome.grown, "rewritten": outcome.rewritten}
     said = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
     tail = f"; {size(outcome.read)} read, {size(outcome.stored)} stored" if outcome.read else ""
-    tail += f"; {count(outcome.mended)} damaged made good" if outcome.mended else ""
+    tail += f"; {count(outcome.mended)} damaged versions repaired" if outcome.mended else ""
     return f"{count(outcome.files)} files: {said}{tail}"
 
 
@@ -146,7 +148,7 @@ def _watch(context: click.Context, shelf: Library, filters: Filters, every: floa
 
 
 def _progress() -> Any:
-    """On a terminal, a line that counts; it goes when it is done."""
+    """Return a progress callback that updates one line on a terminal; None elsewhere."""
     if not sys.stderr.isatty():
         return None
     begun = shown = time.monotonic()
@@ -170,7 +172,7 @@ def _progress() -> Any:
 @as_json_option
 @click.pass_context
 def list_command(context: click.Context, /, captures: bool, chosen: str | None, as_json: bool) -> int:
-    """List the archived sessions, those that were last written to first."""
+    """List the archived sessions, the most recently written first."""
     from clew.archive.archive import open_archive
 
     with open_archive(_folder(context, chosen)) as archive:
@@ -291,9 +293,9 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 
 @command.command("restore")
 @click.argument("references", nargs=-1, metavar="[REF]...")
-@click.option("--to", "target", required=True, metavar="DIR", help="The folder to put them into.")
-@click.option("--at", metavar="TIME", help="As they were archived at a time: 2026-11-01, 3d, yesterday.")
-@click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+@click.option("--to", "target", required=True, metavar="DIR", help="The target folder.")
+@click.option("--at", metavar="TIME", help="Restore the versions archived at a time: 2026-11-01, 3d, yesterday.")
+@click.option("--force", is_flag=True, help="Replace files that exist and differ.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -308,9 +310,9 @@ def restore_command(
     chosen: str | None,
     as_json: bool,
 ) -> int:
-    """Put archived files into a folder, with their bytes, modes and times: all, or those of some sessions.
+    """Restore archived files into a folder, with their bytes, modes and times: all, or those of some sessions.
 
-    Below the folder each file lies as it lay below its home. Links are not followed, and nothing outside is touched.
+    Each file gets its path relative to its home. Links are not followed, and nothing outside the folder is changed.
     """
     from clew.archive import restore
     from clew.archive.archive import open_archive
@@ -343,10 +345,12 @@ def _restore_summary(restored: Restored) -> str:
 @command.command("prune")
 @click.option("--keep-days", type=click.FloatRange(min=0), metavar="N", help="Keep sessions active in the last N days.")
 @click.option("--keep-versions", type=click.IntRange(min=1), metavar="N", help="Keep N versions of each file.")
-@click.option("--max-size", metavar="SIZE", help="Let the oldest sessions go until about this is left: 500MB, 20GB.")
-@click.option("--repack", is_flag=True, help="Pack everything that stays anew.")
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="Pack so tightly: 1 to 19.")
-@click.option("--apply", "for_good", is_flag=True, help="Do it; else it is only shown.")
+@click.option(
+    "--max-size", metavar="SIZE", help="Remove the oldest sessions until about this size is left: 500MB, 20GB."
+)
+@click.option("--repack", is_flag=True, help="Compress everything that stays again.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
+@click.option("--apply", "for_good", is_flag=True, help="Remove it; without this, only show what would be removed.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -393,7 +397,7 @@ def prune_command(
         decided = decided._replace(left=writer.stored)
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
-        say(f"clew: {name}: the pack is damaged and was not rewritten; it may still hold what was to be removed")
+        say(f"clew: {name}.pack: the pack is damaged and was not rewritten; it may still hold what was to be removed")
     _print_plan(context, decided, True, as_json)
     return 0
 
@@ -417,11 +421,11 @@ def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool
 
 
 def _bytes(text: str) -> int:
-    """A size as people write it."""
+    """Parse a size such as 500MB."""
     units = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
     number = text.strip().lower().rstrip("kmgtb")
     unit = text.strip().lower()[len(number) :].strip()
     try:
         return int(float(number) * units[unit])
     except (ValueError, KeyError, OverflowError):
-        raise UsageError(f"{text!r} is no size; try 500MB or 20GB") from None
+        raise UsageError(f"{text!r}: not a size; try 500MB or 20GB") from None
