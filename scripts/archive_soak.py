@@ -1,8 +1,8 @@
 """Kill `clew archive` at random moments, again and again, and count what was lost or doubled.
 
-Between kills the sessions of a home grow, are copied, rewritten and deleted. After each kill the archive must be whole.
-What a capture that ended had taken in must be there for ever; a prune is killed now and then, too. Kills come at a
-random time, or at a random call to the file system.
+Between kills the sessions of a home grow, are copied, rewritten and deleted. After each kill the archive must be
+intact. What a finished capture archived must stay. Prunes are killed too, and now and then the index is deleted. Kills
+come at a random time, or at a random call to the file system.
 """
 
 from __future__ import annotations
@@ -16,34 +16,31 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from clew.archive import capture as capturing
-from clew.archive import writing
-from clew.archive.blocks import SMALL, read_table
-from clew.archive.checking import verify
-from clew.archive.copying import files_of
-from clew.archive.layout import manifest_numbers
-from clew.archive.pruning import Policy, plan, prune
-from clew.archive.reading import Reader
-from clew.archive.state import load
-from clew.archive.writing import writer
+from clew.archive import writer as writing
+from clew.archive.archive import open_archive
+from clew.archive.capture import capture
+from clew.archive.prune import Policy, plan, prune
+from clew.archive.records import INDEX, pack_names
+from clew.archive.session_files import files_of
+from clew.archive.verify import verify
+from clew.archive.writer import open_writer
 from clew.host import Host
 from clew.io.filesystem import System
 from clew.sources.local import in_homes
 from scripts.soaking import options, run
 
 ROUNDS_OF_AN_ARCHIVE = 50
-LARGE = 0.2
-"""In so many rounds there is enough for several blocks in columns, which other processes pack, and for checkpoints
-while they are at it."""
-CALLS, CALLS_OF_A_LARGE_ONE = 12, 40
-"""A capture changes the file system about so often."""
+LARGE_ROUNDS = 0.2
+"""The share of rounds with enough changes for several blocks and packs."""
+SMALL_BLOCK_BYTES = 64 << 10
+CALLS, CALLS_OF_LARGE_CAPTURE = 12, 40
+"""The number of calls that change the file system in one capture, about."""
 
 
 class Fatal(System):
@@ -83,12 +80,14 @@ class Soak:
 
     def round(self, number: int) -> None:
         """Sessions change, a process is killed, and what it left is looked at."""
-        self._is_large = self._chance.random() < LARGE
+        self._is_large = self._chance.random() < LARGE_ROUNDS
         self._change()
-        is_prune = self._chance.random() < 0.15 and bool(manifest_numbers(self._archive))
+        is_prune = self._chance.random() < 0.15 and bool(pack_names(self._archive))
+        if self._chance.random() < 0.1:
+            (self._archive / INDEX).unlink(missing_ok=True)
         self._kill(self._prune if is_prune else self._capture)
-        if manifest_numbers(self._archive):
-            self.damaged += bool(verify(self._archive).problems)
+        if pack_names(self._archive):
+            self.damaged += any(not problem.harmless for problem in verify(self._archive).problems)
         if number % 5 == 4:
             self._complete()
         if number % ROUNDS_OF_AN_ARCHIVE == ROUNDS_OF_AN_ARCHIVE - 1:
@@ -119,13 +118,13 @@ class Soak:
     def _kill(self, work: Callable[[System], None]) -> None:
         """Do the work in a process of its own that does not live to its end, or hardly."""
         by_call = self._chance.random() < 0.5
-        calls = CALLS_OF_A_LARGE_ONE if self._is_large else CALLS
+        calls = CALLS_OF_LARGE_CAPTURE if self._is_large else CALLS
         system = Fatal(self._chance.randint(0, calls)) if by_call else System()
         process = os.fork()
         if not process:
             code = 1
             try:
-                writing.FULL = capturing.COMMIT_BYTES = SMALL
+                writing.BLOCK_BYTES, writing.PACK_BYTES = SMALL_BLOCK_BYTES, 4 * SMALL_BLOCK_BYTES
                 work(system)
                 code = 0
             finally:
@@ -141,13 +140,13 @@ class Soak:
         host = Host.at(self._place / "home")
         sessions = in_homes([host], ["claude-code"])
         files = [one for found in sessions for one in files_of(host, found.agent, found.source)]
-        with writer(self._archive, system) as open_writer:
-            capturing.capture(open_writer, files, host.now)
+        with open_writer(self._archive, system) as writer:
+            capture(writer, files, host.now)
 
     def _prune(self, system: System) -> None:
-        """Everything is kept, and packed anew."""
-        with writer(self._archive, system) as open_writer:
-            prune(open_writer, plan(open_writer.state, Policy(), 0), repack=True)
+        """Rewrite all packs; every version is kept."""
+        with open_writer(self._archive, system) as writer:
+            prune(writer, plan(writer, Policy(), 0), repack=True)
 
     def _complete(self) -> None:
         """A capture that is let live: what it took in must be there from now on."""
@@ -159,20 +158,15 @@ class Soak:
     def check(self) -> None:
         """Compare the archive with what was there at captures that ended."""
         self._complete()
-        state = load(self._archive)
-        reader = Reader(self._archive, state)
         prefixes: dict[str, list[bytes]] = {}
-        for version in state.versions():
-            prefixes.setdefault(Path(os.fsdecode(version.path)).name, []).append(reader.content(version))
+        with open_archive(self._archive) as archive:
+            for version in archive.versions():
+                prefixes.setdefault(Path(os.fsdecode(version.path)).name, []).append(archive.content(version))
         for name, digest in self._sure:
             # A file that only grew is one version, which begins with what was there before.
             self.lost += not any(_begins(content, digest) for content in prefixes.get(name, []))
         for contents in prefixes.values():
             self.doubled += sum(one == other for one, other in pairwise(contents))
-        tables = [read_table(reader.stored(block))[0] for block in state.blocks]
-        hashes = Counter(name for table in tables for length, name in zip(*table, strict=True) if length)
-        self.doubled += sum(count - 1 for count in hashes.values())
-        reader.close()
 
     def account(self) -> str:
         """What came of it."""

@@ -7,18 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from clew.archive import writing
-from clew.archive.checking import verify
-from clew.archive.layout import manifests, packs
-from clew.archive.parts import HEAD
-from clew.archive.state import load
-from clew.archive.writing import Recall, writer
+from clew.archive import capture, writer
+from clew.archive.verify import verify
+from clew.archive.writer import open_writer
 from clew.errors import Busy
 from tests.archive.worlds import World, lines
 
 
 def names(world: World) -> list[str]:
-    return sorted(Path(os.fsdecode(path)).name for _, path in load(world.archive).files)
+    return sorted({Path(os.fsdecode(version.path)).name for version in world.versions()})
 
 
 def test_every_file_of_a_session_is_taken(world: World) -> None:
@@ -60,11 +57,11 @@ def test_copies_and_companions_of_other_agents_are_taken(world: World) -> None:
 def test_an_unchanged_file_is_not_opened(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.write(1, lines(1, 2))
     world.capture()
-    before = sorted(manifests(world.archive))
+    before = {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()}
     monkeypatch.setattr("clew.archive.capture._open", lambda path: pytest.fail(f"{path} was opened"))
     outcome = world.capture()
     assert (outcome.unchanged, outcome.read, outcome.stored) == (1, 0, 0)
-    assert sorted(manifests(world.archive)) == before
+    assert {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()} == before
 
 
 def test_a_grown_file_costs_its_new_bytes_and_stays_one_version(world: World) -> None:
@@ -75,9 +72,9 @@ def test_a_grown_file_costs_its_new_bytes_and_stays_one_version(world: World) ->
             out.write(os.urandom(500).hex().encode() + b"\n")
         outcome = world.capture()
         assert outcome.grown == 1
-        assert outcome.stored < 1200
+        assert outcome.stored < 2500
     assert world.contents()[path.name] == [path.read_bytes()]
-    (version,) = load(world.archive).newest()
+    (version,) = world.versions()
     assert version.size == path.stat().st_size
 
 
@@ -125,56 +122,33 @@ def test_what_is_only_touched_is_no_new_version(world: World) -> None:
     world.capture()
     os.utime(path, ns=(1, 1_000_000_000))
     assert world.capture().unchanged == 1
-    (version,) = load(world.archive).versions()
+    (version,) = world.versions()
     assert version.mtime_ns == 1_000_000_000
     assert world.capture().read == 0
 
 
 def test_resumed_copies_and_replayed_prefixes_cost_once(world: World) -> None:
-    noise = [os.urandom(700).hex().encode() + b"\n" for _ in range(100)]
+    noise = [os.urandom(700).hex().encode() + b"\n" for _ in range(1000)]
     world.write(1, b"".join(noise))
     world.capture()
-    assert not load(world.archive).dictionaries
     before = world.stored()
     world.write(2, b"".join(noise))
-    world.write(3, b"".join(noise[:60]) + lines(1) + b"".join(noise[60:]))
     world.capture()
-    assert world.stored() - before < 1000
+    assert world.stored() - before < 7000
+    world.write(3, b"".join(noise[:600]) + lines(1) + b"".join(noise[600:]))
+    world.capture()
+    assert world.stored() - before < 50_000, "a few groups of records around the new one"
     assert verify(world.archive).problems == []
 
 
-def test_what_this_process_wrote_before_is_known_without_a_look_at_the_packs(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recall = Recall()
-    noise = os.urandom(3000).hex().encode() + b"\n"
-    for number in range(3):
-        world.write(number, noise)
-        assert world.capture(recall=recall).new == 1
-        assert world.capture(recall=recall).new == 0
-        monkeypatch.setattr("clew.archive.reading.Reader.table", lambda *_: pytest.fail("the packs were read"))
-    assert world.stored() < 4000
-    monkeypatch.undo()
-    world.write(8, lines(8))
-    world.capture()
-    world.write(9, lines(8) + noise)
-    world.capture(recall=recall)
-    assert world.stored() < 4500
-    assert verify(world.archive).problems == []
-
-
-def test_what_was_added_and_never_counted_is_not_known_to_the_next(world: World) -> None:
-    recall = Recall()
+def test_what_was_added_and_not_committed_is_not_known_to_the_next_capture(world: World) -> None:
     world.write(1, lines(1))
-    world.capture(recall=recall)
-    with pytest.raises(KeyError), writer(world.archive, recall=recall) as open_writer:
-        open_writer.add([lines(2)])
-        open_writer.flush()
-        open_writer.checkpoint(1)
-        open_writer.add([lines(3)])
+    world.capture()
+    with pytest.raises(KeyError), open_writer(world.archive) as opened:
+        opened.add([lines(3)])
         raise KeyError
     world.write(2, lines(3))
-    world.capture(recall=recall)
+    world.capture()
     assert verify(world.archive).problems == []
     assert world.contents()[world.session(2).name] == [lines(3)]
 
@@ -185,7 +159,7 @@ def test_an_image_that_many_records_show_costs_once(world: World) -> None:
     world.write(1, b"".join(shown[:6]))
     world.write(2, b"".join(shown[6:]))
     world.capture()
-    assert world.stored() < 23_000
+    assert world.stored() < 25_000
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")
@@ -222,8 +196,6 @@ def test_P11_a_pipe_or_a_closed_file_is_told_and_stops_nothing(world: World) -> 
 def test_a_file_that_goes_while_it_is_read_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     path = world.write(1, lines(1))
     world.write(2, lines(2))
-    from clew.archive import capture
-
     opened = capture._open
 
     def gone(name: Path) -> object:
@@ -237,43 +209,20 @@ def test_a_file_that_goes_while_it_is_read_is_told(world: World, monkeypatch: py
     assert names(world) == [world.session(2).name]
 
 
-def test_a_dictionary_is_learned_and_makes_small_captures_smaller(world: World) -> None:
-    world.write(1, lines(*range(2000)))
-    world.capture()
-    entry, copy = load(world.archive).dictionaries
-    assert (entry.agent, entry.number, entry.digest) == ("claude-code", copy.number, copy.digest)
-    path = world.write(2, lines(5000))
-    outcome = world.capture()
-    assert load(world.archive).blocks[-1].dictionary == entry.number
-    assert outcome.stored < 200 + HEAD
-    assert world.contents()[path.name] == [lines(5000)]
-
-
-def test_many_captures_become_one_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MOST_MANIFESTS", 4)
-    path = world.session(1)
-    for number in range(12):
-        with path.open("ab") as out:
-            out.write(lines(number))
-        world.capture()
-        assert len(manifests(world.archive)) <= 5
-    assert world.contents()[path.name] == [path.read_bytes()]
-    assert len(load(world.archive).captures) == 12
-    assert verify(world.archive).problems == []
-
-
-def test_a_pack_that_is_full_is_not_continued(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "PACK_BYTES", 2000)
-    for number in range(4):
+def test_a_large_capture_makes_several_packs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "PACK_BYTES", 2000)
+    monkeypatch.setattr(writer, "BLOCK_BYTES", 1000)
+    for number in range(40):
         world.write(number, os.urandom(1500).hex().encode())
-        world.capture()
-    assert len(packs(world.archive)) > 1
+    world.capture()
+    assert len(world.packs()) > 5
+    assert len(world.contents()) == 40
     assert verify(world.archive).problems == []
 
 
 def test_who_writes_holds_the_lock(world: World) -> None:
     world.write(1, lines(1))
-    with writer(world.archive), pytest.raises(Busy):
+    with open_writer(world.archive), pytest.raises(Busy):
         world.capture()
     assert world.capture().new == 1
 
@@ -285,4 +234,4 @@ def test_R12_names_that_are_no_text_are_kept(world: World) -> None:
     with open(folder + b"/1.jsonl", "wb") as out:
         out.write(lines(1))
     world.capture()
-    assert any(b"odd\xff\n" in path for _, path in load(world.archive).files)
+    assert any(b"odd\xff\n" in version.path for version in world.versions())

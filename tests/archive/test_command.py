@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from clew.archive.cached import archived_hosts, is_gone
-from clew.archive.layout import Place, Version, manifests
-from clew.archive.state import load
-from clew.archive.writing import writer
+from clew.archive.archive import open_archive
+from clew.archive.archived_home import archived_hosts, is_gone
+from clew.archive.records import SourceHome, Version, pack_names, pack_path
+from clew.archive.writer import open_writer
 from clew.demo import write_demo
 from clew.host import Host
 from clew.sources.local import in_homes
@@ -63,9 +63,9 @@ def test_a_home_may_be_named_by_way_of_the_folder_above(home: Path, monkeypatch:
     (home.parent / "beside").mkdir()
     monkeypatch.chdir(home.parent / "beside")
     assert clew("--home", "../home", "archive").code == 0
-    kept = load(home.parent / "own" / "archive")
-    assert kept.files
-    assert not any(b".." in path for _, path in kept.files)
+    with open_archive(home.parent / "own" / "archive") as kept:
+        assert kept.files
+        assert not any(b".." in path for _, path in kept.files)
     monkeypatch.chdir(home)
     assert clew("--home", home, "archive").err.endswith("files: nothing new\n")
 
@@ -155,7 +155,7 @@ def test_prune_shows_before_it_does(home: Path) -> None:
 
 
 def test_busy_is_exit_code_5(home: Path, tmp_path: Path) -> None:
-    with writer(tmp_path / "own" / "archive"):
+    with open_writer(tmp_path / "own" / "archive"):
         ran = clew("--home", home, "archive")
     assert ran.code == 5
     assert "holds the lock" in ran.err
@@ -165,15 +165,14 @@ def test_damage_is_told_once_and_stops_nothing_but_what_it_touches(home: Path, t
     archive = tmp_path / "own" / "archive"
     clew("--home", home, "archive", "--agent", "codex")
     clew("--home", home, "archive")
-    damaged = load(archive).blocks[0]
-    pack = archive / "packs" / "00000001.pack"
+    pack = pack_path(archive, pack_names(archive)[0])
     whole = bytearray(pack.read_bytes())
-    whole[damaged.offset + 500] ^= 1
+    whole[500] ^= 1
     pack.write_bytes(whole)
     ran = clew("archive", "verify")
     assert (ran.code, len(ran.err.splitlines())) == (1, 1)
     (problem,) = clew("archive", "verify", "--json").json["problems"]
-    assert (problem["path"], problem["offset"]) == (str(pack), damaged.offset)
+    assert (problem["path"], problem["offset"]) == (str(pack), 0)
     assert problem["files"]
     restored = clew("archive", "restore", "--to", tmp_path / "out", "--json")
     assert restored.code == 3
@@ -182,47 +181,15 @@ def test_damage_is_told_once_and_stops_nothing_but_what_it_touches(home: Path, t
     assert len(written) == restored.json["written"] > len(problem["files"])
     assert all(path.read_bytes() == (home / path.relative_to(tmp_path / "out")).read_bytes() for path in written)
     assert clew("archive", "list").code == 0
-    assert "damaged made good" in clew("--home", home, "archive").err
+    assert "damaged versions repaired" in clew("--home", home, "archive").err
     assert clew("archive", "verify").code == 0
     assert clew("archive", "restore", "--to", tmp_path / "out").code == 0
-
-
-def test_a_manifest_that_is_lost_is_one_line_and_the_rest_is_listed(home: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "own" / "archive"
-    clew("--home", home, "archive", "--agent", "codex")
-    clew("--home", home, "archive")
-    every = len(clew("archive", "list", "--json").json)
-    for place in ("captures", "packs"):
-        path = archive / place / "00000001.manifest"
-        path.write_bytes(path.read_bytes()[:-1])
-    ran = clew("archive", "list", "--json")
-    assert 0 < len(ran.json) < every
-    assert "00000001.manifest" in ran.err
-    taken = clew("--home", home, "archive")
-    assert taken.code == 3 and "00000001.manifest: the manifest is damaged" in taken.err, "it is told once"
-    assert clew("--home", home, "archive").code == 0
-    assert len(clew("archive", "list", "--json").json) == every
-    assert clew("archive", "verify").code == 0
 
 
 def test_no_archive_is_one_line(home: Path) -> None:
     for words in (["list"], ["verify"], ["restore", "--to", "x"], ["prune", "--repack", "--apply"]):
         ran = clew("archive", *words)
         assert (ran.code, len(ran.err.splitlines())) == (3, 1)
-
-
-def test_an_archive_of_a_newer_clew_is_left_alone(world: World) -> None:
-    import msgspec
-
-    from clew.archive.layout import read_manifest, spell_manifest
-
-    world.write(1, lines(1))
-    world.capture()
-    (path,) = manifests(world.archive).values()
-    path.write_bytes(spell_manifest(msgspec.structs.replace(read_manifest(path)[0], format=99)))
-    ran = clew("archive", "list", "--archive", world.archive)
-    assert (ran.code, "another clew" in ran.err) == (4, True)
-    assert clew("--home", world.home, "archive", "--archive", world.archive).code == 4
 
 
 def test_sessions_of_another_machine_keep_their_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +214,7 @@ def test_watch_keeps_what_comes(world: World) -> None:
     command += ["--watch", "--every", "0.1", "--archive", str(world.archive)]
     watching = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:
-        _await(lambda: bool(manifests(world.archive)))
+        _await(lambda: bool(world.packs()))
         with path.open("ab") as out:
             out.write(lines(2))
         _await(lambda: world.contents()[path.name] == [lines(1, 2)])
@@ -297,9 +264,10 @@ def test_S01_every_folder_of_the_cache_is_for_its_owner_alone(home: Path, tmp_pa
 def test_a_path_that_cannot_be_looked_at_is_gone() -> None:
     """As below the home of somebody else, which raises where a missing file does not."""
     path = os.fsencode(f"/home/{'x' * 300}/.claude/projects/-a/s.jsonl")
-    version = Version(0, path, "claude-code", "s", "main", path, 1, 0o600, 1, (1, 1), b"", (), 1)
     for base in ("", "/nowhere"):
-        assert is_gone(Place("local", None, "/home/x", {}, base), version)
+        home = SourceHome("local", None, "/home/x", (), base)
+        version = Version(home, path, "claude-code", "s", "main", path, 1, 0o600, 1, 1, 1, b"", b"", 1, 1, 1)
+        assert is_gone(version)
 
 
 def test_a_variable_that_is_set_to_its_default_gives_no_session_twice(world: World) -> None:
@@ -307,7 +275,7 @@ def test_a_variable_that_is_set_to_its_default_gives_no_session_twice(world: Wor
         world.host = Host(world.home, env)
         world.write(1, lines(1, 2))
         world.capture()
-    assert len([one for one in load(world.archive).newest() if one.role == "main"]) == 1
+    assert len([one for one in world.versions() if one.role == "main"]) == 1
     assert world.contents() == {world.session(1).name: [lines(1, 2)]}
 
 

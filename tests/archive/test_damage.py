@@ -1,4 +1,4 @@
-"""Damage takes what it touches and nothing else: it is found, never given out, and made good where a source is left."""
+"""Damage affects what it touches and nothing else: it is found, never restored, and repaired where a source is left."""
 
 import os
 import random
@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from clew.archive import restoring
-from clew.archive.checking import Proof, verify
-from clew.archive.layout import COPIES, HEALTH, Damage, manifest_path, manifests, packs
-from clew.archive.parts import HEAD, scan
-from clew.archive.reading import Reader
-from clew.archive.state import load
+from clew.archive.archive import open_archive
+from clew.archive.packs import HEADER_BYTES, read_pack
+from clew.archive.prune import Policy, plan, prune
+from clew.archive.records import INDEX, Damage
+from clew.archive.restore import plan as plan_restore
+from clew.archive.restore import restore
+from clew.archive.verify import verify
+from clew.archive.writer import open_writer
 from tests.archive.worlds import World, lines
 
 
 def flip(path: Path, at: int, bit: int = 1) -> None:
-    """One bit changes, and the file looks as it did."""
+    """Change one bit, and keep size and modification time."""
     was = path.stat()
     content = bytearray(path.read_bytes())
     content[at] ^= bit
@@ -25,14 +27,9 @@ def flip(path: Path, at: int, bit: int = 1) -> None:
     os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
-def files(world: World) -> list[Path]:
-    """All that an archive has on the disk."""
-    return sorted(path for path in world.archive.rglob("*") if path.is_file() and path.stat().st_size)
-
-
 def rich(world: World) -> dict[str, bytes]:
-    """Several captures with several versions, and a dictionary."""
-    world.write(1, lines(*range(900)))
+    """Archive several captures with several versions; returns the newest content of each file."""
+    world.write(1, lines(*range(300)))
     world.write(2, os.urandom(4000).hex().encode() + b"\n" + lines(5))
     world.capture()
     for number in range(3, 7):
@@ -43,175 +40,122 @@ def rich(world: World) -> dict[str, bytes]:
     return {world.session(number).name: world.session(number).read_bytes() for number in range(1, 7)}
 
 
-def given_out(world: World, target: Path) -> tuple[dict[str, bytes], list[Damage]]:
-    """What a restore writes, and what it could not."""
-    reader = Reader(world.archive)
-    try:
-        steps = restoring.plan(reader.state, list(reader.state.newest()))
-        told = restoring.restore(reader, steps, target).damaged
-    finally:
-        reader.close()
-    return {path.name: path.read_bytes() for path in target.rglob("*.jsonl")}, told
+def restored(world: World, target: Path) -> tuple[dict[str, bytes], list[Damage]]:
+    """Return what a restore writes, and what it could not restore."""
+    shutil.rmtree(target, ignore_errors=True)
+    with open_archive(world.archive) as archive:
+        damaged = restore(archive, plan_restore(list(archive.newest())), target).damaged
+    return {path.name: path.read_bytes() for path in target.rglob("*.jsonl")}, damaged
 
 
-def harmful(proof: Proof) -> list[Damage]:
-    return [one for one in proof.problems if not one.harmless]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_flipped_bit_anywhere_is_found_and_never_given_out(world: World, tmp_path: Path, seed: int) -> None:
-    """Thirty places in every run, over all files; a restore gives the right bytes or says that it cannot."""
-    truth = rich(world)
-    chance = random.Random(seed)
-    for number in range(30):
-        path = chance.choice(files(world))
-        whole = path.read_bytes()
-        flip(path, chance.randrange(len(whole)), 1 << chance.randrange(8))
-        proof = verify(world.archive)
-        assert proof.problems, path
-        assert len({(one.path, one.offset, one.what) for one in proof.problems}) == len(proof.problems)
-        got, told = given_out(world, tmp_path / f"out{number}")
-        assert all(truth[name] == content for name, content in got.items())
-        assert set(truth) - set(got) == {Path(one.path).name for one in told}
-        assert {Path(one.path).name for one in told} <= {
-            Path(name).name for one in proof.problems for name in one.files
-        }
-        path.write_bytes(whole)
-        (world.archive / HEALTH).unlink(missing_ok=True)
-        shutil.rmtree(tmp_path / f"out{number}")
-    world.capture()
-    assert verify(world.archive).problems == []
-
-
-@pytest.mark.parametrize("place", COPIES)
-@pytest.mark.parametrize("change", ["flip", "remove", "empty"])
-def test_a_manifest_is_there_twice(world: World, tmp_path: Path, place: str, change: str) -> None:
-    truth = rich(world)
-    for number in sorted(manifests(world.archive))[:-1]:
-        path = manifest_path(world.archive, number, place)
-        whole = path.read_bytes()
-        path.unlink() if change == "remove" else path.write_bytes(b"" if change == "empty" else whole[:-1] + b"?")
-        (problem,) = verify(world.archive).problems
-        assert (problem.path, problem.harmless) == (str(path), True)
-        assert given_out(world, tmp_path / f"out{number}") == (truth, [])
-        path.write_bytes(whole)
-    path.unlink()
-    world.capture()
-    assert verify(world.archive).problems == []
-    assert world.contents()[world.session(3).name] == [lines(3000, 3001), lines(70)]
-
-
-@pytest.mark.parametrize("number", [1, 3, 6])
-def test_a_manifest_lost_in_both_places_takes_only_what_it_alone_told(
-    world: World, tmp_path: Path, number: int
+@pytest.mark.parametrize("index", ["there", "gone"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flipped_bit_anywhere_is_found_and_everything_else_is_restored(
+    world: World, tmp_path: Path, seed: int, index: str
 ) -> None:
     truth = rich(world)
-    before = world.contents()
-    for place in COPIES:
-        flip(manifest_path(world.archive, number, place), 40)
-    assert len(harmful(verify(world.archive))) == 2
-    got, told = given_out(world, tmp_path / "out")
-    assert not told
-    lost = {1: {1, 2}, 3: {4}, 6: set()}[number]
-    assert set(got) == set(truth) - {world.session(one).name for one in lost}
-    stored = world.stored()
-    world.capture()
-    assert verify(world.archive).problems == []
-    assert world.stored() < stored * 1.05 + 1000, "what lies in the packs is known again"
-    after = world.contents()
-    assert {name: found[-1] for name, found in after.items()} == {name: found[-1] for name, found in before.items()}
-    assert len(list((world.archive / "damaged").iterdir())) == 2
-    assert world.capture().read == 0
-
-
-def test_without_any_manifest_the_packs_tell_what_they_hold(world: World) -> None:
-    truth = rich(world)
-    blocks = load(world.archive).blocks
-    for place in COPIES:
-        for path in manifests(world.archive, place).values():
-            path.write_bytes(b"gone")
-    state = load(world.archive)
-    assert state.blocks == blocks
-    assert {one.role for one in state.versions()} == {"shared"}, "no session is known, only records"
-    stored = world.stored()
-    assert world.capture().new == len(truth)
-    assert world.stored() < stored + 4000, "only the dictionary is learned anew"
-    assert verify(world.archive).problems == []
-
-
-def test_a_damaged_head_hides_only_its_own_block(world: World) -> None:
-    rich(world)
-    (pack,) = packs(world.archive).values()
-    every = [part for part, _ in scan(pack, 1)]
-    flip(pack, every[3].offset + HEAD // 2)
-    assert [part for part, _ in scan(pack, 1)] == [*every[:3], *every[4:]]
-    (problem,) = verify(world.archive).problems
-    assert (problem.offset, problem.harmless, problem.files) == (every[3].offset, True, ())
-    world.capture()
-    assert verify(world.archive).problems == []
-
-
-def test_the_next_capture_keeps_anew_what_a_source_still_has(world: World, tmp_path: Path) -> None:
-    """Whichever block it is, and without a verify before it: a file that was written to looks so."""
-    truth = rich(world)
     shutil.copytree(world.archive, tmp_path / "whole")
-    for number, block in enumerate(load(world.archive).blocks):
+    chance = random.Random(seed)
+    for _ in range(25):
         shutil.rmtree(world.archive)
         shutil.copytree(tmp_path / "whole", world.archive)
-        flip(packs(world.archive)[block.pack], block.offset + block.size - 5)
-        before = given_out(world, tmp_path / f"before{number}")[1]
+        path = chance.choice(world.packs())
+        flip(path, chance.randrange(path.stat().st_size), 1 << chance.randrange(8))
+        if index == "gone":
+            (world.archive / INDEX).unlink()
+        got, damaged = restored(world, tmp_path / "out")
+        assert all(truth[name] == content for name, content in got.items())
+        lost = {Path(one.path).name for one in damaged}
+        assert set(truth) - set(got) == lost
+        content = read_pack(world.archive, path.stem)
+        affected = {session_name(version.path) for records in content.records() for version in records.versions}
+        assert lost <= affected, "only files of the damaged pack"
+        proof = verify(world.archive)
+        assert [one for one in proof.problems if one.path == str(path)]
+        assert len({(one.path, one.offset, one.what) for one in proof.problems}) == len(proof.problems)
+        assert lost <= {Path(name).name for one in proof.problems for name in one.files}
+        world.capture()
+        assert restored(world, tmp_path / "out") == (truth, [])
+        left = verify(world.archive).problems
+        assert {Path(name).name for one in left for name in one.files} <= {world.session(3).name}
+        assert not left or path.stem.startswith("00000002-"), "only that pack has something that no source has"
+
+
+def session_name(path: bytes) -> str:
+    return Path(os.fsdecode(path)).name
+
+
+def test_the_next_capture_stores_again_what_a_source_still_has(world: World, tmp_path: Path) -> None:
+    """Whichever pack it is, and without a verify before it: the modification time of the pack shows it."""
+    truth = rich(world)
+    shutil.copytree(world.archive, tmp_path / "whole")
+    for number in range(len(world.packs())):
+        shutil.rmtree(world.archive)
+        shutil.copytree(tmp_path / "whole", world.archive)
+        pack = world.packs()[number]
+        content = bytearray(pack.read_bytes())
+        content[HEADER_BYTES + 30] ^= 1
+        pack.write_bytes(content)
+        before = restored(world, tmp_path / "out")[1]
         outcome = world.capture()
         assert bool(outcome.mended) == bool(before)
-        assert given_out(world, tmp_path / f"after{number}") == (truth, [])
+        assert restored(world, tmp_path / "out") == (truth, [])
+        if number != 1:
+            assert verify(world.archive).problems == []
 
 
-def test_damage_that_left_no_trace_on_the_file_is_noted_by_verify(world: World, tmp_path: Path) -> None:
+def test_damage_that_left_no_trace_on_the_pack_is_noted_by_verify(world: World, tmp_path: Path) -> None:
     truth = rich(world)
-    (pack,) = packs(world.archive).values()
-    flip(pack, load(world.archive).blocks[0].offset + 500)
-    assert harmful(verify(world.archive))
+    flip(world.packs()[0], 500)
+    assert any(one.files for one in verify(world.archive).problems)
     outcome = world.capture()
     assert outcome.mended >= 2
-    assert outcome.read > outcome.stored > 0, "what was stored again took room, whatever went for it"
+    assert outcome.read > outcome.stored > 0
     assert verify(world.archive).problems == []
-    assert given_out(world, tmp_path / "out") == (truth, [])
+    assert restored(world, tmp_path / "out") == (truth, [])
 
 
-def test_older_versions_are_made_good_with_what_other_files_have(world: World) -> None:
+def test_older_versions_are_repaired_with_the_records_of_other_files(world: World) -> None:
     world.write(1, lines(1, 2, 3))
     world.capture()
     world.write(1, lines(9))
+    world.capture()
+    flip(world.packs()[0], HEADER_BYTES + 120)
+    verify(world.archive)
     world.write(2, lines(1, 2, 3))
     world.capture()
-    flip(packs(world.archive)[1], load(world.archive).blocks[0].offset + HEAD + 120)
-    assert world.capture().problems == []
     assert world.contents()[world.session(1).name] == [lines(1, 2, 3), lines(9)]
     assert verify(world.archive).problems == []
 
 
-def test_what_no_source_has_stays_told_and_costs_nothing_again(world: World) -> None:
+def test_what_no_source_has_stays_reported_and_costs_nothing_again(world: World) -> None:
     world.write(1, lines(1))
     world.capture()
     world.write(2, lines(2))
     world.capture()
     world.session(1).unlink()
-    flip(packs(world.archive)[1], load(world.archive).blocks[0].offset + HEAD + 100)
+    damaged = world.packs()[0]
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:150] + b"?" + content[151:])
     for _ in range(3):
         outcome = world.capture()
         (problem,) = outcome.problems
         assert world.session(1).name in problem
-        before = [(path, path.stat().st_mtime_ns) for path in files(world)]
+        before = {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()}
     world.capture()
-    assert [(path, path.stat().st_mtime_ns) for path in files(world)] == before
-    world.write(1, lines(1))
-    assert world.capture().problems == []
+    assert {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()} == before
+    damaged.write_bytes(content)
+    assert world.capture().problems == [], "a pack that was restored from a backup is used again"
+    assert world.contents()[world.session(1).name] == [lines(1)]
     assert verify(world.archive).problems == []
 
 
 def test_a_grown_file_whose_beginning_is_damaged_stays_one_version(world: World) -> None:
     path = world.write(1, lines(1, 2))
     world.capture()
-    flip(packs(world.archive)[1], load(world.archive).blocks[0].offset + HEAD + 100)
+    world.packs()[0].write_bytes(world.packs()[0].read_bytes().replace(b"tide", b"tyde"))
+    flip(world.packs()[0], HEADER_BYTES + 100)
+    verify(world.archive)
     with path.open("ab") as out:
         out.write(lines(3))
     world.capture()
@@ -219,45 +163,30 @@ def test_a_grown_file_whose_beginning_is_damaged_stays_one_version(world: World)
     assert verify(world.archive).problems == []
 
 
-@pytest.mark.parametrize("copies", [1, 2])
-def test_a_dictionary_is_there_twice(world: World, tmp_path: Path, copies: int) -> None:
+def test_a_missing_pack_is_one_problem(world: World, tmp_path: Path) -> None:
     truth = rich(world)
-    (pack,) = packs(world.archive).values()
-    for entry in load(world.archive).dictionaries[:copies]:
-        flip(pack, entry.offset + HEAD + 50)
-    got, told = given_out(world, tmp_path / "out")
-    assert (got == truth) == (copies == 1)
-    assert bool(told) == (copies == 2)
-    assert len(verify(world.archive).problems) == copies
-    world.capture()
-    touched = {Path(name).name for one in verify(world.archive).problems for name in one.files}
-    assert touched == ({world.session(3).name} if copies == 2 else set()), "only a version that no source has"
-    assert given_out(world, tmp_path / "again") == (truth, [])
-
-
-def test_a_pack_that_is_gone_is_one_problem(world: World, tmp_path: Path) -> None:
-    truth = rich(world)
-    packs(world.archive)[1].unlink()
+    world.packs()[0].unlink()
     (problem,) = verify(world.archive).problems
-    assert "gone" in problem.what
-    assert {Path(name).name for name in problem.files} == set(truth)
+    assert problem.what == "the pack is missing"
+    assert {Path(name).name for name in problem.files} == {world.session(1).name, world.session(2).name}
     world.capture()
-    got, told = given_out(world, tmp_path / "out")
-    assert (got, told) == (truth, [])
+    assert restored(world, tmp_path / "out") == (truth, [])
+    assert verify(world.archive).problems == []
 
 
-def test_a_prune_carries_damage_along_and_loses_nothing_for_it(world: World) -> None:
-    from clew.archive.pruning import Policy, plan, prune
-    from clew.archive.writing import writer
-
+def test_a_prune_leaves_a_damaged_pack_as_it_is_while_something_in_it_is_needed(world: World) -> None:
     for number in range(4):
         world.write(number, lines(number))
         world.capture()
     world.write(0, lines(50))
     world.capture()
-    flip(packs(world.archive)[1], load(world.archive).blocks[1].offset + HEAD + 100)
-    with writer(world.archive) as open_writer:
-        prune(open_writer, plan(open_writer.state, Policy(keep_versions=1), 0), repack=True)
+    damaged = world.packs()[1]
+    flip(damaged, HEADER_BYTES + 100)
+    verify(world.archive)
+    content = damaged.read_bytes()
+    with open_writer(world.archive) as writer:
+        prune(writer, plan(writer, Policy(keep_versions=1), 0), repack=True)
+    assert damaged.read_bytes() == content
     (problem,) = verify(world.archive).problems
     assert [Path(name).name for name in problem.files] == [world.session(1).name]
     assert world.capture().mended == 1

@@ -6,23 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.archive.blocks import digest_of, pack_plain
-from clew.archive.layout import (
-    CAPTURES,
-    COPIES,
-    FORMAT,
-    HEALTH,
-    KEY_BYTES,
-    LOCK,
-    PACKS,
-    Capture,
-    Dictionary,
-    Manifest,
-    manifest_path,
-    pack_path,
-    spell_manifest,
-)
-from clew.archive.parts import HEAD, spell_head
+from clew.archive.records import CHECKSUM, INDEX, LOCK, PACKS
 from clew.errors import PathRefused
 from tests.archive.worlds import World, lines
 from tests.cli.running import Ran, clew
@@ -54,14 +38,14 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 def link_everything(private: Path, folder: Path, kind: str) -> None:
     """Fill an archive with links: its folders, every file, or the pack alone."""
     if kind == "folders":
-        for inner in COPIES:
-            (folder / inner).symlink_to(private / inner)
+        (folder / PACKS).symlink_to(private / PACKS)
         return
-    for inner in COPIES:
-        (folder / inner).mkdir()
-        for path in sorted((private / inner).iterdir()):
-            if kind == "files" or path.suffix == ".pack":
-                (folder / inner / path.name).symlink_to(path)
+    (folder / PACKS).mkdir()
+    for path in sorted((private / PACKS).iterdir()):
+        (folder / PACKS / path.name).symlink_to(path)
+    if kind == "files":
+        for name in (INDEX, CHECKSUM):
+            (folder / name).symlink_to(private / name)
 
 
 @pytest.mark.parametrize("kind", ["folders", "files", "pack"])
@@ -87,30 +71,17 @@ def test_links_to_another_archive_are_refused(
     assert tree(tmp_path) == before
 
 
-def test_a_link_in_the_place_of_a_pack_brings_no_file_into_the_archive(world: World, tmp_path: Path) -> None:
-    folder, key = tmp_path / "repository" / "archive", bytes(KEY_BYTES)
-    for inner in COPIES:
-        (folder / inner).mkdir(parents=True)
-    stored = pack_plain(b"hello" * 50)
-    empty = Dictionary(1, "x", 1, 0, HEAD, digest_of(b""), 100)
-    sound = Dictionary(2, "y", 5, 0, HEAD + len(stored), digest_of(stored), 100)
-    pack_path(folder, 5).write_bytes(spell_head(sound, key) + stored)
-    manifest = Manifest(
-        format=FORMAT,
-        number=1,
-        whole=True,
-        before=b"",
-        key=key,
-        next_chunk=0,
-        captures=(Capture(1, 1, 0, 0, 0),),
-        dictionaries=(empty, sound),
-    )
-    for inner in COPIES:
-        manifest_path(folder, 1, inner).write_bytes(spell_manifest(manifest))
+@pytest.mark.parametrize("name", [INDEX, CHECKSUM, LOCK, f"{INDEX}-journal", f"{PACKS}/00000009-0123456789abcdef.pack"])
+def test_a_link_to_any_file_is_not_read_or_written(world: World, tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").write_bytes(SECRET)
-    pack_path(folder, 1).symlink_to(tmp_path / "secret")
-    assert archive(world, folder).code == PathRefused.exit_code
-    assert not any(SECRET in (content or b"") for content in tree(folder).values())
+    world.write(1, lines(1))
+    world.capture()
+    (world.archive / name).unlink(missing_ok=True)
+    (world.archive / name).symlink_to(tmp_path / "secret")
+    for words in ((), ("verify",), ("list",), ("prune", "--repack", "--apply")):
+        assert archive(world, world.archive, *words).code == PathRefused.exit_code
+    assert (tmp_path / "secret").read_bytes() == SECRET
+    assert not any(SECRET in (content or b"") for content in tree(world.archive).values())
 
 
 def test_scrubbing_does_not_take_an_archive_of_links_for_an_empty_one(world: World, hostile: Path) -> None:
@@ -121,13 +92,13 @@ def test_scrubbing_does_not_take_an_archive_of_links_for_an_empty_one(world: Wor
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-@pytest.mark.parametrize("name", [LOCK, HEALTH, f"{PACKS}/00000001.pack", f"{CAPTURES}/00000001.manifest"])
+@pytest.mark.parametrize("name", [LOCK, INDEX, CHECKSUM, f"{INDEX}-journal", PACKS])
 @pytest.mark.parametrize("kind", ["pipe", "device", "large"])
 def test_what_is_no_regular_file_does_not_block(
     world: World, hostile: Path, tmp_path: Path, name: str, kind: str
 ) -> None:
     shutil.copytree(world.archive, hostile, dirs_exist_ok=True)
-    path = hostile / name
+    path = next((hostile / PACKS).iterdir()) if name == PACKS else hostile / name
     path.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(path)
@@ -136,7 +107,7 @@ def test_what_is_no_regular_file_does_not_block(
     else:
         path.touch()
         os.truncate(path, 1 << 40)
-        if name.endswith(".pack"):
+        if name == PACKS:
             pytest.skip("a pack may be large")
     for words in (("list",), ("verify",), (), ("restore", "--to", tmp_path / "out")):
         done = archive(world, hostile, *words)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clew.agents import registry
+from clew.archive.archive import open_archive
 from clew.archive.capture import Outcome, capture
-from clew.archive.copying import companions_of, files_of
-from clew.archive.reading import Reader
-from clew.archive.state import load
-from clew.archive.writing import Recall, writer
+from clew.archive.records import Version, pack_names, pack_path
+from clew.archive.session_files import companions_of, files_of
+from clew.archive.writer import open_writer
 from clew.host import Host
 from clew.io.filesystem import SYSTEM, System
 from clew.sources.local import in_homes
@@ -48,27 +48,32 @@ class World:
         path.write_bytes(content)
         return path
 
-    def capture(
-        self, system: System = SYSTEM, agents: Iterable[str] = ("claude-code",), recall: Recall | None = None
-    ) -> Outcome:
+    def capture(self, system: System = SYSTEM, agents: Iterable[str] = ("claude-code",)) -> Outcome:
         """Bring the archive up to date."""
         found = in_homes([self.host], agents)
         files = [one for source in found for one in files_of(self.host, source.agent, source.source)]
         files += companions_of(self.host, [registry.get(name) for name in agents])
-        with writer(self.archive, system, wait=0, recall=recall) as open_writer:
-            return capture(open_writer, files, self.host.now)
+        with open_writer(self.archive, system, wait=0) as writer:
+            return capture(writer, files, self.host.now)
 
     def contents(self) -> dict[str, list[bytes]]:
-        """All that is archived: the versions of each file by its name."""
-        reader = Reader(self.archive)
-        try:
+        """Return the content of all versions of each archived file by its name."""
+        with open_archive(self.archive) as archive:
             return {
-                Path(os.fsdecode(path)).name: [reader.content(version) for version in versions]
-                for (_, path), versions in load(self.archive).files.items()
+                Path(os.fsdecode(path)).name: [archive.content(version) for version in versions]
+                for (_, path), versions in archive.files.items()
             }
-        finally:
-            reader.close()
+
+    def versions(self) -> list[Version]:
+        """Return all archived versions."""
+        with open_archive(self.archive) as archive:
+            return list(archive.versions())
 
     def stored(self) -> int:
-        """The size of the packs."""
-        return load(self.archive).stored
+        """Return the size of the packs."""
+        with open_archive(self.archive) as archive:
+            return archive.stored
+
+    def packs(self) -> list[Path]:
+        """Return the paths of all packs, oldest first."""
+        return [pack_path(self.archive, name) for name in pack_names(self.archive)]

@@ -228,7 +228,7 @@ def test_links_in_the_users_own_home_are_followed(
     assert list((tmp_path / "elsewhere").rglob("rollout-*.jsonl"))
 
 
-@pytest.mark.parametrize("name", ["captures", "packs", "damaged"])
+@pytest.mark.parametrize("name", ["packs", "index.sqlite", "lock"])
 def test_an_archive_is_not_written_through_a_link(repository: Path, victim: Path, tmp_path: Path, name: str) -> None:
     linked(tmp_path / "archive" / name, victim)
     assert clew("--home", repository, "archive", "--archive", tmp_path / "archive").code == PathRefused.exit_code

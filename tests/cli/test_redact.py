@@ -850,8 +850,8 @@ def test_RD08_an_archive_without_the_session_is_not_named(world: Path, demo: Pat
 
 def test_RD08_a_damaged_archive_is_named(world: Path) -> None:
     folder = archived(world)
-    for manifest in Path(folder, "captures").iterdir():
-        manifest.write_bytes(b"x")
+    for pack in Path(folder, "packs").iterdir():
+        pack.write_bytes(b"x")
     done = clew("--home", world, "redact", "scrub", SESSION, "--write")
     assert done.code == 0
     assert f"not removed from {folder}" in done.err

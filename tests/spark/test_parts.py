@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.archive.sessions import files, opened, sessions
+from clew.archive.archive import open_archive
+from clew.archive.sessions import files, sessions
 from clew.catalog.statements import catalogue
 from clew.demo import write_demo
 from clew.errors import UsageError
@@ -45,9 +46,9 @@ def who(tmp_path: Path) -> Writer:
 
 def test_an_archived_session_gives_the_batch_that_its_files_give(home: Path, archive: Path, who: Writer) -> None:
     live = {str(found.source.path): read(found.source, who.meta(found.source)).name for found in in_homes([Host(home)])}
-    with opened(archive) as reader:
-        every = Files(files(reader))
-        kept = {one.path: ingest(every.of(one), meta_of(one, who)).name for one in sessions(reader)}
+    with open_archive(archive) as opened:
+        every = Files(files(opened))
+        kept = {one.path: ingest(every.of(one), meta_of(one, who)).name for one in sessions(opened)}
     assert kept == live
 
 

@@ -1,55 +1,41 @@
-"""A capture: what is new in the sources goes into the archive.
+"""A capture: store what is new or changed in the sources.
 
-A file that has the size, the times and the number on the disk that it had is not opened. One that grew is read to
-see that its beginning is the same, and only its end is kept. Any other is a new version; the old one stays. What the
-archive holds of a file and cannot be read any more is kept anew.
+A file with the size, times, mode and inode of its last version is not opened. One that grew is read to check that its
+beginning is unchanged, and only the appended bytes are stored. Any other change makes a new version; the old one stays.
+A file whose archived content is damaged is read and stored again.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
-import random
 import stat
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
 
-from clew.archive.blocks import RAW
-from clew.archive.chunks import cut
-from clew.archive.copying import Wanted, each_once
-from clew.archive.health import damages, look, touched, unreadable, write_health
-from clew.archive.layout import Place, Version
-from clew.archive.mending import mend
-from clew.archive.recovering import drop_known_again
-from clew.archive.state import join_runs
-from clew.archive.writing import Writer, replace_all
+from clew.archive.chunker import cut
+from clew.archive.prune import merge_packs
+from clew.archive.records import FileKey, SourceHome, Version, path_text
+from clew.archive.session_files import FileToCapture, without_duplicates
+from clew.archive.writer import ArchiveWriter
 from clew.errors import SourceUnreadable
 from clew.host import Host
 
-COMMIT_BYTES = 160 << 20
-"""After so many new bytes a manifest is written: what a kill can undo is no more, and what is being packed."""
-_READ = 1 << 20
-_LEAST_LEARNED, _MOST_LEARNED = 512 << 10, 2 << 20
-"""A dictionary is learned from at least so much, and from no more."""
-_SAMPLE = 8 << 10
-_LARGEST_DICTIONARY = 112 << 10
-_AGAIN = 8
-"""A dictionary that was learned from this many times less than there is now is learned anew."""
+_READ_BYTES = 1 << 20
 
 Progress = Callable[[int, int], None]
+"""Progress callback: (bytes_done, bytes_total)."""
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """What a capture came to."""
+    """The result of a capture."""
 
     files: int = 0
-    """Looked at."""
+    """All files that were looked at."""
     unchanged: int = 0
     grown: int = 0
     new: int = 0
@@ -57,209 +43,167 @@ class Outcome(msgspec.Struct, kw_only=True):
     read: int = 0
     """Bytes of files that were new or had changed."""
     stored: int = 0
-    """What was added to the packs; what was damaged may have gone from them."""
+    """Bytes that were added to the packs."""
     mended: int = 0
-    """Versions of files that were damaged in the archive and are not any more."""
+    """Versions of files that were damaged in the archive and are complete again."""
     problems: list[str] = msgspec.field(default_factory=list)
 
 
-class _Changed(NamedTuple):
-    wanted: Wanted
-    place: int
+class _ChangedFile(NamedTuple):
+    file: FileToCapture
+    home: SourceHome
     path: bytes
     known: Version | None
     size: int
-    torn: bool
-    """What the archive has of it cannot be read."""
+    is_damaged: bool
+    """The archive cannot give back the known version."""
 
 
 def capture(
-    writer: Writer, files: Iterable[Wanted], now: Callable[[], datetime], progress: Progress | None = None
+    writer: ArchiveWriter,
+    files: Iterable[FileToCapture],
+    now: Callable[[], datetime],
+    progress: Progress | None = None,
 ) -> Outcome:
     """Bring the archive up to date with these files."""
-    # Many small objects come and go and none of them in circles; looking for those takes a tenth of the time.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return _capture(writer, files, now, progress)
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _capture(
-    writer: Writer, files: Iterable[Wanted], now: Callable[[], datetime], progress: Progress | None
-) -> Outcome:
-    outcome = Outcome(problems=[str(damage) for damage in writer.lost])
-    before = writer.state.stored
-    wrong = look(writer.folder, writer.state)
-    bad = unreadable(writer.state, wrong.damaged)
-    writer.avoid(bad)
-    damaged = touched(writer.state, writer.state.versions(), bad)
-    torn = {(one.place, one.path) for one in damaged}
-    changed = sorted(_changed(writer, files, outcome, torn), key=lambda one: one.wanted.agent)
-    small, large = _by_size(changed)
-    _learn(writer, small)
-    _take_all(writer, changed, outcome, now, progress)
-    # Large blocks need no dictionary: what they could teach is for later, and learned while the last are packed.
-    writer.flush()
-    _learn(writer, large)
-    writer.commit(_micros(now()))
-    writer.settle()
-    if drop_known_again(writer.folder, writer.state):
-        replace_all(writer.folder, writer.state, writer.system)
-    outcome.stored = writer.state.stored - before
-    if wrong:
-        mend(writer, wrong)
-        _tell_damage(writer, outcome, len(damaged))
-    else:
-        write_health(writer.folder, writer.state, [], writer.system)
+    outcome = Outcome()
+    before = writer.stored
+    incomplete = writer.index.incomplete(writer.versions())
+    damaged = {version.file for version in incomplete}
+    changed = list(_changed_files(writer, files, outcome, damaged))
+    # Files of one agent lie together, because they compress better so.
+    changed.sort(key=lambda one: one.file.agent)
+    total, uncommitted = sum(one.size for one in changed), 0
+    for one in changed:
+        uncommitted += _capture_file(writer, one, outcome, _microseconds(now()))
+        if writer.pack_is_full:
+            writer.commit(_microseconds(now()), uncommitted)
+            uncommitted = 0
+        if progress is not None:
+            progress(outcome.read, total)
+    writer.commit(_microseconds(now()), uncommitted)
+    outcome.stored = writer.stored - before
+    if incomplete:
+        left = writer.index.incomplete(writer.versions())
+        outcome.mended = len(incomplete) - len(left)
+        what = "the archived content is damaged; `clew archive verify` says where"
+        outcome.problems += [f"{path}: {what}" for path in sorted(set(map(path_text, left)))]
+    merge_packs(writer)
     return outcome
 
 
-def _tell_damage(writer: Writer, outcome: Outcome, before: int) -> None:
-    """Say what was made good, and what is still damaged."""
-    left = look(writer.folder, writer.state)
-    bad = unreadable(writer.state, left.damaged)
-    outcome.mended = before - len(touched(writer.state, writer.state.versions(), bad))
-    outcome.problems += map(str, damages(writer.folder, writer.state, left))
-
-
-def _take_all(
-    writer: Writer,
-    changed: list[_Changed],
-    outcome: Outcome,
-    now: Callable[[], datetime],
-    progress: Progress | None,
-) -> None:
-    total, waiting = sum(one.size for one in changed), 0
-    for one in changed:
-        waiting += _take(writer, one, outcome, _micros(now()))
-        if waiting >= COMMIT_BYTES:
-            writer.checkpoint(_micros(now()))
-            waiting = 0
-        if progress is not None:
-            progress(outcome.read, total)
-
-
-def _micros(moment: datetime) -> int:
+def _microseconds(moment: datetime) -> int:
     return round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
 
 
-def _changed(
-    writer: Writer, files: Iterable[Wanted], outcome: Outcome, torn: set[tuple[int, bytes]]
-) -> Iterable[_Changed]:
-    """The files that are not as they were last seen."""
-    places: dict[int, tuple[int, Place]] = {}
-    homes = _homes(writer)
-    for wanted in each_once(files):
-        if id(wanted.host) not in places:
-            own = place_of(wanted.host)
-            places[id(wanted.host)] = writer.place(own), own
-        place, own = places[id(wanted.host)]
-        main, path = (os.fsencode(_named(wanted.host, file)) for file in (wanted.main, wanted.path))
-        if wanted.role != "shared" and (place, main) not in writer.state.files:
-            place = homes.get((*_home(own), main), place)
+def _changed_files(
+    writer: ArchiveWriter, files: Iterable[FileToCapture], outcome: Outcome, damaged: Collection[FileKey]
+) -> Iterator[_ChangedFile]:
+    """Yield the files that differ from their last version, or whose versions are damaged."""
+    homes: dict[int, SourceHome] = {}
+    known_homes = _homes_of_sessions(writer)
+    for file in without_duplicates(files):
+        home = homes.setdefault(id(file.host), source_home(file.host))
+        main, path = (os.fsencode(_original_path(file.host, one)) for one in (file.main, file.path))
+        if file.role != "shared" and (home, main) not in writer.files:
+            home = known_homes.get((*_identity(home), main), home)
         outcome.files += 1
-        versions = writer.state.files.get((place, path))
+        versions = writer.files.get((home, path))
         known = versions[-1] if versions else None
         try:
-            status = wanted.path.stat()
+            status = file.path.stat()
         except OSError as error:
-            outcome.problems.append(f"{wanted.path}: {error.strerror or error}")
+            outcome.problems.append(f"{file.path}: {error.strerror or error}")
             continue
-        stamp = (known.size, known.mtime_ns, known.mode, known.stamp) if known is not None else None
-        is_torn = (place, path) in torn
-        if known is not None and _stamp(status) == stamp and known.role == wanted.role and not is_torn:
+        is_damaged = (home, path) in damaged
+        if known is not None and _is_unchanged(known, status) and known.role == file.role and not is_damaged:
             outcome.unchanged += 1
         else:
-            yield _Changed(wanted, place, path, known, status.st_size, is_torn)
+            yield _ChangedFile(file, home, path, known, status.st_size, is_damaged)
 
 
-def _homes(writer: Writer) -> dict[tuple[str, str | None, str, str, bytes], int]:
-    """Which place has a session, by its main file: with other variables it is the same session, and kept once."""
-    state = writer.state
-    return {
-        (*_home(state.places[number]), path): number
-        for (number, path), versions in state.files.items()
-        if versions[-1].role == "main"
-    }
+def _is_unchanged(known: Version, status: os.stat_result) -> bool:
+    return (known.size, known.mtime_ns, known.ctime_ns, known.inode, known.mode) == (
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino,
+        stat.S_IMODE(status.st_mode),
+    )
 
 
-def _home(place: Place) -> tuple[str, str | None, str, str]:
-    return place.kind, place.name, place.home, place.base
+def _homes_of_sessions(writer: ArchiveWriter) -> dict[tuple[str, str | None, str, str, bytes], SourceHome]:
+    """Return the home that each session was archived under, by main file.
+
+    A session that is found again with other environment variables is the same session, and is kept once.
+    """
+    return {(*_identity(one.home), one.path): one.home for one in writer.newest() if one.role == "main"}
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int, int, tuple[int, int]]:
-    mode = stat.S_IMODE(status.st_mode)
-    return status.st_size, status.st_mtime_ns, mode, (status.st_ctime_ns, status.st_ino)
+def _identity(home: SourceHome) -> tuple[str, str | None, str, str]:
+    return home.kind, home.name, home.path, home.base
 
 
-def place_of(host: Host) -> Place:
-    """A home, with the variables that agents ask for when they say where their sessions are."""
+def source_home(host: Host) -> SourceHome:
+    """Return a host's home, with the environment variables that agents read to find their sessions."""
     from clew.sources.fetch import variables
 
     env = {name: host.env[name] for name in variables() if host.env.get(name)}
     if host.base is not None:
-        env = {name: _original(value, host.base) for name, value in env.items()}
+        env = {name: _original_folders(value, host.base) for name, value in env.items()}
     base = str(host.base.absolute()) if host.base is not None else ""
-    return Place(host.kind, host.name, _named(host, host.home), env, base)
+    return SourceHome(host.kind, host.name, _original_path(host, host.home), tuple(sorted(env.items())), base)
 
 
-def _named(host: Host, path: Path) -> str:
-    """A path as the machine it was written on names it, whole: `..` would lead elsewhere when it is put back."""
-    whole = os.path.abspath(path)  # noqa: PTH100 - links are to stay as they are
-    return host.origin(Path(whole)).path
+def _original_path(host: Host, path: Path) -> str:
+    """Return a path as the machine that wrote it names it: absolute, because `..` would lead elsewhere on restore."""
+    absolute = os.path.abspath(path)  # noqa: PTH100 - links stay as they are
+    return host.origin(Path(absolute)).path
 
 
-def _original(value: str, base: Path) -> str:
-    """Folders in a mirror, as the other machine calls them."""
+def _original_folders(value: str, base: Path) -> str:
+    """Return folders in a mirror as the other machine names them."""
     return ",".join("/" + os.path.relpath(folder, base) for folder in value.split(","))
 
 
-def _take(writer: Writer, one: _Changed, outcome: Outcome, taken_us: int) -> int:
-    """Archive one file; returns how many bytes were new in it. What cannot be read is told, and stops nothing."""
-    wanted = one.wanted
+def _capture_file(writer: ArchiveWriter, one: _ChangedFile, outcome: Outcome, taken_us: int) -> int:
+    """Archive one file; returns how many bytes were new. A file that cannot be read is a problem and stops nothing."""
+    path = one.file.path
     try:
-        with _open(wanted.path) as stream:
+        with _open(path) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise SourceUnreadable(f"{wanted.path}: not a regular file")
-            version = _read(writer, one, stream, status, taken_us)
+                raise SourceUnreadable(f"{path}: not a regular file")
+            version = _read_version(writer, one, stream, status, taken_us)
     except SourceUnreadable as error:
         outcome.problems.append(str(error))
         return 0
     except OSError as error:
-        if error.filename != str(wanted.path):
+        if error.filename != str(path):
             raise
-        outcome.problems.append(f"{wanted.path}: {error.strerror or error}")
+        outcome.problems.append(f"{path}: {error.strerror or error}")
         return 0
-    _count(outcome, one, version)
-    added = version.size - (one.known.size if version.grown and one.known is not None else 0)
-    writer.keep(version, added)
-    outcome.read += version.size
-    return added
-
-
-def _open(path: Path) -> BinaryIO:
-    # O_NONBLOCK keeps a pipe named like a session from hanging us.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    return open(os.open(path, flags), "rb", buffering=0)
-
-
-def _count(outcome: Outcome, one: _Changed, version: Version) -> None:
     if one.known is None:
         outcome.new += 1
-    elif version.grown:
+    elif version.extends:
         outcome.grown += 1
     elif version.digest == one.known.digest:
         outcome.unchanged += 1
     else:
         outcome.rewritten += 1
+    writer.keep(version)
+    outcome.read += version.size
+    return version.size - (one.known.size if version.extends and one.known is not None else 0)
 
 
-class _Hashed:
-    """A stream that is hashed as it is read. A failing disk is told with the name of the file."""
+def _open(path: Path) -> BinaryIO:
+    # O_NONBLOCK: opening a pipe that is named like a session would wait for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    return open(os.open(path, flags), "rb", buffering=0)
+
+
+class _HashingReader:
+    """Reads a stream and hashes it. An error of the disk gets the name of the file."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream, self._path = stream, path
@@ -267,7 +211,7 @@ class _Hashed:
         self.size = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         try:
             piece = self._stream.read(size)
         except OSError as error:
@@ -277,94 +221,46 @@ class _Hashed:
         return piece
 
 
-def _read(writer: Writer, one: _Changed, stream: BinaryIO, status: os.stat_result, taken_us: int) -> Version:
-    """A version of the file as long as it was when it was opened."""
-    hashed = _Hashed(stream, one.wanted.path)
-    size, mtime_ns, mode, stamp = _stamp(status)
-    grown = one.known is not None and _has_grown(hashed, one.known, size)
-    runs = one.known.runs if one.known is not None and grown and not one.torn else ()
-    if hashed.size and not runs:
+def _read_version(
+    writer: ArchiveWriter, one: _ChangedFile, stream: BinaryIO, status: os.stat_result, taken_us: int
+) -> Version:
+    """Store the content of a file, as long as it was when it was opened."""
+    file, known, size = one.file, one.known, status.st_size
+    reader = _HashingReader(stream, file.path)
+    has_grown = known is not None and _has_grown(reader, known, size)
+    chunks = known.chunks if known is not None and has_grown and not one.is_damaged else b""
+    if not chunks and reader.size:
         stream.seek(0)
-        hashed = _Hashed(stream, one.wanted.path)
-    writer.use(one.wanted.agent)
-    for chunks in cut(cast(BinaryIO, hashed), size - hashed.size):
-        runs = join_runs(runs, writer.add(chunks))
-    digest = hashed.digest.digest()
-    is_same = one.known is not None and one.known.digest == digest
+        reader = _HashingReader(stream, file.path)
+    for pieces in cut(cast(BinaryIO, reader), size - reader.size):
+        chunks += writer.add(pieces)
+    digest = reader.digest.digest()
+    is_same = known is not None and known.digest == digest
     return Version(
-        place=one.place,
+        home=one.home,
         path=one.path,
-        agent=one.wanted.agent,
-        session=one.wanted.session(),
-        role=one.wanted.role,
-        main=os.fsencode(_named(one.wanted.host, one.wanted.main)),
-        size=hashed.size,
-        mode=mode,
-        mtime_ns=mtime_ns,
-        stamp=stamp,
+        agent=file.agent,
+        session=file.session(),
+        role=file.role,
+        main=os.fsencode(_original_path(file.host, file.main)),
+        size=reader.size,
+        mode=stat.S_IMODE(status.st_mode),
+        mtime_ns=status.st_mtime_ns,
+        ctime_ns=status.st_ctime_ns,
+        inode=status.st_ino,
         digest=digest,
-        runs=runs,
+        chunks=chunks,
+        capture=writer.pack_number,
         taken_us=taken_us,
-        written_ns=one.known.written_ns if one.known is not None and is_same else mtime_ns,
-        grown=grown,
+        written_ns=known.written_ns if known is not None and is_same else status.st_mtime_ns,
+        extends=known.digest if known is not None and has_grown else b"",
     )
 
 
-def _has_grown(hashed: _Hashed, known: Version, size: int) -> bool:
-    """Read as much as is known; True where that is what it was."""
+def _has_grown(reader: _HashingReader, known: Version, size: int) -> bool:
+    """Read as many bytes as the known version has; True where they are its content and more follow."""
     if size <= known.size or not known.size:
         return False
-    while hashed.size < known.size and hashed.read(min(_READ, known.size - hashed.size)):
+    while reader.size < known.size and reader.read(min(_READ_BYTES, known.size - reader.size)):
         pass
-    return hashed.digest.digest() == known.digest
-
-
-def _by_size(changed: list[_Changed]) -> tuple[list[_Changed], list[_Changed]]:
-    """The files of agents that have less than a full block of them, and those of the others."""
-    sizes: Counter[str] = Counter()
-    for one in changed:
-        sizes[one.wanted.agent] += one.size
-    small = [one for one in changed if sizes[one.wanted.agent] < RAW]
-    return small, [one for one in changed if sizes[one.wanted.agent] >= RAW]
-
-
-def _learn(writer: Writer, changed: list[_Changed]) -> None:
-    """Learn a dictionary for each agent that has none, or one that knew little."""
-    for agent in sorted({one.wanted.agent for one in changed}):
-        own = [one for one in changed if one.wanted.agent == agent and one.size]
-        total = min(sum(one.size for one in own), _MOST_LEARNED)
-        known = writer.dictionary_of(agent)
-        if total < max(_LEAST_LEARNED, _AGAIN * known.learned if known is not None else 0):
-            continue
-        samples = _samples(own)
-        dictionary = train(samples)
-        if dictionary is not None:
-            writer.learn(agent, dictionary, total)
-
-
-def _samples(files: list[_Changed]) -> list[bytes]:
-    """Pieces from all over the files; the same of the same files."""
-    chance = random.Random(len(files))
-    sizes = [one.size for one in files]
-    chosen = chance.choices(range(len(files)), sizes, k=min(_MOST_LEARNED, sum(sizes)) // _SAMPLE)
-    samples = []
-    for at, times in sorted(Counter(chosen).items()):
-        try:
-            with _open(files[at].wanted.path) as stream:
-                for _ in range(times):
-                    stream.seek(chance.randrange(max(1, files[at].size - _SAMPLE)))
-                    samples.append(stream.read(_SAMPLE))
-        except OSError:
-            continue
-    return [sample for sample in samples if sample]
-
-
-def train(samples: list[bytes]) -> bytes | None:
-    """A dictionary; None where there is too little to learn from."""
-    import zstandard
-
-    size = min(_LARGEST_DICTIONARY, sum(map(len, samples)) // 16)
-    try:
-        return zstandard.train_dictionary(size, list(samples), k=256, d=8).as_bytes()
-    except zstandard.ZstdError:
-        return None
+    return reader.digest.digest() == known.digest

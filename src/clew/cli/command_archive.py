@@ -23,24 +23,25 @@ from clew.library import Library, StoredSession
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
+    from clew.archive.archive import Archive
     from clew.archive.capture import Outcome
-    from clew.archive.copying import Wanted
-    from clew.archive.layout import Version
-    from clew.archive.pruning import Plan
-    from clew.archive.restoring import Restored
-    from clew.archive.state import State
-    from clew.archive.writing import Recall
+    from clew.archive.prune import Plan
+    from clew.archive.records import FileKey, Version
+    from clew.archive.restore import Restored
+    from clew.archive.session_files import FileToCapture
 
 _UNREADABLE = 3
 _archive_option = click.option(
-    "--archive", "chosen", metavar="DIR", help="Where the archive is; else among clew's own files."
+    "--archive", "chosen", metavar="DIR", help="Folder of the archive (default: in clew's data folder)."
 )
 
 
 @click.group("archive", invoke_without_command=True)
-@click.option("--watch", is_flag=True, help="Go on, and keep what is new as it comes.")
-@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="How often to look.")
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="Pack so tightly: 1 to 19.")
+@click.option("--watch", is_flag=True, help="Keep running and archive changes as they come.")
+@click.option(
+    "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Seconds between two captures."
+)
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
 @_archive_option
 @filtering
 @common
@@ -58,9 +59,9 @@ def command(
 ) -> None:
     """Keep the raw files of every session before an agent deletes or rewrites them.
 
-    Takes in what is new: main files, their parts, what agents keep beside them. What was there before costs a look,
-    and a record that lies in many files is kept once. A file that was rewritten is a new version; the old one stays.
-    Sessions that are gone are read with `--source archive`.
+    Archives new and changed files: main files, their parts, and what agents keep beside them. Records that several
+    files share are stored once. A file that was rewritten becomes a new version; the old one stays. The copies are not
+    redacted. Sessions that are gone are read with `--source archive`.
     """
     context.meta["clew.archive"] = chosen
     if as_json:
@@ -80,33 +81,31 @@ def command(
 
 
 def _folder(context: click.Context, chosen: str | None) -> Path:
-    from clew.archive.layout import archive_folder
+    from clew.archive.records import archive_folder
 
     return archive_folder(chosen or context.meta.get("clew.archive"))
 
 
-def _capture(
-    context: click.Context, shelf: Library, filters: Filters, level: int, told: set[str], recall: Recall | None = None
-) -> Outcome:
-    """One capture. A problem is said unless it was told before."""
+def _capture(context: click.Context, shelf: Library, filters: Filters, level: int, reported: set[str]) -> Outcome:
+    """Run one capture, and print the problems that were not reported before."""
     from clew.archive.capture import capture
-    from clew.archive.writing import writer
+    from clew.archive.writer import open_writer
 
     unreadable: list[str] = []
-    with writer(_folder(context, None), level=level, recall=recall) as open_writer:
-        outcome = capture(open_writer, _files(shelf, filters, unreadable), shelf.hosts[0].now, _progress())
+    with open_writer(_folder(context, None), level=level) as writer:
+        outcome = capture(writer, _files(shelf, filters, unreadable), shelf.hosts[0].now, _progress())
     outcome.problems += unreadable
     for problem in outcome.problems:
-        if problem not in told:
-            told.add(problem)
+        if problem not in reported:
+            reported.add(problem)
             say(f"clew: {problem}")
     return outcome
 
 
-def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[Wanted]:
-    """The files of all sessions that pass the filters, and those that agents look into."""
+def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[FileToCapture]:
+    """Yield the files of all sessions that pass the filters, and those that agents keep for all sessions."""
     from clew.agents import registry
-    from clew.archive.copying import companions_of, files_of
+    from clew.archive.session_files import companions_of, files_of
     from clew.sources.local import in_homes
 
     agents = filters.agent or None
@@ -129,20 +128,17 @@ def _summary(outcome: Outcome) -> str:
     kinds = {"new": outcome.new, "grown": outcome.grown, "rewritten": outcome.rewritten}
     said = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
     tail = f"; {size(outcome.read)} read, {size(outcome.stored)} stored" if outcome.read else ""
-    tail += f"; {count(outcome.mended)} damaged made good" if outcome.mended else ""
+    tail += f"; {count(outcome.mended)} damaged versions repaired" if outcome.mended else ""
     return f"{count(outcome.files)} files: {said}{tail}"
 
 
 def _watch(context: click.Context, shelf: Library, filters: Filters, every: float, level: int) -> None:
-    """Look again and again, until interrupted; another process that writes is waited for."""
-    from clew.archive.writing import Recall
-
+    """Capture again and again until interrupted; skip a turn while another process writes."""
     as_json = wants_json(context, False)
-    told: set[str] = set()
-    recall = Recall()
+    reported: set[str] = set()
     while True:
         with suppress(Busy):
-            outcome = _capture(context, shelf, filters, level, told, recall)
+            outcome = _capture(context, shelf, filters, level, reported)
             if outcome.read and as_json:
                 print_json(msgspec.to_builtins(outcome))
                 sys.stdout.flush()
@@ -152,7 +148,7 @@ def _watch(context: click.Context, shelf: Library, filters: Filters, every: floa
 
 
 def _progress() -> Any:
-    """On a terminal, a line that counts; it goes when it is done."""
+    """Return a progress callback that updates one line on a terminal; None elsewhere."""
     if not sys.stderr.isatty():
         return None
     begun = shown = time.monotonic()
@@ -176,16 +172,13 @@ def _progress() -> Any:
 @as_json_option
 @click.pass_context
 def list_command(context: click.Context, /, captures: bool, chosen: str | None, as_json: bool) -> int:
-    """List the archived sessions, those that were last written to first."""
-    from clew.archive.recovering import recovered
-    from clew.archive.state import load
+    """List the archived sessions, the most recently written first."""
+    from clew.archive.archive import open_archive
 
-    state = load(_folder(context, chosen))
-    for damage in state.lost:
-        say(f"clew: {damage}")
-    if found := recovered(state):
-        say(f"records of unknown files in {len(found)} blocks: `clew archive restore` writes them below recovered/")
-    rows = _captures(state) if captures else _sessions(state)
+    with open_archive(_folder(context, chosen)) as archive:
+        for damage in archive.problems:
+            say(f"clew: {damage}")
+        rows = _captures(archive) if captures else _sessions(archive)
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:
@@ -197,11 +190,11 @@ def list_command(context: click.Context, /, captures: bool, chosen: str | None, 
     return 0 if rows else 1
 
 
-def _captures(state: State) -> list[dict[str, JSON]]:
+def _captures(archive: Archive) -> list[dict[str, JSON]]:
     return [
         {"number": one.number, "taken_at": _time(one.taken_us)}
         | {"files": one.files, "bytes": one.raw, "stored": one.stored}
-        for one in reversed(state.captures)
+        for one in reversed(archive.captures)
     ]
 
 
@@ -211,15 +204,15 @@ def _time(micros: int) -> str:
     return spell_time(datetime.fromtimestamp(micros / 1e6, UTC))
 
 
-def _sessions(state: State) -> list[dict[str, JSON]]:
-    from clew.archive.cached import is_gone
+def _sessions(archive: Archive) -> list[dict[str, JSON]]:
+    from clew.archive.archived_home import is_gone
 
-    groups: dict[tuple[int, bytes], list[list[Version]]] = {}
-    for (place, _), versions in state.files.items():
+    groups: dict[FileKey, list[list[Version]]] = {}
+    for versions in archive.files.values():
         if versions[-1].role != "shared":
-            groups.setdefault((place, versions[-1].main), []).append(versions)
+            groups.setdefault(versions[-1].session_key, []).append(versions)
     rows = []
-    for (place, main), files in groups.items():
+    for (_, main), files in groups.items():
         own = next((versions for versions in files if versions[-1].path == main), files[0])
         rows.append(
             {
@@ -231,7 +224,7 @@ def _sessions(state: State) -> list[dict[str, JSON]]:
                 "bytes": sum(versions[-1].size for versions in files),
                 "modified_at": _time(max(versions[-1].mtime_ns for versions in files) // 1000),
                 "archived_at": _time(max(versions[-1].taken_us for versions in files)),
-                "gone": is_gone(state.places[place], own[-1]),
+                "gone": is_gone(own[-1]),
             }
         )
     return sorted(rows, key=lambda row: (row["modified_at"], row["path"]), reverse=True)
@@ -281,8 +274,8 @@ def _print_captures(rows: list[dict[str, JSON]]) -> None:
 @as_json_option
 @click.pass_context
 def verify_command(context: click.Context, /, chosen: str | None, as_json: bool) -> int:
-    """Read everything that is archived, and compare it with what it was. Exit code 1 where something is wrong."""
-    from clew.archive.checking import verify
+    """Read everything in the archive and check its checksums. Exit code 1 if something is damaged."""
+    from clew.archive.verify import verify
     from clew.render.tables import count, size
 
     proof = verify(_folder(context, chosen))
@@ -294,15 +287,15 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
         say(f"clew: {problem}")
     if not proof.problems:
         said = f"{count(proof.versions)} versions of files in {count(proof.blocks)} blocks, {size(proof.stored)}"
-        say(f"{said}: all as it was")
+        say(f"{said}: no damage")
     return 1 if proof.problems else 0
 
 
 @command.command("restore")
 @click.argument("references", nargs=-1, metavar="[REF]...")
-@click.option("--to", "target", required=True, metavar="DIR", help="The folder to put them into.")
-@click.option("--at", metavar="TIME", help="As they were archived at a time: 2026-11-01, 3d, yesterday.")
-@click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+@click.option("--to", "target", required=True, metavar="DIR", help="The target folder.")
+@click.option("--at", metavar="TIME", help="Restore the versions archived at a time: 2026-11-01, 3d, yesterday.")
+@click.option("--force", is_flag=True, help="Replace files that exist and differ.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -317,48 +310,47 @@ def restore_command(
     chosen: str | None,
     as_json: bool,
 ) -> int:
-    """Put archived files into a folder, with their bytes, modes and times: all, or those of some sessions.
+    """Restore archived files into a folder, with their bytes, modes and times: all, or those of some sessions.
 
-    Below the folder each file lies as it lay below its home. Links are not followed, and nothing outside is touched.
+    Each file gets its path relative to its home. Links are not followed, and nothing outside the folder is changed.
     """
-    from clew.archive import restoring
-    from clew.archive.reading import Reader
+    from clew.archive import restore
+    from clew.archive.archive import open_archive
     from clew.host import Host
 
     at_us = round(point_in_time(at, Host.local().now()).timestamp() * 1e6) if at else None
-    reader = Reader(_folder(context, chosen))
-    try:
-        steps = restoring.plan(reader.state, restoring.choose(reader.state, references, at_us))
-        restored = restoring.restore(reader, steps, Path(target), force)
-    finally:
-        reader.close()
-    for damage in (*reader.state.lost, *restored.damaged):
+    with open_archive(_folder(context, chosen)) as archive:
+        steps = restore.plan(restore.choose(archive, references, at_us))
+        restored = restore.restore(archive, steps, Path(target), force)
+    for damage in (*archive.problems, *restored.damaged):
         say(f"clew: {damage}")
     if wants_json(context, as_json):
         found = {**msgspec.to_builtins(restored._asdict()), "files": [step.path for step in steps]}
         print_json(redaction(context, DATA).value(found))
     else:
-        say(_told(restored))
+        say(_restore_summary(restored))
     if restored.damaged:
         return _UNREADABLE
     return 0 if steps else 1
 
 
-def _told(restored: Restored) -> str:
+def _restore_summary(restored: Restored) -> str:
     from clew.render.tables import count
 
-    told = f"{count(restored.written)} files written"
-    told += f", {count(restored.same)} were there" if restored.same else ""
-    return told + (f", {count(len(restored.damaged))} could not be read" if restored.damaged else "")
+    summary = f"{count(restored.written)} files written"
+    summary += f", {count(restored.same)} were there" if restored.same else ""
+    return summary + (f", {count(len(restored.damaged))} could not be read" if restored.damaged else "")
 
 
 @command.command("prune")
 @click.option("--keep-days", type=click.FloatRange(min=0), metavar="N", help="Keep sessions active in the last N days.")
 @click.option("--keep-versions", type=click.IntRange(min=1), metavar="N", help="Keep N versions of each file.")
-@click.option("--max-size", metavar="SIZE", help="Let the oldest sessions go until about this is left: 500MB, 20GB.")
-@click.option("--repack", is_flag=True, help="Pack everything that stays anew.")
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="Pack so tightly: 1 to 19.")
-@click.option("--apply", "for_good", is_flag=True, help="Do it; else it is only shown.")
+@click.option(
+    "--max-size", metavar="SIZE", help="Remove the oldest sessions until about this size is left: 500MB, 20GB."
+)
+@click.option("--repack", is_flag=True, help="Compress everything that stays again.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
+@click.option("--apply", "for_good", is_flag=True, help="Remove it; without this, only show what would be removed.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -375,38 +367,42 @@ def prune_command(
     chosen: str | None,
     as_json: bool,
 ) -> int:
-    """Let archived files go by a policy. Without --apply it only shows what would go.
+    """Remove archived versions by a policy. Without --apply it only shows what would be removed.
 
-    All limits hold at once. A record that a version needs stays, whichever other versions go.
+    All limits apply together. A record that a kept version needs stays.
     """
-    from clew.archive import cached, pruning
-    from clew.archive.writing import writer
+    from clew.archive import prune
+    from clew.archive.archive import open_archive
+    from clew.archive.archived_home import clear_cache
+    from clew.archive.writer import open_writer
     from clew.host import Host
 
-    # Rules that cannot be used are said before anything goes.
+    # Redaction rules that cannot be used are an error before anything is removed.
     redaction(context, DATA if wants_json(context, as_json) else TEXT).prepare()
-    policy = pruning.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
-    if policy == pruning.Policy() and not repack:
+    policy = prune.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
+    if policy == prune.Policy() and not repack:
         raise UsageError("say what to keep: --keep-days, --keep-versions, --max-size, or --repack")
     folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
     if not for_good:
-        from clew.archive.state import load
-
-        _tell_plan(context, pruning.plan(load(folder), policy, now_us), False, as_json)
+        with open_archive(folder) as archive:
+            _print_plan(context, prune.plan(archive, policy, now_us), False, as_json)
         return 0
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: there is no archive")
-    with writer(folder, level=level) as open_writer:
-        decided = pruning.plan(open_writer.state, policy, now_us)
+    with open_writer(folder, level=level) as writer:
+        decided = prune.plan(writer, policy, now_us)
         if decided.dropped or repack:
-            pruning.prune(open_writer, decided, repack)
-            cached.forget()
-        decided = decided._replace(left=open_writer.state.stored)
-    _tell_plan(context, decided, True, as_json)
+            prune.prune(writer, decided, repack)
+            clear_cache()
+        decided = decided._replace(left=writer.stored)
+        damaged = [name for name, row in writer.index.packs().items() if row.damage]
+    for name in damaged:
+        say(f"clew: {name}.pack: the pack is damaged and was not rewritten; it may still hold what was to be removed")
+    _print_plan(context, decided, True, as_json)
     return 0
 
 
-def _tell_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
+def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
     from clew.render.tables import count, size
 
     paths = [os.fsdecode(version.path) for version in decided.dropped]
@@ -425,11 +421,11 @@ def _tell_plan(context: click.Context, decided: Plan, done: bool, as_json: bool)
 
 
 def _bytes(text: str) -> int:
-    """A size as people write it."""
+    """Parse a size such as 500MB."""
     units = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
     number = text.strip().lower().rstrip("kmgtb")
     unit = text.strip().lower()[len(number) :].strip()
     try:
         return int(float(number) * units[unit])
     except (ValueError, KeyError, OverflowError):
-        raise UsageError(f"{text!r} is no size; try 500MB or 20GB") from None
+        raise UsageError(f"{text!r}: not a size; try 500MB or 20GB") from None

@@ -139,7 +139,7 @@ def _erase(session: Session, uuids: Sequence[str]) -> Erased:
 
 def _copies(session: Session) -> list[str]:
     """What clew itself keeps of the session elsewhere, and does not reach from here."""
-    from clew.archive.layout import archive_folder
+    from clew.archive.records import archive_folder
     from clew.migrate.scrub import is_archived
 
     archive = archive_folder(None)

@@ -120,8 +120,8 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
 
 def _archived_hosts() -> tuple[Host, ...]:
     """The homes of sessions that only the archive has."""
-    from clew.archive.cached import archived_hosts
-    from clew.archive.layout import archive_folder
+    from clew.archive.archived_home import archived_hosts
+    from clew.archive.records import archive_folder
     from clew.cli.output import say
 
     hosts, problems = archived_hosts(archive_folder(None))

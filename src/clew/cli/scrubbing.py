@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from clew.agents.registry import load_all
-from clew.archive.layout import archive_folder
+from clew.archive.records import archive_folder
 from clew.catalog.place import DATABASE
 from clew.cli.each import say_unscanned
 from clew.cli.output import print_json, say

@@ -20,9 +20,8 @@ import msgspec
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
 from clew.agents.target_profile import ORIGINAL_FILE_SUFFIX
-from clew.archive.layout import manifest_numbers, packs, refuse_links
-from clew.archive.recovering import recovered
-from clew.archive.state import load
+from clew.archive.archive import open_archive
+from clew.archive.records import INDEX, check_folder, pack_names
 from clew.datadir import private_folder
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable
 from clew.io.atomic import replacing
@@ -145,15 +144,15 @@ def leftovers(values: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
 def is_archived(folder: Path, sessions: Iterable[tuple[str, str]]) -> bool:
     """True where an archive has versions of these sessions (agent and id), or where it cannot be read completely."""
     try:
-        refuse_links(folder)
-        if not manifest_numbers(folder) and not packs(folder):
+        check_folder(folder)
+        if not (folder / INDEX).exists() and not pack_names(folder):
             return False
-        state = load(folder)
+        with open_archive(folder) as archive:
+            is_readable = not any(row.damage for row in archive.index.packs().values())
+            archived = {(version.agent, version.session) for _, version in archive.index.version_rows()}
     except ClewError:
         return True
-    if state.lost or recovered(state):
-        return True
-    return not {(version.agent, version.session) for version in state.versions()}.isdisjoint(sessions)
+    return not is_readable or not archived.isdisjoint(sessions)
 
 
 def _encoded_forms(value: str) -> Iterator[bytes]:

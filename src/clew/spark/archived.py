@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from clew.agents import registry
+from clew.archive.records import SourceHome
 from clew.archive.sessions import ArchivedFile, ArchivedSession
 from clew.host import Origin
 from clew.tables.ingest import Meta
@@ -18,12 +19,12 @@ _OWN = ("main", "part", "side")
 def meta_of(session: ArchivedSession, writer: Writer) -> Meta:
     """What is known of a session; no content is read."""
     files = [file for file in session.files if file.role in _OWN]
-    place = session.place
-    origin = None if place.kind == "local" else Origin(place.kind, place.name, session.path)  # type: ignore[arg-type]
+    home = session.home
+    origin = None if home.kind == "local" else Origin(home.kind, home.name, session.path)  # type: ignore[arg-type]
     return Meta(
         agent=session.agent,
         path=session.path,
-        source_id=writer.source_id(session.agent, f"{place.kind}\0{place.name or ''}\0{session.path}"),
+        source_id=writer.source_id(session.agent, f"{home.kind}\0{home.name or ''}\0{session.path}"),
         origin=writer.origin,
         mtime_ns=max((file.mtime_ns for file in files), default=0),
         size=sum(file.size for file in files),
@@ -40,9 +41,9 @@ class Files:
     """The files of an archive by home, so that what a session looks at beside its own is found."""
 
     def __init__(self, every: Iterable[ArchivedFile]) -> None:
-        self._homes: dict[int, dict[str, ArchivedFile]] = {}
+        self._homes: dict[SourceHome, dict[str, ArchivedFile]] = {}
         for file in every:
-            self._homes.setdefault(file.version.place, {})[str(_posix(file.path))] = file
+            self._homes.setdefault(file.version.home, {})[str(_posix(file.path))] = file
         self._names = {home: list(files) for home, files in self._homes.items()}
 
     def of(self, session: ArchivedSession) -> Iterator[tuple[str, bytes]]:
@@ -57,7 +58,7 @@ class Files:
                 yield path, file.read()
 
     def _beside(self, session: ArchivedSession, main: ArchivedFile, content: bytes) -> Iterator[ArchivedFile]:
-        agent, home = registry.get(session.agent), main.version.place
+        agent, home = registry.get(session.agent), main.version.home
         for name in agent.beside(_posix(main.path), content, self._names[home]):
             yield self._homes[home][name]
 

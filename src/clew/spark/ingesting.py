@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from clew.archive.sessions import files, opened, sessions
+from clew.archive.archive import open_archive
+from clew.archive.sessions import files, sessions
 from clew.lake.layout import MARKS, check_marks, mark_name
 from clew.lake.stores import absolute, open_store, patiently
 from clew.lake.writing import Packer, Report, is_known, known_states
@@ -58,8 +59,8 @@ def run(spark: SparkSession, archive: Path, target: str, who: Writer, parts: int
 
 def _parts(archive: Path, cores: int) -> int:
     """As many parts as keep all cores busy, and none too large."""
-    with opened(archive) as reader:
-        size = sum(version.size for version in reader.state.newest())
+    with open_archive(archive) as opened:
+        size = sum(version.size for version in opened.newest())
     return max(2 * cores, -(-size // PART))
 
 
@@ -77,9 +78,9 @@ def take_part(task: Task, number: int) -> Report:
     known = patiently(lambda: known_states(store, task.who.origin), store.shown)
     packer = Packer(store)
     sources = unchanged = 0
-    with opened(Path(task.archive)) as reader:
-        every = Files(files(reader))
-        for session in sessions(reader, part=number, parts=task.parts):
+    with open_archive(Path(task.archive)) as archive:
+        every = Files(files(archive))
+        for session in sessions(archive, part=number, parts=task.parts):
             sources += 1
             meta = meta_of(session, task.who)
             if is_known(meta, known):

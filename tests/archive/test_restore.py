@@ -7,35 +7,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew.archive import restoring
-from clew.archive.layout import packs
-from clew.archive.reading import Reader
-from clew.archive.state import load
+from clew.archive.archive import open_archive
+from clew.archive.restore import choose, plan, restore
 from clew.errors import AmbiguousReference, ClewError, PathRefused, UnknownReference, WouldLose
 from tests.archive.worlds import PROJECT, World, lines
 
 
 def restored(world: World, target: Path, *references: str, force: bool = False, at_us: int | None = None) -> int:
-    reader = Reader(world.archive)
-    try:
-        chosen = restoring.choose(reader.state, references, at_us)
-        return restoring.restore(reader, restoring.plan(reader.state, chosen), target, force)[0]
-    finally:
-        reader.close()
+    with open_archive(world.archive) as archive:
+        return restore(archive, plan(choose(archive, references, at_us)), target, force).written
 
 
 def named(world: World, target: Path, path: str) -> None:
     """Restore with one file under another name, as a hostile archive might have it."""
-    reader = Reader(world.archive)
-    (key,) = reader.state.files
-    (version,) = reader.state.files.pop(key)
-    place = reader.state.places[0]
-    hostile = os.fsencode(path if path.startswith(("/", "\\")) or path[1:2] == ":" else f"{place.home}/{path}")
-    reader.state.files[key[0], hostile] = [msgspec.structs.replace(version, path=hostile)]
-    try:
-        restoring.restore(reader, restoring.plan(reader.state, list(reader.state.newest())), target)
-    finally:
-        reader.close()
+    with open_archive(world.archive) as archive:
+        (version,) = archive.newest()
+        is_absolute = path.startswith(("/", "\\")) or path[1:2] == ":"
+        hostile = os.fsencode(path if is_absolute else f"{version.home.path}/{path}")
+        restore(archive, plan([msgspec.structs.replace(version, path=hostile)]), target)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")
@@ -78,7 +67,7 @@ def test_some_sessions_by_their_id(world: World, tmp_path: Path) -> None:
 def test_an_earlier_version_by_its_time(world: World, tmp_path: Path) -> None:
     path = world.write(1, lines(1))
     world.capture()
-    first = max(version.taken_us for version in load(world.archive).versions())
+    first = max(version.taken_us for version in world.versions())
     path.write_bytes(lines(2))
     world.capture()
     restored(world, tmp_path / "then", at_us=first)
@@ -106,8 +95,10 @@ def test_R09_what_is_there_and_differs_is_only_replaced_by_force(world: World, t
 def test_R08_damaged_content_is_not_written(world: World, tmp_path: Path) -> None:
     world.write(1, lines(1))
     world.capture()
-    (pack,) = packs(world.archive).values()
-    pack.write_bytes(pack.read_bytes()[:-1] + b"\0")
+    (pack,) = world.packs()
+    content = bytearray(pack.read_bytes())
+    content[150] ^= 1
+    pack.write_bytes(content)
     assert restored(world, tmp_path / "out") == 0
     assert not list((tmp_path / "out").rglob("*.jsonl"))
 

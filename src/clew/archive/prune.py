@@ -1,0 +1,151 @@
+"""Removing versions by a policy, and rewriting packs.
+
+A chunk that some kept version needs stays. Packs with chunks or records that are no longer needed are rewritten: the
+new packs are durable and in the index before an old one is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from clew.archive.archive import Archive
+from clew.archive.index import INTACT, UNREADABLE
+from clew.archive.packs import RECORD_COPIES
+from clew.archive.records import FileKey, SourceHome, Version
+from clew.archive.writer import ArchiveWriter
+
+DAY_US = 86_400 * 1_000_000
+MAX_SMALL_PACKS = 32
+"""A capture that leaves more small packs than this merges them into one."""
+SMALL_PACK_BYTES = 4 << 20
+_RECORD_BYTES = 120
+"""Compressed size of the record of a version without its chunk ids, about."""
+
+
+class Policy(NamedTuple):
+    """What is kept; None is no limit."""
+
+    keep_days: float | None = None
+    """Sessions that were written to in the last days."""
+    keep_versions: int | None = None
+    """The newest versions of each file."""
+    max_size: int | None = None
+    """Bytes that the packs may take; sessions that were not written to for longest go first."""
+
+
+class Plan(NamedTuple):
+    """What a prune would remove."""
+
+    dropped: list[Version]
+    kept: list[Version]
+    size: int
+    """Bytes of the packs now."""
+    left: int
+    """About how many bytes would be left."""
+
+
+def plan(archive: Archive, policy: Policy, now_us: int) -> Plan:
+    """Decide which versions go."""
+    kept: list[Version] = []
+    dropped: list[Version] = []
+    active = last_activity(archive.versions())
+    for versions in archive.files.values():
+        excess = len(versions) - policy.keep_versions if policy.keep_versions is not None else 0
+        for number, version in enumerate(versions):
+            last_us = active[version.session_key] // 1000
+            is_old = policy.keep_days is not None and last_us < now_us - policy.keep_days * DAY_US
+            (dropped if number < excess or is_old else kept).append(version)
+    left, fitting = _measure_sessions(archive, kept, active, policy.max_size)
+    dropped += [version for version in kept if version.session_key not in fitting]
+    kept = [version for version in kept if version.session_key in fitting]
+    return Plan(dropped, kept, archive.stored, left if dropped else archive.stored)
+
+
+def last_activity(versions: Iterable[Version]) -> dict[FileKey, int]:
+    """Return when each session was last written to, in nanoseconds, by its main file: its files stay or go together.
+
+    A file that was only touched, or copied back, was not written to. A shared file counts as active as the session that
+    was written to last among those that may need it.
+    """
+    found: dict[FileKey, int] = {}
+    of_agent: dict[tuple[SourceHome, str], int] = {}
+    shared: dict[FileKey, tuple[SourceHome, str]] = {}
+    for version in versions:
+        agent = version.home, version.agent
+        found[version.session_key] = max(found.get(version.session_key, 0), version.written_ns)
+        of_agent[agent] = max(of_agent.get(agent, 0), version.written_ns)
+        if version.role == "shared":
+            shared[version.session_key] = agent
+    return found | {key: of_agent[agent] for key, agent in shared.items()}
+
+
+def _measure_sessions(
+    archive: Archive, versions: Sequence[Version], active: dict[FileKey, int], limit: int | None
+) -> tuple[int, set[FileKey]]:
+    """Return about how many bytes the sessions take, and which they are: the newest, up to the limit."""
+    sessions: dict[FileKey, list[Version]] = {}
+    shared = {version.session_key for version in versions if version.role == "shared"}
+    for version in versions:
+        sessions.setdefault(version.session_key, []).append(version)
+    newest_first = sorted(sessions, key=lambda key: (active[key], key in shared, key[1]), reverse=True)
+    size, counted, fitting = 0.0, set[bytes](), set[FileKey]()
+    for key in newest_first:
+        chunks = {chunk for version in sessions[key] for chunk in version.chunk_ids()} - counted
+        stored = sum(place.stored for chunk in chunks for place in archive.index.places(chunk)[:1])
+        stored += sum(RECORD_COPIES * (len(one.chunks) + _RECORD_BYTES) for one in sessions[key])
+        if limit is not None and size + stored > limit:
+            break
+        size += stored
+        counted |= chunks
+        fitting.add(key)
+    return round(size), fitting
+
+
+def prune(writer: ArchiveWriter, decided: Plan, repack: bool = False) -> None:
+    """Remove what was decided on; with `repack`, compress everything that stays again."""
+    rows = writer.index.version_rows()
+    kept = set(decided.kept)
+    affected = {version.file for version in decided.dropped}
+    # A version that a newer one replaced must not come back when that newer one goes.
+    packs = {pack for pack, version in rows if version.file in affected and version not in kept}
+    needed = {chunk for version in decided.kept for chunk in version.chunk_ids()}
+    known = writer.index.packs()
+    packs |= {place.pack for chunk, place in writer.index.chunks_of(known) if chunk not in needed}
+    rewrite_packs(writer, known.keys() if repack else packs, decided.kept)
+
+
+def merge_packs(writer: ArchiveWriter) -> None:
+    """Merge small packs where there are many, and drop damaged packs from which nothing is needed any more."""
+    known = writer.index.packs()
+    small = [name for name, row in known.items() if row.size < SMALL_PACK_BYTES and row.damage == INTACT]
+    damaged = [name for name, row in known.items() if row.damage not in (INTACT, UNREADABLE)]
+    packs = {*damaged, *(small if len(small) > MAX_SMALL_PACKS else ())}
+    if packs:
+        rewrite_packs(writer, packs, list(writer.versions()))
+
+
+def rewrite_packs(writer: ArchiveWriter, packs: Collection[str], kept: Sequence[Version]) -> None:
+    """Write what the kept versions need from some packs into new ones, and remove the old ones.
+
+    A pack with bytes that nobody could read stays as it is. So does every damaged pack while some kept version is not
+    complete: what is missing may be in it.
+    """
+    known = writer.index.packs()
+    is_complete = not writer.index.incomplete(kept)
+    replaced = {
+        name for name in packs if known[name].damage == INTACT or (known[name].damage != UNREADABLE and is_complete)
+    }
+    if not replaced:
+        return
+    needed = {chunk for version in kept for chunk in version.chunk_ids()}
+    elsewhere = {chunk for chunk, _ in writer.index.chunks_of(known.keys() - replaced)}
+    for chunk, _ in writer.index.chunks_of(sorted(replaced)):
+        if chunk in needed and chunk not in elsewhere and not writer.is_stored(chunk):
+            writer.store(chunk, writer.chunk(chunk))
+            if writer.pack_is_full:
+                writer.next_pack()
+    stays = set(kept)
+    versions = dict.fromkeys(one for pack, one in writer.index.version_rows() if pack in replaced and one in stays)
+    captures = [capture for pack, capture in writer.index.captures() if pack in replaced]
+    writer.commit_rewritten(list(versions), captures, replaced)

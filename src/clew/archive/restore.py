@@ -1,0 +1,140 @@
+"""Restoring archived files below a folder that the user names, with their content, modes and times."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import NamedTuple
+
+from clew.archive.archive import Archive
+from clew.archive.records import Damage, SourceHome, Version
+from clew.datadir import private_folder
+from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, WouldLose
+from clew.io.paths import file_name
+from clew.io.safe_write import Change, Within, refuse_twins
+
+_BATCH_BYTES = 64 << 20
+_OUTSIDE = "outside-home"
+
+
+class Step(NamedTuple):
+    """A file to restore."""
+
+    version: Version
+    path: str
+    """Relative to the target folder."""
+
+
+def choose(archive: Archive, references: Sequence[str], at_us: int | None = None) -> list[Version]:
+    """Return the versions to restore: of all sessions or of some, the newest or those at a time."""
+    every = [_version_at(versions, at_us) for versions in archive.files.values()]
+    found = [version for version in every if version is not None]
+    if not references:
+        return found
+    wanted = {_session(found, reference) for reference in references}
+    return [version for version in found if (version.agent, version.session) in wanted]
+
+
+def _version_at(versions: list[Version], at_us: int | None) -> Version | None:
+    kept = [version for version in versions if at_us is None or version.taken_us <= at_us]
+    return kept[-1] if kept else None
+
+
+def _session(versions: Iterable[Version], reference: str) -> tuple[str, str]:
+    """Return agent and id of the one session whose id begins with the reference; `agent:id` names the agent too."""
+    agent, _, start = reference.rpartition(":")
+    mains = [version for version in versions if version.role == "main" and agent in ("", version.agent)]
+    found = {(version.agent, version.session) for version in mains if version.session.startswith(start)}
+    exact = {one for one in found if one[1] == start}
+    if len(exact or found) == 1:
+        return (exact or found).pop()
+    if not found:
+        raise UnknownReference(f"{reference}: no such session in the archive; `clew archive list` shows them")
+    raise AmbiguousReference(f"{reference}: {len(found)} sessions begin like this; name more of the id")
+
+
+def plan(versions: Sequence[Version]) -> list[Step]:
+    """Return where each file goes: to its path below its home, with a folder for each home where there are several."""
+    homes = list(dict.fromkeys(version.home for version in versions))
+    folders = _folder_names(homes)
+    steps = []
+    for version in versions:
+        below = _path_below_home(version)
+        steps.append(Step(version, f"{folders[version.home]}/{below}" if len(homes) > 1 else below))
+    refuse_twins([step.path for step in steps])
+    return steps
+
+
+def _folder_names(homes: Sequence[SourceHome]) -> dict[SourceHome, str]:
+    """Return the name of a folder for each home."""
+    names: dict[SourceHome, str] = {}
+    for number, home in enumerate(homes):
+        name = file_name(home.name or PurePosixPath(home.path.replace("\\", "/")).name or home.kind)
+        names[home] = name if name not in names.values() else f"{name}-{number}"
+    return names
+
+
+def _path_below_home(version: Version) -> str:
+    path, home = os.fsdecode(version.path), version.home.path
+    kind = PureWindowsPath if home[1:2] == ":" or home.startswith("\\") else PurePosixPath
+    if kind(path).is_relative_to(kind(home)):
+        return kind(path).relative_to(kind(home)).as_posix()
+    return "/".join([_OUTSIDE, *kind(path).parts[bool(kind(path).anchor) :]])
+
+
+class Restored(NamedTuple):
+    """The result of a restore."""
+
+    written: int
+    same: int
+    """Number of files that were there already."""
+    damaged: list[Damage]
+    """Files that could not be restored."""
+
+
+def restore(archive: Archive, steps: Sequence[Step], target: Path, force: bool = False) -> Restored:
+    """Write the files that can be read. A file that is there and differs is replaced only with `force`."""
+    private_folder(str(target))
+    written, same, damaged = 0, 0, list[Damage]()
+    with Within(target, folder_mode=0o700) as folder:
+        differing = [step for step in steps if _compare(folder, step) == "other"] if not force else []
+        if differing:
+            raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it")
+        for batch in _batches(steps):
+            changes = []
+            for step in batch:
+                version = step.version
+                if _compare(folder, step) == "same":
+                    same += 1
+                    continue
+                try:
+                    changes.append(Change(step.path, archive.content(version), version.mode, version.mtime_ns))
+                except (OSError, SourceUnreadable) as error:
+                    damaged.append(Damage(os.fsdecode(version.path), 0, str(error), (step.path,)))
+            folder.apply(changes)
+            written += len(changes)
+    return Restored(written, same, damaged)
+
+
+def _compare(folder: Within, step: Step) -> str:
+    """Return whether the target has nothing, the same content or other content at the path of a file."""
+    there = folder.read(step.path)
+    if there is None:
+        return "nothing"
+    return "same" if hashlib.sha256(there).digest() == step.version.digest else "other"
+
+
+def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """Group files up to a size; all files of a group are written, or none."""
+    batch: list[Step] = []
+    size = 0
+    for step in steps:
+        if batch and size + step.version.size > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(step)
+        size += step.version.size
+    if batch:
+        yield batch
