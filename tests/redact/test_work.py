@@ -51,7 +51,7 @@ def test_RD09_the_candidates_of_each_string_are_counted_by_themselves() -> None:
     }
     assert found[1] == found[3] == scan(dense)
     redactor = Redactor(Setting("secrets", Marker()))
-    masked = redactor.once({"texts": [{"note": text} for text in texts]})
+    masked = redactor.learn_and_mask({"texts": [{"note": text} for text in texts]})
     assert [each["note"] for each in masked["texts"]] == [redact(text) for text in texts]
     assert redactor.masked[TOO_MANY] == 1  # equal texts count once
 
@@ -114,14 +114,14 @@ def test_RD09_a_record_of_too_many_strings_is_masked_whole_and_keeps_its_shape()
     }
     assert (found["pass" + "word"], found["card"], found["[REDACTED]"]) == ("[REDACTED]",) * 3
     assert len(found) == len(record)
-    assert Redactor(Setting("secrets", Marker())).once(record) == found
+    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == found
     [(_, finding)] = Redactor(Setting("secrets", Marker())).findings(record)
     assert finding.rule == TOO_MANY
 
 
 def test_RD09_a_record_of_too_many_strings_without_a_candidate_stays() -> None:
     record = {"texts": [f"word {number}" for number in range(200_001)]}
-    assert Redactor(Setting("all", Marker())).once(record) is record
+    assert Redactor(Setting("all", Marker())).learn_and_mask(record) is record
 
 
 def test_RD09_a_record_of_too_many_bytes_is_masked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_RD09_a_record_of_too_many_bytes_is_masked_whole(monkeypatch: pytest.Mon
     redactor = Redactor(Setting("secrets", Marker()))
     masked = b"".join(mask_file(partial(BytesIO, line), redactor))
     assert json.loads(masked) == {"type": "user", "a": "[REDACTED]", "b": "[REDACTED]"}
-    assert Redactor(Setting("secrets", Marker())).once(record) == json.loads(masked)
+    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == json.loads(masked)
     text = f"word {record['a']} " * 3000
     assert b"".join(mask_file(partial(BytesIO, text.encode()), redactor)).decode() == "word [REDACTED] " * 3000
 
@@ -244,9 +244,9 @@ def test_values_that_are_added_one_by_one_are_each_spelled_once(monkeypatch: pyt
     redactor = Redactor(Setting("secrets", Marker()))
     values = [PLANT.github() for _ in range(60)]
     for value in values:
-        assert redactor.stream({"text": f"use {value} now"}) == {"text": "use [REDACTED] now"}
+        assert redactor.mask_for_append({"text": f"use {value} now"}) == {"text": "use [REDACTED] now"}
     assert sorted(spelled) == sorted(values)
-    assert redactor.stream({"text": values[0].encode().hex()}) == {"text": "[REDACTED]"}
+    assert redactor.mask_for_append({"text": values[0].encode().hex()}) == {"text": "[REDACTED]"}
 
 
 @pytest.mark.parametrize("form", ["2 {}", "{} 2", "order 12 {} ok", "1234 {}", "{} 123", "1 2 3 {} 4"])

@@ -40,7 +40,7 @@ class Report:
         for unit in session.units():
             if TOO_LONG in unit.findings:
                 # Nobody knows what it holds, and it would be masked whole.
-                marker = self._masking.redactor(counted=False).unread()
+                marker = self._masking.redactor(counted=False).mask_unscanned()
                 self._note(unit, **place, rule=TOO_MANY, kind="unread", confidence=0.0, masked=marker)
                 continue
             for text, finding in redactor.findings(unit.value):

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from clew.errors import UsageError
-from clew.redact.engine import Engine
 from clew.redact.findings import Kind
 from clew.redact.matcher import compile_bytes
-from clew.redact.scanner import Allowed, Rules, UserRule, rule_ids
+from clew.redact.scanner import Allowed, Rules, SecretRules, UserRule, rule_ids
 from clew.redact.token_rules import Services, builtin
 
 # Instructions of the compiled expression, and bytes it may take: so a search keeps its speed on hostile texts.
@@ -61,7 +60,9 @@ def parse_rules(text: str, name: str = "rules") -> Rules:
     user = [_rule(source, row) for row in rows]
     version, rules = builtin()
     added = hashlib.sha256(text.encode()).hexdigest()[:8] if user or table.get("allow") else ""
-    return Rules(f"{version}+{added}" if added else version, Engine(Services(rules)), user, _allowed(source, table))
+    return Rules(
+        f"{version}+{added}" if added else version, SecretRules(Services(rules)), user, _allowed(source, table)
+    )
 
 
 class _Source:
