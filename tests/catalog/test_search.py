@@ -339,9 +339,9 @@ def test_texts_come_back_as_they_went_in(tmp_path: Path) -> None:
 
 QUICK = """
 import sys
-from clew.catalog.search import Request, Searcher
+from clew.catalog.search import Request, Searcher, unmasked
 from pathlib import Path
-assert Searcher(Path(sys.argv[1]), str).search(Request("parser")).total == 3
+assert Searcher(Path(sys.argv[1]), unmasked).search(Request("parser")).total == 3
 heavy = {"msgspec", "rich", "click", "clew.agents", "clew.redact", "clew.library", "clew.filters"} & set(sys.modules)
 assert not heavy, heavy
 """

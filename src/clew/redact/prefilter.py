@@ -24,7 +24,7 @@ from clew.redact.matcher import (
     Hit,
     LimitedLook,
     Look,
-    each,
+    all_spans,
     ends_of,
     finder,
     plain_finder,
@@ -199,7 +199,7 @@ def calls_in(text: bytes, calls: Container[str]) -> Iterator[int]:
 
 def find_truncatable(text: bytes) -> Iterator[int]:
     """Yield the offsets in JSON text of keys whose strings may be cut off."""
-    return (start for start, _ in each(_truncatable_finder(), text))
+    return (start for start, _ in all_spans(_truncatable_finder(), text))
 
 
 @lru_cache(maxsize=1)
