@@ -20,8 +20,8 @@ CALLS = {
 }
 
 
-def write_session(home: Path, value: str, tool: str) -> Path:
-    """Write a session that reads `.env` and later repeats one of its values without context."""
+def write_session(home: Path, value: str, tool: str, written: Path | None = None) -> Path:
+    """Write a session that reads `.env` and later repeats one of its values without context, also in a file."""
     path = home / ".claude" / "projects" / FOLDER.replace("/", "-") / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     output = f"HARBOUR_MODE={value}\nPORT=8080\n"
@@ -33,6 +33,14 @@ def write_session(home: Path, value: str, tool: str) -> Path:
         {"role": "user", "content": [result]},
         {"role": "assistant", "content": [{"type": "text", "text": f"The harbour runs as {value} today."}]},
     ]
+    if written is not None:
+        body = {"file_path": str(written), "content": f"start the {value} now\n"}
+        messages.append(
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_02", "name": "Write", "input": body}]}
+        )
+        messages.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_02", "content": "ok"}]}
+        )
     lines = []
     for number, message in enumerate(messages):
         if message["role"] == "assistant":
@@ -89,3 +97,17 @@ def test_the_same_output_beside_the_message_is_masked(tmp_path: Path) -> None:
     answer = json.loads(done.out.splitlines()[2])
     assert answer["toolUseResult"]["stdout"].startswith("HARBOUR_MODE=[REDACTED")
     assert (answer["cwd"], answer["type"], answer["gitBranch"]) == (FOLDER, "user", "main")
+
+
+def test_blame_masks_what_the_session_read_from_a_credential_file(tmp_path: Path) -> None:
+    value = PLANT.chars(5).lower() + "-mole"
+    file = tmp_path / "work" / "notes.txt"
+    file.parent.mkdir()
+    file.write_text(f"start the {value} now\n")
+    write_session(tmp_path, value, "Read", file)
+    for words in ((str(file),), (str(file), "--json", "--redact", "secrets")):
+        done = clew("--home", tmp_path, "blame", *words)
+        assert done.code == 0, done.err
+        assert SESSION[:8] in done.out
+        assert value not in done.out + done.err, words
+    assert value in clew("--home", tmp_path, "blame", str(file), "--json").out

@@ -109,6 +109,7 @@ class Redaction:
         self.can_be_asked = True
         """The command takes --redact."""
         self._session: StoredSession | None = None
+        self._taught: Redactor | None = None
         self._learned: dict[str, Redactor] = {}
         """By profile, one that has seen the session that the run is about."""
 
@@ -138,7 +139,16 @@ class Redaction:
 
         if self._session is not None:
             return self.learned(self._session)
-        return Redactor(self.setting, self.masked if counted else None)
+        return self._taught or Redactor(self.setting, self.masked if counted else None)
+
+    def learn_sessions(self, sessions: Iterable[StoredSession]) -> None:
+        """Learn the secrets of some sessions; all that is masked later is masked with this knowledge."""
+        from clew.agents.masking import learn_session
+        from clew.redact.redactor import Redactor
+
+        self._taught = Redactor(self.setting, self.masked)
+        for session in sessions:
+            learn_session(session.agent, session.source, self._taught)
 
     def prepare(self) -> None:
         """Load the rules now: processes that are forked later have them then, and no work is done if they are wrong."""
