@@ -40,6 +40,9 @@ PATHS = [
     ("see %2Fhome%2F{}%2Fx", "alice"),
     ("see &#x2F;home&#x2F;{}&#x2F;x", "alice"),
     ("C:\\Users\\{}", "alice"),
+    ("c:\\users\\{}\\x", "alice"),
+    ("c:/users/{}/x", "John Smith"),
+    ("in D:\\USERS\\{}\\x", "alice"),
 ]
 
 

@@ -138,9 +138,9 @@ def unmasked(text: str, _calls: Sequence[JSON] = (), /) -> str:
 def secrets_masked(text: str, calls: Sequence[JSON] = (), /) -> str:
     """Mask secrets by the built-in rules and the user's own."""
     from clew.redact.redactor import Redactor
-    from clew.redact.settings import chosen
+    from clew.redact.settings import load_settings
 
-    redactor = Redactor(chosen("secrets", plain=True))
+    redactor = Redactor(load_settings("secrets", plain=True))
     redactor.learn(calls)
     return str(redactor.learn_and_mask(text))
 

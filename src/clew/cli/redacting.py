@@ -121,9 +121,9 @@ class Redaction:
     @cached_property
     def setting(self) -> Setting:
         """What is masked, and how; the rules are loaded when the first text is looked at."""
-        from clew.redact.settings import chosen
+        from clew.redact.settings import load_settings
 
-        return chosen(self.profile, plain=self.plain, rules=self.rules_file, without_key=_say_without_key)
+        return load_settings(self.profile, plain=self.plain, rules=self.rules_file, without_key=_say_without_key)
 
     @property
     def version(self) -> str:

@@ -132,9 +132,9 @@ def _redactor(given: Redactor | str | None, profile: str) -> Redactor | None:
     if profile == "none":
         return None
     from clew.redact.redactor import Redactor
-    from clew.redact.settings import chosen
+    from clew.redact.settings import load_settings
 
-    return Redactor(chosen(profile))
+    return Redactor(load_settings(profile))
 
 
 def _written(folder: Path) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from clew.host import config_dir
 from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.redact.masks import PLAIN
-from clew.redact.settings import RULES_FILE, chosen
+from clew.redact.settings import RULES_FILE, load_settings
 
 if TYPE_CHECKING:
     from clew.redact.redactor import Redactor, Setting
@@ -163,4 +163,4 @@ def _state_of_rules() -> tuple[int, int] | None:
 @lru_cache(maxsize=16)
 def _setting(profile: str, manner: Manner, _state: tuple[int, int] | None) -> Setting:
     """What is masked, and how. The rules are read again when their file has changed. Without a key, masks are plain."""
-    return chosen(profile, plain=manner.plain, rules=manner.rules, without_key=lambda _error: None)
+    return load_settings(profile, plain=manner.plain, rules=manner.rules, without_key=lambda _error: None)
