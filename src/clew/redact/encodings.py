@@ -14,10 +14,10 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from clew.redact.matcher import BORDER, Find, Hit, ends_of, finder, in_one_string
+from clew.redact.matcher import TEXT_SEPARATOR, Find, Match, compile_finder, ends_of, in_one_string
 from clew.redact.value_checks import is_printable, unbase64
 
-Search = Callable[[bytes, list[int]], list[Hit]]
+Search = Callable[[bytes, list[int]], list[Match]]
 """Finds matches in strings that are joined with separators and end at the given offsets."""
 
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
@@ -150,7 +150,7 @@ def _in_base64(word: bytes, shift: int) -> str:
     return sign
 
 
-def read_base64(text: bytes, place: int, search: Callable[[bytes], list[Hit]]) -> tuple[tuple[Hit, ...], int]:
+def read_base64(text: bytes, place: int, search: Callable[[bytes], list[Match]]) -> tuple[tuple[Match, ...], int]:
     """Return the base64 around a candidate, of one line or several, as one match if the decoded text has a secret."""
     start = _start_of_run(text, place)
     match = _RUN.match(text, start, start + 2 * _LONGEST)
@@ -159,12 +159,12 @@ def read_base64(text: bytes, place: int, search: Callable[[bytes], list[Hit]]) -
     line, block = (start, match.end()), _lines_around(text, start, match.end())
     for begin, end in (line,) if block == line else (block, line):
         if end - begin >= _LEAST_LINE and _holds_secret(text[begin:end], search):
-            return (Hit(begin, end, "base64_secret", 0.9),), end
+            return (Match(begin, end, "base64_secret", 0.9),), end
     # In a shorter run, the candidate is not base64: the next one may begin within it.
     return (), match.end() if match.end() - start >= _LEAST_LINE else place + 5
 
 
-def _holds_secret(encoded: bytes, search: Callable[[bytes], list[Hit]]) -> bool:
+def _holds_secret(encoded: bytes, search: Callable[[bytes], list[Match]]) -> bool:
     run = encoded.translate(None, b" \t\r\n").rstrip(b"=")
     inside = unbase64(run[: len(run) - len(run) % 4] if len(run) % 4 == 1 else run)
     return inside is not None and is_printable(inside) and bool(search(inside))
@@ -211,14 +211,14 @@ def _start_of_run(text: bytes, place: int) -> int:
     return start
 
 
-def find_below_escapes(text: bytes, ends: Sequence[int] | None, search: Search) -> list[Hit]:
+def find_below_escapes(text: bytes, ends: Sequence[int] | None, search: Search) -> list[Match]:
     """Search strings without their escapes; return matches at their places in the text with escapes."""
     if not (b"\\u00" in text or b"\\/" in text or b"%" in text or b"&" in text):
         return []
     return _find_in_decoded(text, ends, search, _regions(text, _find_escapes()), _strip)
 
 
-def find_without_controls(text: bytes, ends: Sequence[int] | None, search: Search) -> list[Hit]:
+def find_without_controls(text: bytes, ends: Sequence[int] | None, search: Search) -> list[Match]:
     """Search strings without the control sequences of terminals; return matches at their places in the text.
 
     Searched twice: with white space for each sequence, since a word may end there, and without, since one may be
@@ -231,11 +231,11 @@ def find_without_controls(text: bytes, ends: Sequence[int] | None, search: Searc
 
 def _find_in_decoded(
     text: bytes, ends: Sequence[int] | None, search: Search, regions: list[tuple[int, int]], strip: Strip
-) -> list[Hit]:
+) -> list[Match]:
     if not regions:
         return []
     stripped = [strip(text[start:end]) for start, end in regions]
-    begins = list(accumulate((len(layer.plain) + len(BORDER) for layer in stripped), initial=0))
+    begins = list(accumulate((len(layer.plain) + len(TEXT_SEPARATOR) for layer in stripped), initial=0))
     # All regions of one string share its limit of checks.
     plain_ends = ends_of([layer.plain for layer in stripped])
     last = [end for end, ((one, _), (other, _)) in zip(plain_ends, pairwise(regions), strict=False)
@@ -247,8 +247,8 @@ def _find_in_decoded(
         inner = min(place - begins[number], len(layer.plain))
         return regions[number][0] + (layer.end(inner) if is_end else layer.start(inner))
 
-    hits = search(BORDER.join(layer.plain for layer in stripped), [*last, plain_ends[-1]])
-    placed = (Hit(origin(hit.start, False), origin(hit.end, True), hit.rule, hit.confidence) for hit in hits)
+    hits = search(TEXT_SEPARATOR.join(layer.plain for layer in stripped), [*last, plain_ends[-1]])
+    placed = (Match(origin(hit.start, False), origin(hit.end, True), hit.rule, hit.confidence) for hit in hits)
     return [hit for hit in placed if hit.start < hit.end]
 
 
@@ -278,12 +278,12 @@ def _within_text(text: bytes, first: int, last: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def _find_escapes() -> Find:
-    return finder(SIGNS)
+    return compile_finder(SIGNS)
 
 
 @lru_cache(maxsize=1)
 def _find_controls() -> Find:
-    return finder(CONTROL_SIGNS)
+    return compile_finder(CONTROL_SIGNS)
 
 
 class _Plain(dict[bytes, bytes]):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ahocorasick_rs import BytesAhoCorasick
 
 from clew.redact.encodings import to_bytes
-from clew.redact.matcher import Find, Hit, finder
+from clew.redact.matcher import Find, Match, compile_finder
 
 SHORTEST = 6
 """Shorter values are masked only where a rule finds them: they occur in texts by chance."""
@@ -77,9 +77,9 @@ class Known:
     def __bool__(self) -> bool:
         return bool(self._values)
 
-    def hits(self, text: bytes) -> list[Hit]:
+    def hits(self, text: bytes) -> list[Match]:
         """Return the places of the values in some bytes, sorted and without overlaps."""
-        return [Hit(start, end, "known_value", 0.9) for start, end in self.spans(text)]
+        return [Match(start, end, "known_value", 0.9) for start, end in self.spans(text)]
 
     def spans(self, text: bytes) -> list[Span]:
         """Return where the values are in some bytes, sorted and without overlaps."""
@@ -172,8 +172,8 @@ def _is_word(text: bytes, start: int, end: int) -> bool:
 def _hex_finder(has_letters_only: bool) -> Find:
     """Return a finder of hex that may hold a value: letters are few of all pairs of digits."""
     if has_letters_only:
-        return finder([f"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{SHORTEST}}}"])
-    return finder([f"[0-9a-f]{{{_LEAST_HEX_DIGITS}}}", f"[0-9A-F]{{{_LEAST_HEX_DIGITS}}}"])
+        return compile_finder([f"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{SHORTEST}}}"])
+    return compile_finder([f"[0-9a-f]{{{_LEAST_HEX_DIGITS}}}", f"[0-9A-F]{{{_LEAST_HEX_DIGITS}}}"])
 
 
 def _hex_runs(text: bytes, has_letters_only: bool) -> list[Span]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from clew.redact.matcher import Find, Hit, finder, plain_finder, walk
+from clew.redact.matcher import Find, Match, compile_finder, compile_plain_finder, find_matches
 
 # The folder of homes: of Windows, seen from there or from a Unix beside it, and of others. In JSON text a backslash is
 # written twice, and more often in JSON within JSON.
@@ -45,22 +45,22 @@ _SHARED_WINDOWS = frozenset({b"all users", b"default user"})
 
 @lru_cache(maxsize=1)
 def _finders() -> tuple[Find, Find]:
-    return finder(SIGNS), plain_finder(AT)
+    return compile_finder(SIGNS), compile_plain_finder(AT)
 
 
 @lru_cache(maxsize=1)
 def _host_finders() -> tuple[Find, Find]:
-    return finder(_OTHER_SIGNS), plain_finder(AT)
+    return compile_finder(_OTHER_SIGNS), compile_plain_finder(AT)
 
 
-def find_all(text: bytes) -> list[Hit]:
+def find_all(text: bytes) -> list[Match]:
     """Find every name of a user or host, and every private address, in some bytes."""
-    return [hit for find in _finders() for hit in walk(find, text, _check)]
+    return [hit for find in _finders() for hit in find_matches(find, text, _check)]
 
 
-def find_hosts(text: bytes) -> list[Hit]:
+def find_hosts(text: bytes) -> list[Match]:
     """Find what `find_all` does, but for users in home paths."""
-    return [hit for find in _host_finders() for hit in walk(find, text, _check)]
+    return [hit for find in _host_finders() for hit in find_matches(find, text, _check)]
 
 
 def _is_nobody(user: bytes) -> bool:
@@ -68,7 +68,7 @@ def _is_nobody(user: bytes) -> bool:
     return user.lower() in _SHARED or user.lower() in _SHARED_WINDOWS or user[:1] in b"$<{%.["
 
 
-def _check(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def _check(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
     hit = _judge(text, start, end)
     return ((hit,), max(end, hit.end)) if hit else ((), end)
 
@@ -92,20 +92,20 @@ def _is_file_or_call(text: bytes, start: int, end: int) -> bool:
     )
 
 
-def _judge(text: bytes, start: int, end: int) -> Hit | None:
+def _judge(text: bytes, start: int, end: int) -> Match | None:
     value = text[start:end]
     first = value[:1]
     if first == b"-":
         begin = start + value.index(b"-", 1) + 1
-        return Hit(begin, end - 1, "user_name", 0.7)
+        return Match(begin, end - 1, "user_name", 0.7)
     numbers = value.split(b".")
     if len(numbers) == 4 and all(part.isdigit() for part in numbers):
-        return Hit(start, end, "private_address", 0.9) if all(int(part) < 256 for part in numbers) else None
+        return Match(start, end, "private_address", 0.9) if all(int(part) < 256 for part in numbers) else None
     if first == b"@":
         login = _LOGIN.search(text, max(0, start - _LONGEST_LOGIN), start)
-        return Hit(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
+        return Match(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
     home = _HOMES.search(text, start, end + _LONGEST_USER) if text[end - 2] in b"/\\" else None
     if home is None:
         start = _start_of_host(text, end)
-        return None if _is_file_or_call(text, start, end) else Hit(start, end, "host_name", 0.7)
-    return None if _is_nobody(home[3]) else Hit(home.start(3), home.end(3), "user_name", 0.9)
+        return None if _is_file_or_call(text, start, end) else Match(start, end, "host_name", 0.7)
+    return None if _is_nobody(home[3]) else Match(home.start(3), home.end(3), "user_name", 0.9)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 
-class Hit(NamedTuple):
+class Match(NamedTuple):
     """A value that a rule found in bytes: its offsets, the id of the rule, and how sure it is."""
 
     start: int
@@ -19,9 +19,9 @@ class Hit(NamedTuple):
 
 Find = Callable[[bytes, int, int], tuple[int, int]]
 """Finds the first candidate in bytes between two offsets; (-1, -1) if there is none."""
-Look = Callable[[bytes, int, int], tuple[tuple[Hit, ...], int]]
-"""Checks a candidate in bytes, given its offsets; returns what it confirms, and the offset to go on from."""
-LimitedLook = Callable[[bytes, int, int, "Checks"], tuple[tuple[Hit, ...], int]]
+Check = Callable[[bytes, int, int], tuple[tuple[Match, ...], int]]
+"""CheckLimit a candidate in bytes, given its offsets; returns what it confirms, and the offset to go on from."""
+LimitedCheck = Callable[[bytes, int, int, "CheckLimit"], tuple[tuple[Match, ...], int]]
 _MEMORY_BYTES = 64 << 20
 
 
@@ -38,14 +38,14 @@ def compile_bytes(pattern: str, *, memory: int = _MEMORY_BYTES, case: bool = Tru
     return re2.compile(pattern.encode("latin-1", "replace"), options)
 
 
-def finder(patterns: Iterable[str]) -> Find:
+def compile_finder(patterns: Iterable[str]) -> Find:
     """Compile expressions into a function that finds the first match of any of them."""
     compiled = compile_bytes("|".join(f"(?:{pattern})" for pattern in patterns))
     search = compiled.search
     return lambda text, start, end: found.span() if (found := search(text, start, end)) else (-1, -1)
 
 
-def plain_finder(pattern: str) -> Find:
+def compile_plain_finder(pattern: str) -> Find:
     """Compile one expression with `re`, for one that begins with a letter or two and has long repetitions.
 
     re2 matches backwards to find where a match begins; such an expression then has a new state at nearly every byte.
@@ -54,15 +54,15 @@ def plain_finder(pattern: str) -> Find:
     return lambda text, start, end: found.span() if (found := search(text, start, end)) else (-1, -1)
 
 
-BORDER = b"\n\0\n"
+TEXT_SEPARATOR = b"\n\0\n"
 """Separates strings that are searched together: no match crosses it."""
-TOO_MANY = "too_many_candidates"
+TOO_MANY_CANDIDATES = "too_many_candidates"
 """The rule of text that was masked without being checked."""
 FREE_CHECKS, BYTES_PER_CHECK = 2_000, 64
 """So many candidates of a string are checked, and one more for each so many bytes of it."""
 
 
-class Checks:
+class CheckLimit:
     """Counts how many candidates of one string may still be checked."""
 
     __slots__ = ("left",)
@@ -71,9 +71,9 @@ class Checks:
         self.left = FREE_CHECKS + size // BYTES_PER_CHECK
 
 
-def walk(find: Find, text: bytes, check: Look) -> list[Hit]:
+def find_matches(find: Find, text: bytes, check: Check) -> list[Match]:
     """Return what `check` confirms at the candidates in a text. It must read no more than a bounded window."""
-    found: list[Hit] = []
+    found: list[Match] = []
     place, length = 0, len(text)
     while True:
         start, end = find(text, place, length)
@@ -85,28 +85,28 @@ def walk(find: Find, text: bytes, check: Look) -> list[Hit]:
             place = start + 1
 
 
-def walk_limited(
-    find: Find, text: bytes, check: LimitedLook, ends: Sequence[int] | None = None, checks: Checks | None = None
-) -> list[Hit]:
+def find_limited_matches(
+    find: Find, text: bytes, check: LimitedCheck, ends: Sequence[int] | None = None, checks: CheckLimit | None = None
+) -> list[Match]:
     """Return what a slow check confirms. Beyond the limit for a string, the rest of that string is one match.
 
     `text` is strings joined with separators. They end at `ends`, or without it at each separator. `checks` is given
     if the text is part of a string whose candidates are counted already.
     """
-    found: list[Hit] = []
+    found: list[Match] = []
     place = stop = 0
     length = len(text)
-    counted = checks or Checks(0)
+    counted = checks or CheckLimit(0)
     while True:
         start, end = find(text, place, length)
         if start < 0:
             return found
         if start >= stop:
             begin, stop = _string_around(text, start, ends)
-            counted = checks or Checks(stop - begin)
+            counted = checks or CheckLimit(stop - begin)
             stop = max(stop, start + 1)
         if counted.left <= 0:
-            found.append(Hit(start, stop, TOO_MANY, 0.3))
+            found.append(Match(start, stop, TOO_MANY_CANDIDATES, 0.3))
             place = stop
             continue
         counted.left -= 1
@@ -123,7 +123,7 @@ def _string_around(text: bytes, place: int, ends: Sequence[int] | None) -> tuple
         begin = before + 2 if before >= 0 else 0
         return begin, len(text) if border < 0 else border - 1
     number = min(bisect_right(ends, place), len(ends) - 1)
-    return ends[number - 1] + len(BORDER) if number else 0, ends[number]
+    return ends[number - 1] + len(TEXT_SEPARATOR) if number else 0, ends[number]
 
 
 def in_one_string(text: bytes, place: int, other: int, ends: Sequence[int] | None) -> bool:
@@ -135,9 +135,9 @@ def in_one_string(text: bytes, place: int, other: int, ends: Sequence[int] | Non
 
 def ends_of(pieces: Iterable[bytes]) -> list[int]:
     """Return where each of some strings ends when they are joined with separators."""
-    ends, place = [], -len(BORDER)
+    ends, place = [], -len(TEXT_SEPARATOR)
     for piece in pieces:
-        place += len(BORDER) + len(piece)
+        place += len(TEXT_SEPARATOR) + len(piece)
         ends.append(place)
     return ends
 

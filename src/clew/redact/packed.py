@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from clew.redact.matcher import Hit
+from clew.redact.matcher import Match
 
 PACKED = "packed_data"
 """The rule of data that is masked because it is compressed."""
@@ -43,12 +43,12 @@ def is_sign(text: bytes, start: int, end: int) -> bool:
     return _SIGN.fullmatch(text, start, end) is not None
 
 
-def packed_at(text: bytes, start: int, end: int) -> Hit | None:
+def packed_at(text: bytes, start: int, end: int) -> Match | None:
     """Return the packed data that begins at a candidate, or behind it for an original; on one line or several."""
     run = _RUN.match(text, end - 1 if text[start] == 0x63 else start)
     if run is None or (len(run[0]) < _SHORTEST and text[start] != 0x63):
         return None
-    return Hit(run.start(), run.end(), PACKED, 0.95)
+    return Match(run.start(), run.end(), PACKED, 0.95)
 
 
 def is_packed(text: str) -> bool:

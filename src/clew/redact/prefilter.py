@@ -17,19 +17,19 @@ from typing import NamedTuple
 from clew.redact import credential_files, encodings, machine_names, national_ids, pii, secret_names
 from clew.redact.json_walk import CALL_IDS, CUT_KEYS
 from clew.redact.matcher import (
-    BORDER,
-    TOO_MANY,
-    Checks,
+    TEXT_SEPARATOR,
+    TOO_MANY_CANDIDATES,
+    Check,
+    CheckLimit,
     Find,
-    Hit,
-    LimitedLook,
-    Look,
+    LimitedCheck,
+    Match,
     all_spans,
+    compile_finder,
+    compile_plain_finder,
     ends_of,
-    finder,
-    plain_finder,
-    walk,
-    walk_limited,
+    find_limited_matches,
+    find_matches,
 )
 from clew.redact.packed import ORIGIN
 from clew.redact.scanner import Rules
@@ -59,8 +59,8 @@ class _ConfirmedCandidates(NamedTuple):
 
     find: Find
     """Finds the candidates in their escaped spellings."""
-    search: Callable[[list[bytes]], list[Hit]]
-    """Checks them in records, which it joins with separators."""
+    search: Callable[[list[bytes]], list[Match]]
+    """CheckLimit them in records, which it joins with separators."""
 
     def confirm(self, text: bytes, spans: list[Span]) -> list[Span]:
         """Return those of some records with candidates in which a check confirms one."""
@@ -68,39 +68,39 @@ class _ConfirmedCandidates(NamedTuple):
         if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
             return spans
         records = [text[start:end] for start, end in spans]
-        starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
+        starts = list(accumulate((len(record) + len(TEXT_SEPARATOR) for record in records), initial=0))
         found = {bisect_right(starts, hit.start) - 1 for hit in self.search(records)}
         return [spans[index] for index in sorted(found)]
 
 
-def _search_tokens(find: Find, check: LimitedLook) -> Callable[[list[bytes]], list[Hit]]:
+def _search_tokens(find: Find, check: LimitedCheck) -> Callable[[list[bytes]], list[Match]]:
     """Return a search that confirms tokens; of each record, the first is enough."""
 
-    def first(text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
+    def first(text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
         hits, place = check(text, start, end, checks)
         return hits, _next_record(text, place) if hits else place
 
-    def search(records: list[bytes]) -> list[Hit]:
-        plain = encodings.blank_json_escapes(BORDER.join(records))
-        return walk_limited(find, plain, first, ends_of(records))
+    def search(records: list[bytes]) -> list[Match]:
+        plain = encodings.blank_json_escapes(TEXT_SEPARATOR.join(records))
+        return find_limited_matches(find, plain, first, ends_of(records))
 
     return search
 
 
-def _search_numbers(find: Find, check: Look) -> Callable[[list[bytes]], list[Hit]]:
+def _search_numbers(find: Find, check: Check) -> Callable[[list[bytes]], list[Match]]:
     """Return a search that confirms numbers. A candidate across an escape, which is blanked, counts as confirmed."""
 
-    def search(records: list[bytes]) -> list[Hit]:
-        raw = BORDER.join(records)
+    def search(records: list[bytes]) -> list[Match]:
+        raw = TEXT_SEPARATOR.join(records)
 
-        def first(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+        def first(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
             if raw[start:end] != text[start:end]:
-                hits, place = (Hit(start, end, TOO_MANY, 0.0),), end
+                hits, place = (Match(start, end, TOO_MANY_CANDIDATES, 0.0),), end
             else:
                 hits, place = check(text, start, end)  # type: ignore[assignment]
             return hits, _next_record(text, place) if hits else place
 
-        return walk(find, encodings.blank_json_escapes(raw), first)
+        return find_matches(find, encodings.blank_json_escapes(raw), first)
 
     return search
 
@@ -125,19 +125,19 @@ class Prefilter:
             signs += map(_wide, (*self._secrets.context_signs, *credential_files.SIGNS))
             found += self._secrets.find_addresses
         if "pii" in self._kinds:
-            found.append(finder(map(_wide, national_ids.SIGNS)))
+            found.append(compile_finder(map(_wide, national_ids.SIGNS)))
         if "path" in self._kinds:
-            found += [finder(map(_wide, machine_names.SIGNS)), plain_finder(_wide(machine_names.AT))]
-        return [finder(signs), *found, finder(_BOUNDARY), finder([re.escape(ORIGIN)])]
+            found += [compile_finder(map(_wide, machine_names.SIGNS)), compile_plain_finder(_wide(machine_names.AT))]
+        return [compile_finder(signs), *found, compile_finder(_BOUNDARY), compile_finder([re.escape(ORIGIN)])]
 
     @cached_property
     def _confirmed(self) -> list[_ConfirmedCandidates]:
         confirmed = []
         if "secret" in self._kinds:
             search = _search_tokens(self._secrets.find_token, self._secrets.token_check())
-            confirmed.append(_ConfirmedCandidates(finder(map(_wide, self._secrets.token_signs)), search))
+            confirmed.append(_ConfirmedCandidates(compile_finder(map(_wide, self._secrets.token_signs)), search))
         if "pii" in self._kinds:
-            numbers = [finder(map(_wide, group)) for group in pii.GROUPS]
+            numbers = [compile_finder(map(_wide, group)) for group in pii.GROUPS]
             confirmed += [_ConfirmedCandidates(find, _search_numbers(find, pii.look_in_json)) for find in numbers]
         return confirmed
 
@@ -204,7 +204,7 @@ def find_truncatable(text: bytes) -> Iterator[int]:
 
 @lru_cache(maxsize=1)
 def _truncatable_finder() -> Find:
-    return finder(_CUT)
+    return compile_finder(_CUT)
 
 
 def _wide(sign: str) -> str:

@@ -25,7 +25,7 @@ from clew.redact.json_values import mask_all_strings, replace_strings, strings_o
 from clew.redact.json_walk import CollectedStrings, StringCollector, is_image
 from clew.redact.known_values import SHORTEST, Known
 from clew.redact.masks import TAGGED_MARKER
-from clew.redact.matcher import TOO_MANY
+from clew.redact.matcher import TOO_MANY_CANDIDATES
 from clew.redact.packed import PACKED
 from clew.redact.prefilter import (
     Prefilter,
@@ -46,7 +46,7 @@ _MOST_CACHED_LINES = 100_000
 _LEARNED_KINDS = frozenset({"secret", "pii"})
 KNOWN = "known_value"
 """The rule that finds values that another rule found before."""
-_NOT_LEARNED = frozenset({KNOWN, TOO_MANY, PACKED})
+_NOT_LEARNED = frozenset({KNOWN, TOO_MANY_CANDIDATES, PACKED})
 _BOUNDARY_CONFIDENCE = 0.8
 """The least confidence of a finding across two strings, since joining them may have made it."""
 CHUNK_BYTES = 1 << 18
@@ -124,7 +124,7 @@ class Redactor:
 
     @cached_property
     def _unscanned_marker(self) -> str:
-        return self.setting.mark("", TOO_MANY)
+        return self.setting.mark("", TOO_MANY_CANDIDATES)
 
     # --- Learning
 
@@ -310,7 +310,7 @@ class Redactor:
         raw = spelled(value)
         record = self._scan_value(raw, value, _credential_file(path))
         if record is None:
-            self.masked[TOO_MANY] += 1
+            self.masked[TOO_MANY_CANDIDATES] += 1
             return self._mask_all_strings(value)
         spans = self._with_known_values(raw, record, strings_of(value))
         return replace_strings(value, self._replacements(spans, record.strings)) if spans else value
@@ -324,7 +324,7 @@ class Redactor:
         record = self._scan_value(raw, value, None)
         if record is None:
             whole = to_text(raw)
-            return [(whole, Finding(0, len(whole), TOO_MANY, "secret", 0.3))]
+            return [(whole, Finding(0, len(whole), TOO_MANY_CANDIDATES, "secret", 0.3))]
         spans = self._with_known_values(raw, record, strings_of(value))
         return [(text, finding) for text, found in spans.items() for finding in found]
 
@@ -393,7 +393,7 @@ class Redactor:
 
     def _mask_raw_record(self, raw: bytes, record: ScannedRecord | None) -> bytes:
         if record is None:
-            self.masked[TOO_MANY] += 1
+            self.masked[TOO_MANY_CANDIDATES] += 1
             masked = spelled(self._mask_all_strings(parsed(raw)))
             return masked + b"\n" if raw.endswith(b"\n") else masked
         text = to_text(raw)
@@ -441,7 +441,7 @@ class Redactor:
     def mask_unscanned(self) -> str:
         """Return the marker for a record that is too long to be scanned, and count it."""
         self.is_clean = False
-        self.masked[TOO_MANY] += 1
+        self.masked[TOO_MANY_CANDIDATES] += 1
         return self._unscanned_marker
 
     def marker(self, value: str, rule: str) -> str:
@@ -534,8 +534,8 @@ def _add(spans: Spans, text: str, found: list[Finding]) -> None:
     for finding in sorted([*spans.get(text, ()), *found]):
         if merged and finding.start < merged[-1].end:
             # A value and what was not checked behind it are no value together.
-            is_unchecked = finding.rule == TOO_MANY and finding.end > merged[-1].end
-            rule = TOO_MANY if is_unchecked else merged[-1].rule
+            is_unchecked = finding.rule == TOO_MANY_CANDIDATES and finding.end > merged[-1].end
+            rule = TOO_MANY_CANDIDATES if is_unchecked else merged[-1].rule
             merged[-1] = merged[-1]._replace(end=max(merged[-1].end, finding.end), rule=rule)
         else:
             merged.append(finding)

@@ -14,11 +14,21 @@ from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from clew.redact import assignments, context_rules, encodings, machine_names, packed, pii
-from clew.redact.credential_files import file_hits
+from clew.redact.credential_files import find_in_credential_file
 from clew.redact.findings import Finding, kinds_of
 from clew.redact.known_values import Known
 from clew.redact.masks import MARKER_BYTES, PLAIN
-from clew.redact.matcher import BORDER, TOO_MANY, Checks, Find, Hit, LimitedLook, finder, plain_finder, walk_limited
+from clew.redact.matcher import (
+    TEXT_SEPARATOR,
+    TOO_MANY_CANDIDATES,
+    CheckLimit,
+    Find,
+    LimitedCheck,
+    Match,
+    compile_finder,
+    compile_plain_finder,
+    find_limited_matches,
+)
 from clew.redact.token_rules import Services, builtin
 from clew.redact.value_checks import is_mixed
 
@@ -26,7 +36,7 @@ Mark = Callable[[str, str], str]
 """Makes the marker of a value, given the value and the id of the rule that found it."""
 # The rest of a match beside a marker counts only if it could be a value by itself.
 _SHORTEST_REST = 8
-_BORDER = BORDER.decode()
+_TEXT_SEPARATOR = TEXT_SEPARATOR.decode()
 _SHORTEST_TEXT = 8
 # The secret half of a pair of AWS keys lies within so many bytes of the other.
 _AWS_PAIR_BYTES = 200
@@ -76,36 +86,36 @@ class SecretRules:
             *assignments.SIGNS,
             *[reader.sign for reader in context_rules.READERS if reader.read is not context_rules.read_address],
         ]
-        self.find_addresses = [plain_finder(sign) for sign in addresses]
-        self.find_token: Find = finder(self.token_signs)
-        self._find_context = [finder(self.context_signs), *self.find_addresses]
+        self.find_addresses = [compile_plain_finder(sign) for sign in addresses]
+        self.find_token: Find = compile_finder(self.token_signs)
+        self._find_context = [compile_finder(self.context_signs), *self.find_addresses]
         self._readers: dict[int, list[context_rules.Reader]] = {}
         for reader in context_rules.READERS:
             for char in {*reader.starts, *reader.starts.upper()}:
                 self._readers.setdefault(char, []).append(reader)
 
-    def find(self, text: bytes, ends: Sequence[int] | None = None) -> list[Hit]:
+    def find(self, text: bytes, ends: Sequence[int] | None = None) -> list[Match]:
         """Find the secrets in strings that are joined with separators, also below escapes and control sequences."""
         return self._find_with_escapes(text, ends) + encodings.find_without_controls(
             text, ends, self._find_with_escapes
         )
 
-    def _find_with_escapes(self, text: bytes, ends: Sequence[int] | None) -> list[Hit]:
+    def _find_with_escapes(self, text: bytes, ends: Sequence[int] | None) -> list[Match]:
         return self._find_plain(text, ends) + encodings.find_below_escapes(text, ends, self._find_plain)
 
     def _find_plain(
-        self, text: bytes, ends: Sequence[int] | None, checks: Checks | None = None, base64_layers: int = 0
-    ) -> list[Hit]:
-        found = walk_limited(self.find_token, text, self.token_check(base64_layers), ends, checks)
+        self, text: bytes, ends: Sequence[int] | None, checks: CheckLimit | None = None, base64_layers: int = 0
+    ) -> list[Match]:
+        found = find_limited_matches(self.find_token, text, self.token_check(base64_layers), ends, checks)
         for find in self._find_context:
-            found += walk_limited(find, text, self._check_context, ends, checks)
+            found += find_limited_matches(find, text, self._check_context, ends, checks)
         return found
 
-    def token_check(self, base64_layers: int = 0) -> LimitedLook:
+    def token_check(self, base64_layers: int = 0) -> LimitedCheck:
         """Return the check of token candidates, for text that was decoded from so many layers of base64."""
         services = self._services
 
-        def check(text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
+        def check(text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
             if text[start] in packed.FIRST_LETTERS and packed.is_sign(text, start, end):
                 hit = packed.packed_at(text, start, end)
                 return ((hit,), hit.end) if hit else ((), end)
@@ -126,7 +136,7 @@ class SecretRules:
 
         return check
 
-    def _check_context(self, text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
+    def _check_context(self, text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
         for reader in self._readers.get(text[start], ()):
             hits = reader.read(text, start)
             if hits:
@@ -134,7 +144,7 @@ class SecretRules:
         return assignments.read_assigned(text, start, end)
 
 
-def _aws_secrets_near(text: bytes, token: Hit) -> list[Hit]:
+def _aws_secrets_near(text: bytes, token: Match) -> list[Match]:
     """Find the secret half of a pair of AWS keys, which has no prefix of its own, near the other half."""
     if token.rule != "aws_access_key":
         return []
@@ -142,7 +152,7 @@ def _aws_secrets_near(text: bytes, token: Hit) -> list[Hit]:
     begin = max(begin, text.rfind(0, begin, token.start) + 1)
     border = text.find(0, token.end, end)
     around = _AWS_SECRET.finditer(text, begin, end if border < 0 else border)
-    return [Hit(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if is_mixed(match[0])]
+    return [Match(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if is_mixed(match[0])]
 
 
 class Rules:
@@ -195,17 +205,17 @@ class Rules:
 
     def _find(
         self, joined: _JoinedTexts, kinds: frozenset[str], path: str | None, known: Known | None
-    ) -> Iterator[tuple[Hit, str]]:
+    ) -> Iterator[tuple[Match, str]]:
         raw, ends = joined.raw, joined.ends
         plain = encodings.blank_line_escapes(raw)
         if "secret" in kinds:
             yield from ((hit, "secret") for hit in self.secrets.find(plain, ends))
             if path:
-                yield from ((hit, "secret") for hit in file_hits(plain, path))
+                yield from ((hit, "secret") for hit in find_in_credential_file(plain, path))
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
-            yield from ((hit, "pii") for hit in pii.pii_hits(plain))
+            yield from ((hit, "pii") for hit in pii.find_pii(plain))
             yield from ((hit, "pii") for hit in encodings.find_below_escapes(plain, ends, _find_pii))
             yield from ((hit, "pii") for hit in encodings.find_without_controls(plain, ends, _find_pii))
         if "path" in kinds:
@@ -216,12 +226,12 @@ class Rules:
             yield from ((hit, "path") for hit in encodings.find_without_controls(raw, ends, _find_machine_names))
         yield from self._find_by_user_rules(joined, kinds)
 
-    def _find_by_user_rules(self, joined: _JoinedTexts, kinds: frozenset[str]) -> Iterator[tuple[Hit, str]]:
+    def _find_by_user_rules(self, joined: _JoinedTexts, kinds: frozenset[str]) -> Iterator[tuple[Match, str]]:
         for rule in self._user:
             if rule.kind in kinds:
-                yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in joined.spans(rule.pattern))
+                yield from ((Match(start, end, rule.id, 0.9), rule.kind) for start, end in joined.spans(rule.pattern))
 
-    def _without_allowed(self, raw: bytes, matches: Iterable[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
+    def _without_allowed(self, raw: bytes, matches: Iterable[tuple[Match, str]]) -> list[tuple[Match, str]]:
         """Remove what the user's allow-list names."""
         allowed = self._allowed
         if allowed is _NOTHING:
@@ -235,11 +245,11 @@ class Rules:
         return kept
 
 
-def _find_pii(text: bytes, _: list[int]) -> list[Hit]:
-    return pii.pii_hits(text)
+def _find_pii(text: bytes, _: list[int]) -> list[Match]:
+    return pii.find_pii(text)
 
 
-def _find_machine_names(text: bytes, _: list[int]) -> list[Hit]:
+def _find_machine_names(text: bytes, _: list[int]) -> list[Match]:
     return machine_names.find_all(text)
 
 
@@ -257,7 +267,7 @@ class _JoinedTexts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        self.raw = encodings.to_bytes(_BORDER.join(texts))
+        self.raw = encodings.to_bytes(_TEXT_SEPARATOR.join(texts))
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -265,7 +275,7 @@ class _JoinedTexts:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return list(accumulate((size + len(BORDER) for size in self._sizes[:-1]), initial=0))
+        return list(accumulate((size + len(TEXT_SEPARATOR) for size in self._sizes[:-1]), initial=0))
 
     @property
     def ends(self) -> list[int] | None:
@@ -282,11 +292,11 @@ class _JoinedTexts:
             found = (match.span() for match in pattern.finditer(self._piece(number)))
             yield from ((start + first, start + last) for first, last in found if last > first)
 
-    def findings(self, matches: list[tuple[Hit, str]]) -> dict[int, list[Finding]]:
+    def findings(self, matches: list[tuple[Match, str]]) -> dict[int, list[Finding]]:
         """Merge matches, and turn them into findings by the index of the text."""
         if not matches:
             return {}
-        found: dict[int, list[tuple[int, int, Hit, str]]] = {}
+        found: dict[int, list[tuple[int, int, Match, str]]] = {}
         starts, sizes = self._starts, self._sizes
         for hit, kind in _merged(_outside_markers(self.raw, matches)):
             number = bisect_right(starts, hit[0]) - 1
@@ -298,7 +308,7 @@ class _JoinedTexts:
         return {number: _to_findings(self._piece(number), own) for number, own in found.items()}
 
 
-def _outside_markers(raw: bytes, matches: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
+def _outside_markers(raw: bytes, matches: list[tuple[Match, str]]) -> list[tuple[Match, str]]:
     """Cut markers out of matches: a marker is never masked again."""
     if b"[REDACTED" not in raw:
         return matches
@@ -307,27 +317,27 @@ def _outside_markers(raw: bytes, matches: list[tuple[Hit, str]]) -> list[tuple[H
     return [(rest, kind) for hit, kind in matches for rest in _beside_markers(hit, markers, ends)]
 
 
-def _beside_markers(hit: Hit, markers: list[tuple[int, int]], ends: list[int]) -> list[Hit]:
+def _beside_markers(hit: Match, markers: list[tuple[int, int]], ends: list[int]) -> list[Match]:
     first = bisect_right(ends, hit.start)
     inside = list(takewhile(lambda span: span[0] < hit.end, (markers[at] for at in range(first, len(markers)))))
     if not inside:
         return [hit]
     # What was not checked is masked whatever its length, and also where it begins within a marker.
-    least = 1 if hit.rule == TOO_MANY else _SHORTEST_REST
-    if inside[0][0] <= hit.start and hit.rule != TOO_MANY:
+    least = 1 if hit.rule == TOO_MANY_CANDIDATES else _SHORTEST_REST
+    if inside[0][0] <= hit.start and hit.rule != TOO_MANY_CANDIDATES:
         return []
     borders = [hit.start, *[place for span in inside for place in span], hit.end]
     pieces = zip(borders[::2], borders[1::2], strict=True)
-    return [Hit(start, end, hit.rule, hit.confidence) for start, end in pieces if end - start >= least]
+    return [Match(start, end, hit.rule, hit.confidence) for start, end in pieces if end - start >= least]
 
 
-def _merged(matches: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
+def _merged(matches: list[tuple[Match, str]]) -> list[tuple[Match, str]]:
     """Sort matches, and join those that overlap.
 
     The rule with the highest confidence names the joined match, unless part of it was not checked.
     """
     matches.sort(key=lambda pair: (pair[0][0], -pair[0][1]))
-    merged: list[tuple[Hit, str]] = []
+    merged: list[tuple[Match, str]] = []
     stop = 0
     for pair in matches:
         hit, kind = pair
@@ -340,12 +350,12 @@ def _merged(matches: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
         if is_surer or hit[1] > stop:
             stop = max(stop, hit[1])
             best = hit if is_surer else last
-            rule = TOO_MANY if TOO_MANY in (hit[2], last[2]) else best.rule
-            merged[-1] = (Hit(last.start, stop, rule, best.confidence), kind if is_surer else last_kind)
+            rule = TOO_MANY_CANDIDATES if TOO_MANY_CANDIDATES in (hit[2], last[2]) else best.rule
+            merged[-1] = (Match(last.start, stop, rule, best.confidence), kind if is_surer else last_kind)
     return merged
 
 
-def _to_findings(raw: bytes, found: list[tuple[int, int, Hit, str]]) -> list[Finding]:
+def _to_findings(raw: bytes, found: list[tuple[int, int, Match, str]]) -> list[Finding]:
     offsets = [place for each in found for place in each[:2]]
     if not raw.isascii():
         offsets = encodings.to_character_offsets(raw, offsets)
