@@ -18,10 +18,6 @@ FORMAT_NAMES = frozenset(
 )
 """Names of members in the agents' formats that are ordinary words: never masked, even if a password is such a word."""
 _LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])-?\d[\d.eE+-]*+(?!\w))', re.DOTALL)
-# A long text without escapes is searched for the few strings that change: what is no string, or may stand between two,
-# is not searched for.
-_LONG, _FEW = 1 << 14, 16
-_BETWEEN = re.compile(r'["\x00-\x1f]|\A[\s\d:,\[\]{}.+\-eEtrufalsnNIity]*\Z')
 _LENIENT = json.JSONDecoder(strict=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # The error message for text behind a value: a lenient parser would not read it either.
@@ -87,10 +83,6 @@ def _members(pairs: list[tuple[str, JSON]]) -> JSON:
 
 def splice(text: str, changes: Mapping[str, str]) -> str:
     """Replace some strings of JSON text, and numbers of the same digits."""
-    is_simple = FORMAT_NAMES.isdisjoint(changes) and not any(map(_BETWEEN.search, changes))
-    if len(text) >= _LONG and 0 < len(changes) <= _FEW and "\\" not in text and is_simple:
-        literals = re.compile(f'"(?:{"|".join(map(re.escape, changes))})"')
-        return literals.sub(lambda found: _encode_literal(changes[found[0][1:-1]], found[0]), text)
     pieces = _LITERAL.split(text)
     # Most literals have no escapes and are not replaced.
     some = [

@@ -58,7 +58,7 @@ class Known:
         self._patterns: dict[bytes, None] = {}
         self._automaton: BytesAhoCorasick | None = None
         self._lengths: list[int] = []
-        self._longest = 0
+        self._longest = self._longest_value = 0
         self._has_letters_only = True
         self._sorted: list[str] | None = None
         self._beginnings: set[str] = set()
@@ -72,6 +72,7 @@ class Known:
                 self._has_letters_only = self._has_letters_only and _LETTERS.fullmatch(value) is not None
                 self._patterns.update(dict.fromkeys(spellings_of(value)))
                 self._beginnings.add(value[:SHORTEST])
+                self._longest_value = max(self._longest_value, len(value))
                 self._automaton = self._sorted = None
 
     def __bool__(self) -> bool:
@@ -95,7 +96,7 @@ class Known:
         if self._sorted is None:
             self._sorted = sorted(self._values)
         values, end = self._sorted, len(text.rstrip(".… "))
-        for start in range(max(0, end - max(map(len, values), default=0)), end - SHORTEST + 1):
+        for start in range(max(0, end - self._longest_value), end - SHORTEST + 1):
             if text[start : start + SHORTEST] not in self._beginnings:
                 continue
             beginning = text[start:end]
