@@ -22,7 +22,7 @@ from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
 from clew.redact.token_rules import builtin
 
-PASSWORD = "Vt5y" + "Marble42x"
+PLANTED = "Vt5y" + "Marble42x"
 _WORD = string.ascii_letters + string.digits + "_-"
 _NAMES = "password secret client_key db_pass token api.key _auth credential passphrase TOKEN DB_PASSWORD".split()
 _SURROUNDINGS = (
@@ -113,11 +113,11 @@ def measure(size: int, only: str = "") -> Iterator[Row]:
     for profile in ("secrets", "all"):
         for name, make in texts().items():
             if only in name:
-                text = make(random.Random(1), size) + f"\nDB_PASSWORD={PASSWORD}\n"
+                text = make(random.Random(1), size) + f"\nDB_PASSWORD={PLANTED}\n"
                 yield _row(f"text: {name} ({profile})", len(text), partial(redact, text, profile))
         for name, make in sessions.items():
             if only in name:
-                line = json.dumps({"env": f"DB_PASSWORD={PASSWORD}"})
+                line = json.dumps({"env": f"DB_PASSWORD={PLANTED}"})
                 content = (make(random.Random(1), size).rstrip("\n") + f"\n{line}\n").encode("utf-8", "replace")
                 yield _row(f"session: {name} ({profile})", len(content), partial(_mask, content, profile))
 
@@ -125,7 +125,7 @@ def measure(size: int, only: str = "") -> Iterator[Row]:
 def _row(name: str, size: int, work: Callable[[], str]) -> Row:
     begin = time.process_time()
     masked = work()
-    return Row(name, size / 1e6 / max(1e-6, time.process_time() - begin), PASSWORD in masked)
+    return Row(name, size / 1e6 / max(1e-6, time.process_time() - begin), PLANTED in masked)
 
 
 def _mask(content: bytes, profile: str) -> str:

@@ -10,7 +10,6 @@ import hmac
 import re
 
 PLAIN = "[REDACTED]"
-TAG_LENGTH = 8
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 # A marker in a text is never scanned again, whether plain or with rule and tag.
 MARKER = re.compile(r"\[REDACTED(?::[a-z0-9_.-]{1,64}:[a-z2-7]{8})?\]")
