@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from clew.catalog import place
 from clew.catalog.schema import SPAN
-from clew.catalog.search import Found, Request, Searcher
+from clew.catalog.search import Found, Request, Searcher, unmasked
 from clew.catalog.text import TextWriter
 from clew.catalog.texts import Packer
 
@@ -94,7 +94,7 @@ def _padded(db: object, table: str, values: tuple[object, ...]) -> tuple[object,
 
 def find(folder: Path, query: str, **options: object) -> Found:
     """Search, without redaction."""
-    searcher = Searcher(folder, str)
+    searcher = Searcher(folder, unmasked)
     try:
         return searcher.search(Request(query, **options)).read()  # type: ignore[arg-type]
     finally:

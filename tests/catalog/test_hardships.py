@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.catalog import indexing, mending, place, quick, workers
-from clew.catalog.search import Request, Searcher
+from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import sync
 from clew.catalog.text import TextWriter, shards
 from clew.host import Host
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def hits(folder: Path, words: str = "shuttle0x2") -> int:
-    searcher = Searcher(folder, str)
+    searcher = Searcher(folder, unmasked)
     try:
         return searcher.search(Request(words)).total
     finally:

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -14,11 +14,12 @@ import re2
 from clew.catalog import lookup, place
 from clew.catalog.scanning import literals_of
 from clew.catalog.schema import SPAN
-from clew.catalog.search import PLACES, Request, Searcher
+from clew.catalog.search import PLACES, Request, Searcher, unmasked
 from clew.catalog.snippets import WIDTH
 from clew.catalog.text import TextWriter
 from clew.catalog.texts import Packer, TextStore
 from clew.errors import UsageError
+from clew.model.json import JSON
 from tests.catalog.by_hand import HEAP, Said, find, numbers, write_catalog
 from tests.catalog.test_query import random_queries
 
@@ -196,7 +197,7 @@ def test_Q04_many_hits_come_in_pages(tmp_path: Path) -> None:
 
 
 def test_Q02_random_queries_against_an_index_raise_nothing(catalog: Path) -> None:
-    searcher = Searcher(catalog, str)
+    searcher = Searcher(catalog, unmasked)
     answered = 0
     for query in random_queries(11, 3_000):
         for mode in ("words", "substring"):
@@ -209,7 +210,7 @@ def test_Q02_random_queries_against_an_index_raise_nothing(catalog: Path) -> Non
 
 
 def test_Q02_random_expressions_raise_nothing(catalog: Path) -> None:
-    searcher = Searcher(catalog, str)
+    searcher = Searcher(catalog, unmasked)
     for query in random_queries(13, 500):
         try:
             searcher.search(Request(query, "regex", limit=2))
@@ -252,7 +253,7 @@ def test_what_is_no_longer_true_is_not_found(tmp_path: Path) -> None:
 
 def test_a_long_lived_searcher_sees_what_is_added_and_dropped(tmp_path: Path) -> None:
     folder = write_catalog(tmp_path / "c", ["one needle", "second", Said("of another needle", session=2)])
-    searcher = Searcher(folder, str)
+    searcher = Searcher(folder, unmasked)
     assert searcher.search(Request("needle")).total == 2
     writer = TextWriter(place.shard_folder(folder, 0), HEAP)
     writer.drop(2)
@@ -338,9 +339,9 @@ def test_texts_come_back_as_they_went_in(tmp_path: Path) -> None:
 
 QUICK = """
 import sys
-from clew.catalog.search import Request, Searcher
+from clew.catalog.search import Request, Searcher, unmasked
 from pathlib import Path
-assert Searcher(Path(sys.argv[1]), str).search(Request("parser")).total == 3
+assert Searcher(Path(sys.argv[1]), unmasked).search(Request("parser")).total == 3
 heavy = {"msgspec", "rich", "click", "clew.agents", "clew.redact", "clew.library", "clew.filters"} & set(sys.modules)
 assert not heavy, heavy
 """
@@ -432,7 +433,7 @@ def side_by_side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
         write_catalog(folder, BOUNDARIES)
     else:
         write_catalog(folder, [], pending=BOUNDARIES)
-    searcher = Searcher(folder, str)
+    searcher = Searcher(folder, unmasked)
     yield searcher
     searcher.close()
 
@@ -465,7 +466,7 @@ def test_a_regular_expression_finds_what_it_matches_in_each_text_by_itself(side_
 
 def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(tmp_path: Path) -> None:
     folder = write_catalog(tmp_path / "c", ["the tide rises", "the tide falls"])
-    searcher = Searcher(folder, str)
+    searcher = Searcher(folder, unmasked)
     found = searcher.search(Request("tide"))
     db = place.open_writer(folder)
     for table in ("block", "message", "text"):
@@ -478,7 +479,12 @@ def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(tmp_path: Path)
 def test_texts_are_read_for_the_hits_that_are_shown(tmp_path: Path) -> None:
     folder = write_catalog(tmp_path / "c", [Said(f"tide {n}", when=n) for n in range(10)])
     masked: list[str] = []
-    searcher = Searcher(folder, lambda text: masked.append(text) or text)  # type: ignore[func-returns-value]
+
+    def noted(text: str, _calls: Sequence[JSON] = (), /) -> str:
+        masked.append(text)
+        return text
+
+    searcher = Searcher(folder, noted)
     found = searcher.search(Request("tide", newest=True), slice(2, 4))
     searcher.close()
     assert (found.total, len(found.matches), [hit.message for hit in found.hits]) == (10, 10, [8, 7])

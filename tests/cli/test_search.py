@@ -14,7 +14,7 @@ import pytest
 from clew import Host, Library
 from clew.catalog import place
 from clew.catalog.index_entries import entry_of
-from clew.catalog.search import Request, Searcher
+from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.text import KINDS
 from clew.catalog.tokens import words
 from tests.cli.running import LATEST, clew, run
@@ -57,7 +57,7 @@ def said(home: Path) -> Iterator[tuple[str, str, int, str, str]]:
 def test_every_block_of_every_agent_is_found(demo: Path) -> None:
     met: set[tuple[str, str]] = set()
     clew("--home", demo, "sync")
-    searcher = Searcher(place.catalog_folder([demo]), str)
+    searcher = Searcher(place.catalog_folder([demo]), unmasked)
     for agent, session, index, kind, text in said(demo):
         met.add((agent, kind))
         hits = searcher.search(Request(" ".join(dict.fromkeys(words(text)[:40])), limit=500)).hits

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.postgres_server import Server
 from clew.catalog.query import BadQuery, parse
-from clew.catalog.search import PLACES, Found, Request, Searcher
+from clew.catalog.search import PLACES, Found, Request, Searcher, unmasked
 from clew.catalog.sync import sync
 from clew.catalog.tokens import parts, words
 from clew.demo import write_demo
@@ -128,7 +128,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[
         db.execute("CREATE DATABASE searched")
     url = server.url("searched")
     machine.push(url)
-    with closing(Searcher(catalog, str)) as here, closing(ServerSearcher(url, str)) as there:
+    with closing(Searcher(catalog, unmasked)) as here, closing(ServerSearcher(url, unmasked)) as there:
         yield World(here, there, url)
 
 

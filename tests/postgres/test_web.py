@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.postgres_server import Server
 from clew.catalog import indexing, place, statements
-from clew.catalog.search import Request, Searcher
+from clew.catalog.search import Request, Searcher, unmasked
 from clew.demo import write_demo
 from clew.postgres.mirror import mirror, mirror_folder
 from clew.web.mirroring import Mirroring, no_home
@@ -35,7 +35,7 @@ def asked(folder: Path) -> dict[str, Rows]:
 
 
 def hits(folder: Path, query: str) -> int:
-    with closing(Searcher(folder, str)) as searcher:
+    with closing(Searcher(folder, unmasked)) as searcher:
         return searcher.search(Request(query)).total
 
 

@@ -79,7 +79,7 @@ def test_the_secret_id_of_vault_is_masked(text: str) -> None:
 def test_the_secret_id_of_vault_is_masked_as_a_member() -> None:
     for key in ("secret_id", "secretId", "secret-id"):
         record = {"data": {key: SECRET_ID, "secret_id_accessor": SECRET_ID[::-1]}, "id": SECRET_ID[::-1]}
-        masked = Redactor(Setting("secrets", Marker())).once(record)
+        masked = Redactor(Setting("secrets", Marker())).learn_and_mask(record)
         assert masked["data"][key] == "[REDACTED]"
         assert masked["id"] == record["id"]
 

@@ -53,4 +53,4 @@ def test_what_a_credential_file_holds_is_masked(name: str) -> None:
 
 def test_a_text_that_only_speaks_of_files_stays() -> None:
     record: JSON = {"text": "Add File: .env, or DB_PASS" + "WORD=your-password File: .env\nGREETING=welcomed"}
-    assert Redactor(Setting("secrets", Marker())).once(record) == record
+    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == record

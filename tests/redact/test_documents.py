@@ -51,7 +51,7 @@ def test_a_document_of_many_short_blocks_without_a_secret_stays() -> None:
 def test_a_key_over_three_blocks_is_hidden_in_each() -> None:
     key = PLANT.github()
     blocks = [{"text": f"It is {key[:14]}"}, {"text": key[14:28]}, {"text": f"{key[28:]} in three."}, {"text": "And?"}]
-    masked = _redactor().once({"content": blocks})["content"]
+    masked = _redactor().learn_and_mask({"content": blocks})["content"]
     assert not any(part in json.dumps(masked) for part in (key[:14], key[14:28], key[28:]))
     assert masked[0]["text"].startswith("It is [") and masked[2]["text"].endswith("] in three.")
     assert masked[3] == {"text": "And?"}

@@ -65,7 +65,7 @@ def masked_line(value: Any) -> str:
 
 @pytest.mark.parametrize("value", TEXTS)
 def test_text_in_the_place_of_an_image_is_masked(value: Any) -> None:
-    once = json.dumps(Redactor(Setting("secrets", Marker())).once(value))
+    once = json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(value))
     for masked in (once, masked_line(value)):
         assert "[REDACTED]" in masked
         assert KEY not in masked
@@ -80,7 +80,7 @@ def test_an_image_stays(profile: str) -> None:
         {"inlineData": {"mimeType": "image/png", "data": png()}, "text": f"use {KEY}"},
     ]
     for value in values:
-        masked = Redactor(Setting(profile, Marker())).once(value)
+        masked = Redactor(Setting(profile, Marker())).learn_and_mask(value)
         assert masked == {**value, "text": "use [REDACTED]"}
 
 

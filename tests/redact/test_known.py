@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from clew.model.json import JSON
 from clew.redact import Known, Marker
-from clew.redact.flat import to_bytes
-from clew.redact.grams import Found, Grams, merged
+from clew.redact.encodings import to_bytes
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
 from tests.redact.planted import Planter
@@ -88,22 +87,25 @@ def test_texts_without_them_stay() -> None:
     assert not Known([]).hits(text)
 
 
-def test_strings_that_begin_alike_are_told_apart_wherever_they_stand() -> None:
-    grams = Grams(8)
-    grams.add(b"samesame%dx" % number for number in range(300))
+def found(values: list[str], text: bytes) -> list[bytes]:
+    return [text[hit.start : hit.end] for hit in Known(values).hits(text)]
+
+
+def test_values_with_a_common_beginning_are_told_apart() -> None:
+    values = [f"samesame{number}x" for number in range(300)]
     text = b"a samesame8x b\n" + b"samesame " * 20_000 + b"samesame299x"
-    assert [text[start:end] for start, end in grams.spans(text)] == [b"samesame8x", b"samesame299x"]
-    found = Found(grams.spans)
-    assert found.first(text, 5, len(text)) == (5, 12)
-    assert found.first(text, len(text), len(text)) == (-1, -1)
+    assert found(values, text) == [b"samesame8x", b"samesame299x"]
 
 
-def test_the_longest_of_strings_that_begin_each_other_counts() -> None:
-    nested = [b"abcdefgh" + b"i" * number for number in range(500)]
-    grams = Grams(8)
-    grams.add(nested)
-    text = b"abcdefgh" + b"i" * 250 + b"z abcdefghz"
-    assert grams.spans(text) == [(0, 258), (260, 268)]
+def test_the_longest_of_nested_values_is_found() -> None:
+    nested = ["abcdefgh" + "i" * number for number in range(500)]
+    assert found(nested, b"abcdefgh" + b"i" * 250 + b"z abcdefghz") == [b"abcdefgh" + b"i" * 250, b"abcdefgh"]
+
+
+def test_a_value_at_the_border_of_two_search_windows_is_found() -> None:
+    value = PLANT.password()
+    for before in range((1 << 16) - 30, (1 << 16) + 30):
+        assert found([value], b"." * before + value.encode() + b"." * (1 << 16)) == [value.encode()]
 
 
 @pytest.mark.parametrize("value", ["hunt3r", "hunt3r2", "p@ss1!"])
@@ -145,7 +147,7 @@ def test_a_value_is_masked_as_a_key_an_id_and_a_number(name: str, value: str, re
     masked = redactor.value(record)
     assert value in json.dumps(record)
     assert value not in json.dumps(masked)
-    assert value not in json.dumps(Redactor(Setting("secrets", Marker(b"key"))).once([told, record]))
+    assert value not in json.dumps(Redactor(Setting("secrets", Marker(b"key"))).learn_and_mask([told, record]))
     lines = json.dumps(record).encode() + b"\n" + json.dumps(told).encode() + b"\n"
     native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker(b"key")))))
     assert value.encode() not in native
@@ -178,7 +180,7 @@ def test_a_record_that_is_masked_whole_keeps_no_token_as_a_key_or_an_id() -> Non
     told: JSON = {"a": "HEROKU_API_" + f"KEY={UUID}", "b": "DB_PASS" + f"WORD={DIGITS}"}
     redactor = Redactor(Setting("secrets", Marker()))
     redactor.learn([told])
-    masked = json.dumps(redactor.once(record | {"x": "DB_PASS" + "WORD=Vt5y" + "Marble42"}))
+    masked = json.dumps(redactor.learn_and_mask(record | {"x": "DB_PASS" + "WORD=Vt5y" + "Marble42"}))
     assert not [value for value in (token, UUID, DIGITS) if value in masked]
     assert masked.startswith('{"type": "user"')
 
@@ -209,17 +211,13 @@ def test_numbers_that_spell_no_letters_are_not_read() -> None:
     assert Known(["a long password"]).hits(numbers) == []
 
 
-def _standing(forms: list[bytes], text: bytes) -> list[tuple[int, int]]:
-    """The same as `Grams` finds, told one by one."""
-    places = [(place, form) for form in forms for place in range(len(text)) if text.startswith(form, place)]
-    return merged((place, place + len(form)) for place, form in places)
-
-
 @given(st.lists(st.text("01 ", min_size=8, max_size=12), min_size=1, max_size=4), st.integers(0, 40), st.data())
-def test_strings_are_found_wherever_they_stand(texts: list[str], before: int, data: st.DataObject) -> None:
-    forms = [text.encode() for text in texts]
-    pieces = data.draw(st.lists(st.sampled_from([*forms, b"0101", b"1 0 1 0", b"0 11"]), max_size=60))
-    text = b"0" * before + b"".join(pieces) * 4
-    grams = Grams(8)
-    grams.add(forms)
-    assert grams.spans(text) == _standing(forms, text)
+def test_every_byte_of_every_value_is_found(texts: list[str], before: int, data: st.DataObject) -> None:
+    pieces = data.draw(st.lists(st.sampled_from([*texts, "0101", "1 0 1 0", "0 11"]), max_size=60))
+    text = ("0" * before + "".join(pieces) * 4).encode()
+    expected = set[int]()
+    for value in texts:
+        for place in range(len(text)):
+            if text.startswith(value.encode(), place):
+                expected.update(range(place, place + len(value)))
+    assert {place for hit in Known(texts).hits(text) for place in range(hit.start, hit.end)} >= expected

@@ -129,4 +129,4 @@ def test_RD13_nothing_of_real_sessions_has_too_many_candidates(shared: Path, pro
 def test_RD13_a_text_that_was_harmless_before_is_checked_again_under_the_name_of_a_secret() -> None:
     redactor = Redactor(Setting("secrets", Marker()))
     redactor.learn([{"note": "correcthorse", "more": "pass" + "word=your_key_12X;"}])
-    assert redactor.once({"pass" + "word": "correcthorse"}) == {"pass" + "word": "[REDACTED]"}
+    assert redactor.learn_and_mask({"pass" + "word": "correcthorse"}) == {"pass" + "word": "[REDACTED]"}

@@ -121,11 +121,11 @@ def test_RD09_nothing_of_real_sessions_is_hidden(shared: Path, agent: str, profi
 def test_a_value_that_only_names_a_home_keeps_its_names_and_numbers() -> None:
     homes: dict[str, Any] = {"/home/mara/a.py": 1, "/home/lind/a.py": 2, "list": [None, 1.5, "/home/mara/b"]}
     redactor = Redactor(Setting("all", Marker()))
-    masked: Any = redactor.once(homes)
+    masked: Any = redactor.learn_and_mask(homes)
     assert list(masked.values())[:2] == [1, 2]
     assert "mara" not in json.dumps(masked)
     assert "lind" not in json.dumps(masked)
-    odd: Any = redactor.once({"cwd": "/home/mara/src", "n": float("nan")})
+    odd: Any = redactor.learn_and_mask({"cwd": "/home/mara/src", "n": float("nan")})
     assert odd["n"] != odd["n"]
     assert "mara" not in odd["cwd"]
 

@@ -41,9 +41,9 @@ def test_named_keys_are_masked_and_their_names_stay(tmp_path: Path, name: str, q
 def test_the_two_patterns_of_the_seed_give_what_the_seed_gives() -> None:
     plain = Redactor(Setting("secrets", Marker(None)))
     key, token = PLANT.chars(30), PLANT.chars(24)
-    assert plain.once(f"ANTHROPIC_API_KEY={key}") == "ANTHROPIC_API_KEY=[REDACTED]"
-    assert plain.once(f"Authorization: Bearer {token}") == "Authorization: Bearer [REDACTED]"
-    assert plain.once(f"Bearer {DOTTED}") == "Bearer [REDACTED]"
+    assert plain.learn_and_mask(f"ANTHROPIC_API_KEY={key}") == "ANTHROPIC_API_KEY=[REDACTED]"
+    assert plain.learn_and_mask(f"Authorization: Bearer {token}") == "Authorization: Bearer [REDACTED]"
+    assert plain.learn_and_mask(f"Bearer {DOTTED}") == "Bearer [REDACTED]"
 
 
 @pytest.mark.seed("S0-22")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import SourceUnreadable, UsageError
-from clew.redact.settings import KEY_FILE, RULES_FILE, OwnMarker, chosen, marker_key
+from clew.redact.settings import KEY_FILE, RULES_FILE, UserMarker, load_settings, marker_key
 
 
 def test_the_key_is_random_and_private(tmp_path: Path) -> None:
@@ -29,9 +29,9 @@ def test_all_who_make_it_at_once_get_the_same(tmp_path: Path) -> None:
 
 
 def test_it_is_made_when_something_is_marked(tmp_path: Path) -> None:
-    marker = OwnMarker(tmp_path / "later")
+    marker = UserMarker(tmp_path / "later")
     assert not (tmp_path / "later").exists()
-    assert marker("value", "rule") == OwnMarker(tmp_path / "later")("value", "rule")
+    assert marker("value", "rule") == UserMarker(tmp_path / "later")("value", "rule")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -49,16 +49,16 @@ def test_a_file_in_the_way_is_said(tmp_path: Path) -> None:
 
 def test_unknown_profiles_are_refused() -> None:
     with pytest.raises(UsageError, match="profile"):
-        chosen("everything")
+        load_settings("everything")
 
 
 def test_rules_of_the_configuration_are_found(own_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert chosen("secrets").rules is None
+    assert load_settings("secrets").rules is None
     monkeypatch.setenv("CLEW_CONFIG_DIR", str(tmp_path))
     (tmp_path / RULES_FILE).write_text('[[rule]]\nid = "ticket"\npattern = "HARBOUR-[0-9]{5}"\n')
-    rules = chosen("secrets").rules
+    rules = load_settings("secrets").rules
     assert rules is not None
-    assert rules.version != chosen("secrets", rules=_other(tmp_path)).rules.version  # type: ignore[union-attr]
+    assert rules.version != load_settings("secrets", rules=_other(tmp_path)).rules.version  # type: ignore[union-attr]
 
 
 def _other(folder: Path) -> Path:

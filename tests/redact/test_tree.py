@@ -31,7 +31,7 @@ def redactor(profile: str = "secrets", key: bytes | None = b"key") -> Redactor:
 
 
 def once(value: Any, profile: str = "secrets") -> Any:
-    return redactor(profile).once(value)
+    return redactor(profile).learn_and_mask(value)
 
 
 def text_of(value: Any) -> bytes:
@@ -298,7 +298,7 @@ def test_RD05_masking_twice_is_masking_once(data: st.DataObject) -> None:
     value = data.draw(planted_values)
     masked = once(value, "all")
     assert once(masked, "all") == masked
-    assert text_of(redactor("all").once(value)) == text_of(masked)
+    assert text_of(redactor("all").learn_and_mask(value)) == text_of(masked)
 
 
 texts = st.one_of(
@@ -319,14 +319,16 @@ def test_no_planted_value_survives_anywhere(value: Any) -> None:
 
 @pytest.mark.parametrize("key", [b"one key", None])
 def test_RD05_markers_give_nothing_away(key: bytes | None) -> None:
-    masked = json.dumps(Redactor(Setting("secrets", Marker(key))).once({"a": TOKEN, "b": f"again {TOKEN}", "c": OTHER}))
+    masked = json.dumps(
+        Redactor(Setting("secrets", Marker(key))).learn_and_mask({"a": TOKEN, "b": f"again {TOKEN}", "c": OTHER})
+    )
     for length in range(4, 12):
         assert TOKEN[-length:] not in masked
         assert TOKEN[4 : 4 + length] not in masked
     if key is not None:
         first, again, other = tags(masked)
         assert first == again != other
-        assert tags(Redactor(Setting("secrets", Marker(b"another"))).once({"a": TOKEN})) != [first]
+        assert tags(Redactor(Setting("secrets", Marker(b"another"))).learn_and_mask({"a": TOKEN})) != [first]
 
 
 @given(values(["a", "text", "id", "token"], ["a", "x y"]))
@@ -472,7 +474,7 @@ def test_rules_of_ones_own_reach_short_keys_short_texts_and_numbers() -> None:
         "[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{4}'\n[[rule]]\nid = 'badge'\npattern = '77[0-9]{2}|\\bZ9'\n"
     )
     record: JSON = {"EMP-1234": [7712], "n": 7713, "tokens": 7714, "s": "Z9", "in": json.dumps({"EMP-5678": 7715.5})}
-    masked = json.dumps(Redactor(Setting("secrets", Marker(), rules)).once(record))
+    masked = json.dumps(Redactor(Setting("secrets", Marker(), rules)).learn_and_mask(record))
     assert not [text for text in ("EMP-", "77", "Z9") if text in masked]
     lines = json.dumps(record).encode() + b"\n"
     native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker(), rules))))

@@ -18,7 +18,7 @@ from tests.redact.planted import Planter
 
 PLANT = Planter("work")
 OWN = "[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{6}'\n"
-TOO_MANY = "too_many_candidates"
+TOO_MANY_CANDIDATES = "too_many_candidates"
 DENSE = "hf" + "_ "
 """A candidate that is none, and no more."""
 
@@ -27,7 +27,7 @@ def test_RD09_beyond_the_limit_the_rest_of_a_string_is_masked() -> None:
     for size in (10_000, 200_000):
         text = DENSE * (size // len(DENSE))
         [found] = scan(text)
-        assert (found.rule, found.end) == (TOO_MANY, len(text))
+        assert (found.rule, found.end) == (TOO_MANY_CANDIDATES, len(text))
         assert text[: found.start].count("hf") == 2000 + len(text) // 64
 
 
@@ -45,22 +45,22 @@ def test_RD09_the_candidates_of_each_string_are_counted_by_themselves() -> None:
     texts = [calm, dense, key, dense, calm, DENSE * 1900]
     found = scan_all(texts)
     assert {number: [each.rule for each in own] for number, own in found.items()} == {
-        1: [TOO_MANY],
+        1: [TOO_MANY_CANDIDATES],
         2: [found[2][0].rule],
-        3: [TOO_MANY],
+        3: [TOO_MANY_CANDIDATES],
     }
     assert found[1] == found[3] == scan(dense)
     redactor = Redactor(Setting("secrets", Marker()))
-    masked = redactor.once({"texts": [{"note": text} for text in texts]})
+    masked = redactor.learn_and_mask({"texts": [{"note": text} for text in texts]})
     assert [each["note"] for each in masked["texts"]] == [redact(text) for text in texts]
-    assert redactor.masked[TOO_MANY] == 1  # equal texts count once
+    assert redactor.masked[TOO_MANY_CANDIDATES] == 1  # equal texts count once
 
 
 @pytest.mark.parametrize("border", ["\0", "\n\0\n"])
 def test_RD09_what_looks_like_a_border_does_not_begin_a_new_string(border: str) -> None:
     text = f"{DENSE}{border}" * 6000
     [found] = scan(text)
-    assert (found.rule, found.end) == (TOO_MANY, len(text))
+    assert (found.rule, found.end) == (TOO_MANY_CANDIDATES, len(text))
 
 
 def test_RD09_what_is_masked_unchecked_is_masked_between_and_behind_markers() -> None:
@@ -77,7 +77,7 @@ def test_RD09_candidates_within_base64_are_counted_with_those_around_it() -> Non
     inside = base64.b64encode(("TOKEN=x " + DENSE * 500).encode()).decode()
     text = " ".join([inside] * 20) + " end"
     found = scan(text)
-    assert found[-1].rule == TOO_MANY and found[-1].end == len(text)
+    assert found[-1].rule == TOO_MANY_CANDIDATES and found[-1].end == len(text)
 
 
 @pytest.mark.parametrize("unit", ["password=", "://a:b", "sk-", "eyJ", "%3D%3D", "\\u0041", "cookie: a=1;"])
@@ -107,21 +107,21 @@ def test_RD09_a_record_of_too_many_strings_is_masked_whole_and_keeps_its_shape()
     masked = b"".join(mask_file(partial(BytesIO, content), redactor)).splitlines(keepends=True)
     assert (masked[0], masked[2]) == (b'{"a": "use [REDACTED]"}\n', behind.encode())
     found = json.loads(masked[1])
-    assert redactor.masked[TOO_MANY] == 1
+    assert redactor.masked[TOO_MANY_CANDIDATES] == 1
     assert found["texts"] == ["[REDACTED]"] * 200_002
     assert {name: found[name] for name in ("type", "uuid", "sessionId", "time", "n")} == {
         name: record[name] for name in ("type", "uuid", "sessionId", "time", "n")
     }
     assert (found["pass" + "word"], found["card"], found["[REDACTED]"]) == ("[REDACTED]",) * 3
     assert len(found) == len(record)
-    assert Redactor(Setting("secrets", Marker())).once(record) == found
+    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == found
     [(_, finding)] = Redactor(Setting("secrets", Marker())).findings(record)
-    assert finding.rule == TOO_MANY
+    assert finding.rule == TOO_MANY_CANDIDATES
 
 
 def test_RD09_a_record_of_too_many_strings_without_a_candidate_stays() -> None:
     record = {"texts": [f"word {number}" for number in range(200_001)]}
-    assert Redactor(Setting("all", Marker())).once(record) is record
+    assert Redactor(Setting("all", Marker())).learn_and_mask(record) is record
 
 
 def test_RD09_a_record_of_too_many_bytes_is_masked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_RD09_a_record_of_too_many_bytes_is_masked_whole(monkeypatch: pytest.Mon
     redactor = Redactor(Setting("secrets", Marker()))
     masked = b"".join(mask_file(partial(BytesIO, line), redactor))
     assert json.loads(masked) == {"type": "user", "a": "[REDACTED]", "b": "[REDACTED]"}
-    assert Redactor(Setting("secrets", Marker())).once(record) == json.loads(masked)
+    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == json.loads(masked)
     text = f"word {record['a']} " * 3000
     assert b"".join(mask_file(partial(BytesIO, text.encode()), redactor)).decode() == "word [REDACTED] " * 3000
 
@@ -244,9 +244,9 @@ def test_values_that_are_added_one_by_one_are_each_spelled_once(monkeypatch: pyt
     redactor = Redactor(Setting("secrets", Marker()))
     values = [PLANT.github() for _ in range(60)]
     for value in values:
-        assert redactor.stream({"text": f"use {value} now"}) == {"text": "use [REDACTED] now"}
+        assert redactor.mask_for_append({"text": f"use {value} now"}) == {"text": "use [REDACTED] now"}
     assert sorted(spelled) == sorted(values)
-    assert redactor.stream({"text": values[0].encode().hex()}) == {"text": "[REDACTED]"}
+    assert redactor.mask_for_append({"text": values[0].encode().hex()}) == {"text": "[REDACTED]"}
 
 
 @pytest.mark.parametrize("form", ["2 {}", "{} 2", "order 12 {} ok", "1234 {}", "{} 123", "1 2 3 {} 4"])

@@ -22,7 +22,7 @@ from clew.io import compress
 from clew.library import Library, StoredSession
 from clew.model import Text, ToolUse
 from clew.redact.redactor import Redactor
-from clew.redact.settings import chosen
+from clew.redact.settings import load_settings
 from tests.unit.samples import SESSION, claude_line
 
 FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
@@ -118,7 +118,7 @@ def test_messages_of_a_redacted_session_are_masked(tmp_path: Path) -> None:
     (folder / f"{SESSION}.jsonl").write_text(json.dumps(claude_line("user", "u1", None, f"key {key}")) + "\n")
     (session,) = claude(tmp_path).sessions()
     assert key in repr(list(session.messages))
-    (message,) = session.redacted(Redactor(chosen("secrets"))).messages
+    (message,) = session.redacted(Redactor(load_settings("secrets"))).messages
     assert message.uuid == "u1" and key not in repr(message)
 
 

@@ -66,7 +66,7 @@ class SourceMask:
     def value(self, value: JSON) -> JSON:
         """A value that comes from elsewhere, such as the path of the session, masked."""
         self.learn()
-        return self._redactor.once(value)
+        return self._redactor.learn_and_mask(value)
 
     def cover(self, source: SourceFile) -> SourceFile:
         """Another session of the agent, masked by the same rules and with what was learned here."""

@@ -14,6 +14,7 @@ from clew.catalog.index_entries import ApiCall, entry_of
 from clew.catalog.listing import header_of
 from clew.catalog.rows import RowMaker, Rows, microseconds
 from clew.model import Message, Problem
+from clew.redact.json_walk import credential_file_in
 
 FLUSH_CHARS = 4 << 20
 """So many characters of text are handed on together."""
@@ -39,11 +40,14 @@ def ingest(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
     maker = RowMaker(agent.id, session, number)
     message_of_call = MessageOfCall()
     problems: list[dict[str, Any]] = []
+    credential_calls: list[str] = []
     events = EventsWithFacts(agent, source)
     for event in events:
         if type(event) is Message:
             message_of_call.add(event)
-            maker.add([entry_of(event)])
+            entry = entry_of(event)
+            credential_calls += [block.call_id for block in entry.blocks if credential_file_in(block.arguments)]
+            maker.add([entry])
             if maker.rows.chars > FLUSH_CHARS:
                 yield maker.take_rows()
         elif type(event) is Problem and len(problems) < MAX_PROBLEMS:
@@ -52,7 +56,10 @@ def ingest(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
     for key, model, counts, message in facts.ledger.each():
         call = ApiCall(scoped(key, session), model, counts, message or message_of_call.get(key))
         maker.use(call, facts.git_branch or "")
-    header = header_of(agent, source, facts)
+    header: dict[str, Any] = header_of(agent, source, facts)
+    if credential_calls:
+        # Search masks the output of these calls wherever the session repeats it.
+        header["credential_calls"] = credential_calls
     maker.finish(names(header), microseconds(header["ended_at"]))
     yield maker.take_rows()
     yield Ingested(session_row(agent.id, header, maker), facts.records, problems)

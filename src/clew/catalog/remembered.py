@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from clew.catalog.listed import Stored
@@ -34,6 +34,17 @@ def messages_of(db: sqlite3.Connection, stored: Stored) -> Iterator[dict[str, JS
         if model:
             message["metadata"] = {"model": {"name": model}}
         yield message
+
+
+def calls_with_output(db: sqlite3.Connection, store: TextStore, number: int, calls: Iterable[str]) -> list[JSON]:
+    """Return the blocks of some calls of a session and of their results, as `messages_of` has them."""
+    query = "SELECT b.id, t.text FROM block b JOIN word t ON t.id = b.type WHERE b.id BETWEEN ? AND ? AND b.call_id = ?"
+    return [
+        {"type": kind, "tool_id": call, _TEXTS[kind]: {"text": text} if kind == "tool_use" else text}
+        for call in calls
+        for doc, kind in db.execute(query, (*span_of(number), call))
+        if kind in _TEXTS and (text := store.get(doc))
+    ]
 
 
 def _blocks(db: sqlite3.Connection, store: TextStore, message: int, stored: Stored) -> Iterator[dict[str, JSON]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 7
+VERSION = 8
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 SPAN = 1 << 26
 """How many rows of a kind one source may have."""

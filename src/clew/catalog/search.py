@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from time import gmtime, strftime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import place
 from clew.catalog.lookup import MANY, Match, Scope, TextReader, in_order
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from clew.catalog.scanning import Wanted
     from clew.filters import Filters
+    from clew.model.json import JSON
 
 Mode = Literal["words", "substring", "regex"]
 PLACES = {
@@ -41,7 +43,7 @@ _SURE = 1e9
 
 _ROW = f"""
 SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {SPAN}, s.agent, s.native_id, s.title, s.project,
-  coalesce(m.shown, s.shown)
+  coalesce(m.shown, s.shown), json_extract(s.header, '$.credential_calls')
 FROM block b JOIN session s ON s.id = b.id / {SPAN} JOIN word k ON k.id = b.kind LEFT JOIN message m ON m.id = b.message
 WHERE b.id = ?
 """
@@ -122,15 +124,25 @@ def check(request: Request) -> None:
         raise UsageError(f"only the first {MANY} hits can be looked at; narrow the search")
 
 
-Redact = Callable[[str], str]
+class Redact(Protocol):
+    """Masks a text. `calls` are the calls of its session that read credential files, with their outputs."""
+
+    def __call__(self, text: str, calls: Sequence[JSON] = (), /) -> str: ...
 
 
-def secrets_masked(text: str) -> str:
-    """The text without secrets, by the built-in rules and by those of the person."""
+def unmasked(text: str, _calls: Sequence[JSON] = (), /) -> str:
+    """Return a text as it is."""
+    return text
+
+
+def secrets_masked(text: str, calls: Sequence[JSON] = (), /) -> str:
+    """Mask secrets by the built-in rules and the user's own."""
     from clew.redact.redactor import Redactor
-    from clew.redact.settings import chosen
+    from clew.redact.settings import load_settings
 
-    return str(Redactor(chosen("secrets", plain=True)).once(text))
+    redactor = Redactor(load_settings("secrets", plain=True))
+    redactor.learn(calls)
+    return str(redactor.learn_and_mask(text))
 
 
 class Searcher:
@@ -237,7 +249,7 @@ class Searcher:
     def _row(self, doc: int, scope: Scope) -> tuple[Any, ...] | None:
         """What is known of a block; None where it is not to be shown."""
         row: tuple[Any, ...] | None = self._db.execute(_ROW, (doc,)).fetchone()
-        if row is None or not row[-1] or doc in scope.stale:
+        if row is None or not row[7] or doc in scope.stale:
             return None
         if scope.kinds is not None and row[0] not in scope.kinds:
             return None
@@ -249,13 +261,22 @@ class Searcher:
         for match in page:
             row = self._db.execute(_ROW, (match.doc,)).fetchone()
             if row is not None:
-                kind, when, message, agent, session, title, project, _ = row
+                kind, when, message, agent, session, title, project, _, credential_calls = row
+                calls = self._calls(match.doc // SPAN, credential_calls)
                 # The whole text is redacted before anything is cut from it.
-                text = self._redact(get(match.doc) or "")
+                text = self._redact(get(match.doc) or "", calls)
                 shown = snippet(text, find, _visible)
-                title, project = self._redact(title), self._redact(project)
+                title, project = self._redact(title, calls), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
         return hits
+
+    def _calls(self, number: int, ids: str | None) -> Sequence[JSON]:
+        """Return the calls of a session that read credential files, with their outputs, if masking needs them."""
+        if ids is None or self._redact is unmasked:
+            return ()
+        from clew.catalog.remembered import calls_with_output
+
+        return calls_with_output(self._db, self.store, number, json.loads(ids))
 
 
 def _visible(text: str) -> str:

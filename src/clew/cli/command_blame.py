@@ -15,7 +15,7 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, mentions, spellings, versions
 from clew.file_history.history import FileHistory
-from clew.library import Library
+from clew.library import Library, StoredSession
 from clew.model.json import JSON
 
 _LINE = re.compile(r":(\d{1,9})$")
@@ -40,12 +40,15 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror}") from None
     names = spellings(path) if recorded is None else {absolute(recorded, None)}
-    lines = _blamed(library(context, homes), names, now)
+    lines, sessions = _blamed(library(context, homes), names, now)
     if number is not None:
         if not 0 < number <= len(lines):
             raise UnknownReference(f"{path} has {len(lines)} lines")
         lines = [lines[number - 1]]
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    if masking.is_on:
+        shown = {line.origin.session for line in lines if line.origin is not None}
+        masking.learn_sessions(session for session in sessions if session.id in shown)
     if wants_json(context, as_json):
         texts = masking.lines([_text(line) for line in lines], str(path))
         rows = [{**_row(line), "text": text} for line, text in zip(lines, texts, strict=True)]
@@ -62,17 +65,20 @@ def _taken_apart(file: str) -> tuple[Path, int | None]:
     return Path(file[: found.start()]), int(found[1])
 
 
-def _blamed(shelf: Library, names: set[str], now: bytes) -> list[Line]:
+def _blamed(shelf: Library, names: set[str], now: bytes) -> tuple[list[Line], list[StoredSession]]:
+    """Return the lines of a file with their origins, and the sessions that mention the file."""
+    sessions: list[StoredSession] = []
     found: list[tuple[str, Version]] = []
     for session in shelf.sources():
         if not session.agent.has_file_changes or not any(mentions(session.source, name) for name in names):
             continue
+        sessions.append(session)
         try:
             found += versions(FileHistory(session.agent, session.source), session.id, names)
         except SourceUnreadable as error:
             say(f"clew: {error}")
     found.sort(key=lambda pair: pair[0])
-    return blame(now, [version for _, version in found])
+    return blame(now, [version for _, version in found]), sessions
 
 
 def _row(line: Line) -> dict[str, JSON]:

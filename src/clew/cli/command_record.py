@@ -59,7 +59,7 @@ def command(
     With --redact, or where the store's configuration says so, messages are masked before they reach the disk.
     """
     masking = redaction(context, DATA)
-    redact = masking.redactor().stream if masking.is_on else "none" if masking.was_asked else None
+    redact = masking.redactor() if masking.is_on else "none" if masking.was_asked else None
     with Store(place, durability=durability, redact=redact).session(name) as session:
         bad = sum(_record(session, lines, number) for number, lines in _batches(sys.stdin.buffer))
     return InvalidDocument.exit_code if bad else 0

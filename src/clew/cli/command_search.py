@@ -12,7 +12,7 @@ import click
 
 from clew.catalog.place import DATABASE, catalog_folder
 from clew.catalog.query import BadQuery
-from clew.catalog.search import LIMIT, PLACES, Found, Redact, Request, Searcher, check
+from clew.catalog.search import LIMIT, PLACES, Found, Redact, Request, Searcher, check, unmasked
 from clew.cli import hits_shown
 from clew.cli.options import FILTER_NAMES, common, filtering, library, take_filters, wants_json
 from clew.cli.output import say
@@ -91,9 +91,9 @@ def command(
 
 def _redact(chosen: Redaction) -> Redact:
     if not chosen.is_on:
-        return str
+        return unmasked
     # Each text is masked by itself: what is found in one hit need not be known to another.
-    return lambda text: str(chosen.value(text))
+    return chosen.text
 
 
 def _found_at_once(context: click.Context, homes: tuple[str, ...], request: Request, redact: Redact) -> Found | None:

@@ -147,7 +147,7 @@ def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> No
             if TOO_LONG not in unit.findings:
                 out.write(mask(stream.read(stop - start)))
             elif masking.is_on:
-                out.write(f'"{masking.redactor().unread()}"'.encode())
+                out.write(f'"{masking.redactor().mask_unscanned()}"'.encode())
             else:
                 for at in range(start, stop, _PIECE):
                     out.write(stream.read(min(_PIECE, stop - at)))

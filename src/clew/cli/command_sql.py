@@ -118,6 +118,6 @@ def _plain(value: Any, masking: Redaction) -> Any:
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        return value.hex() if len(value) <= _KEY_BYTES else masking.redactor(counted=False).unread()
+        return value.hex() if len(value) <= _KEY_BYTES else masking.redactor(counted=False).mask_unscanned()
     masked = masking.text(text)
     return value.hex() if masked == text else masked

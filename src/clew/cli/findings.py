@@ -14,7 +14,7 @@ from clew.errors import UsageError
 from clew.io.records import TOO_LONG
 from clew.library import StoredSession
 from clew.model.json import JSON
-from clew.redact.matcher import TOO_MANY
+from clew.redact.matcher import TOO_MANY_CANDIDATES
 
 
 class Report:
@@ -40,8 +40,8 @@ class Report:
         for unit in session.units():
             if TOO_LONG in unit.findings:
                 # Nobody knows what it holds, and it would be masked whole.
-                marker = self._masking.redactor(counted=False).unread()
-                self._note(unit, **place, rule=TOO_MANY, kind="unread", confidence=0.0, masked=marker)
+                marker = self._masking.redactor(counted=False).mask_unscanned()
+                self._note(unit, **place, rule=TOO_MANY_CANDIDATES, kind="unread", confidence=0.0, masked=marker)
                 continue
             for text, finding in redactor.findings(unit.value):
                 value = text[finding.start : finding.end]

@@ -113,7 +113,7 @@ def _complain(text: str) -> None:
         text = masked_for_people(text, counted=False)
     except ClewError as failure:
         # The person's own rules cannot be used: that is said instead of a text that could not be masked.
-        from clew.redact.scan import redact
+        from clew.redact.scanner import redact
 
         text = redact(str(failure))
     click.echo(one_line(f"clew: {text}"), err=True)

@@ -84,7 +84,7 @@ def say(text: str, *, own: bool = False) -> None:
             text = masked_for_people(text)
         except ClewError as error:
             # Nothing that a command does depends on what it says.
-            from clew.redact.scan import redact
+            from clew.redact.scanner import redact
 
             text = f"clew: a message is not shown, because it cannot be masked: {redact(str(error))}"
     if sys.stderr is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from io import BytesIO
@@ -109,6 +109,7 @@ class Redaction:
         self.can_be_asked = True
         """The command takes --redact."""
         self._session: StoredSession | None = None
+        self._taught: Redactor | None = None
         self._learned: dict[str, Redactor] = {}
         """By profile, one that has seen the session that the run is about."""
 
@@ -120,9 +121,9 @@ class Redaction:
     @cached_property
     def setting(self) -> Setting:
         """What is masked, and how; the rules are loaded when the first text is looked at."""
-        from clew.redact.settings import chosen
+        from clew.redact.settings import load_settings
 
-        return chosen(self.profile, plain=self.plain, rules=self.rules_file, without_key=_say_without_key)
+        return load_settings(self.profile, plain=self.plain, rules=self.rules_file, without_key=_say_without_key)
 
     @property
     def version(self) -> str:
@@ -138,12 +139,21 @@ class Redaction:
 
         if self._session is not None:
             return self.learned(self._session)
-        return Redactor(self.setting, self.masked if counted else None)
+        return self._taught or Redactor(self.setting, self.masked if counted else None)
+
+    def learn_sessions(self, sessions: Iterable[StoredSession]) -> None:
+        """Learn the secrets of some sessions; all that is masked later is masked with this knowledge."""
+        from clew.agents.masking import learn_session
+        from clew.redact.redactor import Redactor
+
+        self._taught = Redactor(self.setting, self.masked)
+        for session in sessions:
+            learn_session(session.agent, session.source, self._taught)
 
     def prepare(self) -> None:
         """Load the rules now: processes that are forked later have them then, and no work is done if they are wrong."""
         if self.is_on:
-            self.redactor(counted=False).once("password")
+            self.redactor(counted=False).learn_and_mask("password")
 
     def session(self, session: StoredSession) -> StoredSession:
         """The session as it may be seen."""
@@ -211,7 +221,7 @@ class Redaction:
     def file_name(self, session: StoredSession) -> str:
         """What the file of a session is called: its id may hold a secret that rules find."""
         name = f"{session.agent.id}-{session.id}"
-        return str(self.redactor(counted=False).once(name)) if self.is_on else name
+        return str(self.redactor(counted=False).learn_and_mask(name)) if self.is_on else name
 
     def values(self, values: Iterable[dict[str, JSON]]) -> Iterable[dict[str, JSON]]:
         """The records of a session, one after the other; what is found in one is masked in all."""
@@ -223,7 +233,7 @@ class Redaction:
 
     def value(self, value: JSON) -> JSON:
         """A value that stands alone."""
-        return self.redactor().once(value) if self.is_on else value
+        return self.redactor().learn_and_mask(value) if self.is_on else value
 
     def lines(self, lines: list[str], path: str) -> list[str]:
         """The lines of a file."""
@@ -239,11 +249,15 @@ class Redaction:
 
     def names(self, names: list[str]) -> list[str]:
         """Names and cells of tables, each masked by itself."""
-        return self.redactor().apart(names) if self.is_on else names
+        return self.redactor().mask_each(names) if self.is_on else names
 
-    def text(self, text: str) -> str:
-        """A text that stands alone."""
-        return str(self.value(text))
+    def text(self, text: str, calls: Sequence[JSON] = (), /) -> str:
+        """Mask a single text. `calls` are those of its session that read credential files, with their outputs."""
+        if not self.is_on:
+            return text
+        redactor = self.redactor()
+        redactor.learn(calls)
+        return str(redactor.learn_and_mask(text))
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -311,4 +325,4 @@ def masked_for_people(text: str, *, counted: bool = True) -> str:
     """A text for the terminal, masked as this run was asked to; without secrets where nobody asked for anything."""
     context = _context()
     masking = redaction(context, TEXT) if context is not None else Redaction(TEXT)
-    return str(masking.redactor(counted).once(text)) if masking.is_on else text
+    return str(masking.redactor(counted).learn_and_mask(text)) if masking.is_on else text

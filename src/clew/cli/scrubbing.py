@@ -155,16 +155,16 @@ class Scrub:
         for row, redactor in zip(self.rows, self._redactors, strict=True):
             # The files are named without what was found in them.
             found = ", ".join(f"{count} {rule}" for rule, count in row["masked"].items())
-            click.echo(visible(f"{row['agent']}:{redactor.once(row['session'])}  {found}"))
+            click.echo(visible(f"{row['agent']}:{redactor.learn_and_mask(row['session'])}  {found}"))
             for file in row["files"]:
-                click.echo(f"  {one_line(redactor.once(file['path']))}  {file['records']} records")
+                click.echo(f"  {one_line(redactor.learn_and_mask(file['path']))}  {file['records']} records")
         self._say_rest([*left, *(f"{folder}: {_PRUNE}" for folder in archives)])
 
     def _masked(self, value: JSON) -> JSON:
         """A value without what was found in any of the sessions."""
         for redactor in self._redactors:
-            value = redactor.once(value)
-        return self._masking.redactor(counted=False).once(value)
+            value = redactor.learn_and_mask(value)
+        return self._masking.redactor(counted=False).learn_and_mask(value)
 
     def _sessions(self) -> list[tuple[str, str]]:
         """The agent and the id of each session in which something was found."""

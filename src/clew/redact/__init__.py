@@ -1,11 +1,11 @@
-"""Redaction: what must not leave the machine is found, and replaced by a marker.
+"""Redaction: finds secrets, personal data and machine names, and replaces them by markers.
 
-scan(text, profile)         findings of a text, sorted, without overlaps
-scan_all(texts, profile)    those of many texts, short ones at the speed of one long one
-redact(text, profile)       the text with markers
-apply(text, findings)       the same, for findings at hand
+scan(text, profile)         find what must be masked in a text
+scan_all(texts, profile)    scan many texts at once
+redact(text, profile)       replace findings by markers
+apply(text, findings)       replace given findings by markers
 Marker(key)                 makes `[REDACTED:rule:tag]`; Marker() makes `[REDACTED]`
-Known(values)               values found once, to be found everywhere
+Known(values)               values to be found in every spelling
 load_rules(path)            the built-in rules with a user's own
 """
 
@@ -14,8 +14,7 @@ from __future__ import annotations
 from clew.redact.findings import PROFILES, Finding, Profile, kinds_of
 from clew.redact.known_values import Known
 from clew.redact.masks import MARKER, PLAIN, Marker
-from clew.redact.scan import apply, redact, scan, scan_all
-from clew.redact.scanner import Rules, rules_version, standard
+from clew.redact.scanner import Rules, apply, redact, rules_version, scan, scan_all, standard
 from clew.redact.user_rules import load_rules, parse_rules
 
 __all__ = [

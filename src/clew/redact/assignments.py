@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clew.redact import secret_names, value_reader
-from clew.redact.matcher import Hit
+from clew.redact.matcher import Match
 from clew.redact.value_checks import chance
 
 _Q = r"[\"'`\\]"
@@ -42,7 +42,7 @@ _NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 _LONGEST_NAME = 48
 
 
-def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Match, ...], int]:
     """What is assigned to the name around this place, of which the sign ends at `end`, and where to look on."""
     match = _NAMED.match(text, place)
     if match is None:
@@ -56,7 +56,7 @@ def read_assigned(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], i
         return (), match.end()
     phrase = value_reader.read_phrase(text, value.start) if not value.quoted and _begins_line(text, begin) else None
     if phrase is not None:
-        return (Hit(value.start, phrase, "assigned_password", 0.8),), phrase
+        return (Match(value.start, phrase, "assigned_password", 0.8),), phrase
     # `NAME=word` in a shell or an .env can be nothing but a value.
     capital = match[4] == b"=" and not match[3] and not match[5] and name.upper() == name
     is_flag = value.quoted and name.startswith(b"-")
@@ -79,9 +79,9 @@ def _is_found(word: bytes, meaning: str, quoted: bool, capital: bool, is_flag: b
     return value_reader.is_secret(word, quoted) or (capital and _is_plain(word))
 
 
-def _hit(value: value_reader.Value, meaning: str) -> tuple[Hit, ...]:
+def _hit(value: value_reader.Value, meaning: str) -> tuple[Match, ...]:
     rule = "assigned_password" if meaning == "password" else "assigned_secret"
-    return (Hit(value.start, value.end, rule, 0.85),)
+    return (Match(value.start, value.end, rule, 0.85),)
 
 
 def _start_of_name(text: bytes, place: int) -> int:
@@ -89,7 +89,7 @@ def _start_of_name(text: bytes, place: int) -> int:
     return place - (len(before) - len(before.rstrip(_NAME_LETTERS)))
 
 
-def _read_pair(text: bytes, place: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def _read_pair(text: bytes, place: int, end: int) -> tuple[tuple[Match, ...], int]:
     """The value behind a name that is a value itself: of an attribute, a cell, an item."""
     begin = _start_of_name(text, place)
     paired = _PAIRED.match(text, place)

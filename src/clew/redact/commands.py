@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from clew.model.json import JSON
-from clew.redact.credential_files import file_hits
+from clew.redact.credential_files import find_in_credential_file
 
 _PROBE = b'A_NAME="some value that is long enough"\n{"a_name": "some value that is long enough"}\n'
 _LONGEST = 4096
@@ -22,7 +22,7 @@ _QUIET = frozenset("cd pushd popd export set source . sudo wc uniq tr".split())
 @lru_cache(maxsize=4096)
 def is_credential_file(path: str) -> bool:
     """True for a file that holds secrets by its very name."""
-    return len(path) < _LONGEST and bool(file_hits(_PROBE, path))
+    return len(path) < _LONGEST and bool(find_in_credential_file(_PROBE, path))
 
 
 def read_by(command: JSON) -> str | None:

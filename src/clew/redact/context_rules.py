@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clew.redact import secret_names, value_reader
-from clew.redact.matcher import BORDER, Hit
+from clew.redact.matcher import TEXT_SEPARATOR, Match
 from clew.redact.value_checks import chance, is_filler, is_printable, unbase64
 
 _PASSWORD = r"(?i:password|passphrase|passcode|passwd|pwd)"
@@ -24,11 +24,11 @@ class Reader(NamedTuple):
 
     starts: bytes
     sign: str
-    read: Callable[[bytes, int], tuple[Hit, ...]]
+    read: Callable[[bytes, int], tuple[Match, ...]]
 
 
-def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Hit, ...]:
-    return (Hit(start, end, rule, confidence),)
+def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Match, ...]:
+    return (Match(start, end, rule, confidence),)
 
 
 # --- A scheme and what it carries: Bearer, Basic, or any after Authorization
@@ -40,7 +40,7 @@ _AUTHORIZED = re.compile(
 )
 
 
-def read_scheme(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_scheme(text: bytes, place: int) -> tuple[Match, ...]:
     """`Bearer x`, `Basic x`."""
     match = _SCHEMED.match(text, place)
     if match is None:
@@ -62,7 +62,7 @@ def _is_bearer(value: bytes) -> bool:
     return any(48 <= char <= 57 for char in value) or chance(value) >= 12
 
 
-def read_authorization(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_authorization(text: bytes, place: int) -> tuple[Match, ...]:
     """`Authorization: x`, with a scheme of any name or none."""
     match = _AUTHORIZED.match(text, place)
     if match is None:
@@ -96,7 +96,7 @@ _USUAL = frozenset(
 )
 
 
-def read_address(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_address(text: bytes, place: int) -> tuple[Match, ...]:
     """`scheme://user:password@host`."""
     match = _USERINFO.match(text, place)
     length = _length_of_password(match[1], match[2], _is_of_web(text, place)) if match else 0
@@ -142,7 +142,7 @@ def _is_reference(value: bytes) -> bool:
     return value[:1] in b"$<{[%*" or is_filler(value) or b"(" in value or b"{" in value
 
 
-def read_parameter(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_parameter(text: bytes, place: int) -> tuple[Match, ...]:
     """`?key=x&sig=x`."""
     match = _PARAMETER.match(text, place)
     if match is None or is_filler(match[2]) or chance(match[2]) < 16:
@@ -157,7 +157,7 @@ _PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\\>|]|[A-Z][A-Za-z-]{2,20}: )*")
 _PEM_LONGEST, _PEM_ENOUGH = 16_384, 1024
 
 
-def read_pem(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_pem(text: bytes, place: int) -> tuple[Match, ...]:
     """From the first line of the armour to the last; where the last is missing, as far as the key goes."""
     head = _PEM_HEAD.match(text, place)
     if head is None:
@@ -186,7 +186,7 @@ _PAIR = re.compile(rb"([A-Za-z0-9_.-]{1,60})=([^\s;,\"']{8,4096})")
 _SESSION = re.compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|secret|access")
 
 
-def read_cookie(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_cookie(text: bytes, place: int) -> tuple[Match, ...]:
     """The values that keep somebody logged in."""
     match = _COOKIES.match(text, place)
     if match is None:
@@ -196,7 +196,7 @@ def read_cookie(text: bytes, place: int) -> tuple[Hit, ...]:
         enough = 10 if _SESSION.search(pair[1]) else 20
         if chance(pair[2]) >= enough and not _is_reference(pair[2]):
             begin = match.start(1)
-            hits.append(Hit(begin + pair.start(2), begin + pair.end(2), "cookie", 0.85))
+            hits.append(Match(begin + pair.start(2), begin + pair.end(2), "cookie", 0.85))
     return tuple(hits)
 
 
@@ -241,7 +241,7 @@ _HERE_STRING = re.compile(rb"sudo[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^
 _EXPRESSION = re.compile(rb"[\[\](){}|]")
 
 
-def read_user(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_user(text: bytes, place: int) -> tuple[Match, ...]:
     """`curl -u user:password`."""
     match = _USER.match(text, place)
     if match is None or _is_reference(match[2]) or match[2].lower() in _USUAL or _EXPRESSION.search(match[2]):
@@ -251,7 +251,7 @@ def read_user(text: bytes, place: int) -> tuple[Hit, ...]:
     return _one(match.start(2), match.end(2), "cli_password", 0.85)
 
 
-def read_flag(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_flag(text: bytes, place: int) -> tuple[Match, ...]:
     """`--password x`."""
     match = _FLAGGED.match(text, place)
     value = value_reader.read(text, match.end()) if match else None
@@ -269,7 +269,7 @@ def _is_given(word: bytes) -> bool:
     return digits and value_reader.is_password(word, quoted=False, capital=False) and not word.isdigit()
 
 
-def read_given(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_given(text: bytes, place: int) -> tuple[Match, ...]:
     """`sshpass -p x`, `mysql -px`."""
     match = _GIVEN.match(text, place)
     if match is None:
@@ -283,34 +283,34 @@ def read_given(text: bytes, place: int) -> tuple[Hit, ...]:
     return _one(match.start(group), match.end(group), "cli_password", 0.85)
 
 
-def read_login(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_login(text: bytes, place: int) -> tuple[Match, ...]:
     """`docker login -p x`."""
     return _argument(_LOGIN.match(text, place), 1)
 
 
-def read_htpasswd(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_htpasswd(text: bytes, place: int) -> tuple[Match, ...]:
     """`htpasswd -b file user x`."""
     match = _HTPASSWD.match(text, place)
     return _argument(match, 2) if match and b"b" in match["flags"] else ()
 
 
-def read_piped(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_piped(text: bytes, place: int) -> tuple[Match, ...]:
     """`echo x | sudo -S`, from where the bar stands."""
     return _argument(_PIPED.search(text, max(0, place - _LONGEST_PIPED), place), 1)
 
 
-def read_here_string(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_here_string(text: bytes, place: int) -> tuple[Match, ...]:
     """`sudo -S <<< x`."""
     return _argument(_HERE_STRING.match(text, place), 1)
 
 
-def read_secret_id(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_secret_id(text: bytes, place: int) -> tuple[Match, ...]:
     """`secret_id   x`, as Vault prints it."""
     match = _SECRET_ID.match(text, place)
     return _one(match.start(1), match.end(1), "assigned_secret", 0.85) if match else ()
 
 
-def _argument(match: re.Match[bytes] | None, group: int) -> tuple[Hit, ...]:
+def _argument(match: re.Match[bytes] | None, group: int) -> tuple[Match, ...]:
     """What is given to a program, without its quotes."""
     if match is None:
         return ()
@@ -331,7 +331,7 @@ _OF_USER = re.compile(rb"(?i)\b(?:create|alter)[ \t]+(?:user|role)\b|\bgrant\b")
 _STATEMENT = 200
 
 
-def read_identified(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_identified(text: bytes, place: int) -> tuple[Match, ...]:
     """`CREATE USER a IDENTIFIED BY 'x'`, and not what is identified by something in a sentence."""
     match = _IDENTIFIED.match(text, place)
     value = value_reader.read(text, match.end()) if match else None
@@ -365,7 +365,7 @@ _MANIFEST_LONGEST = 2048
 _DOCKER = re.compile(rb"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"([A-Za-z0-9+/]{12,2000}={0,2})")
 
 
-def read_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_spoken(text: bytes, place: int) -> tuple[Match, ...]:
     """`the password is x`, and `password x` of a .netrc."""
     match = _SPOKEN.match(text, place)
     if match is None:
@@ -382,7 +382,7 @@ def read_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
     return _one(match.start(2), match.start(2) + len(value), "spoken_password", 0.8)
 
 
-def read_key_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_key_spoken(text: bytes, place: int) -> tuple[Match, ...]:
     """`the key is x`."""
     match = _KEY_SPOKEN.match(text, place)
     if match is None:
@@ -393,7 +393,7 @@ def read_key_spoken(text: bytes, place: int) -> tuple[Hit, ...]:
     return _one(match.start(1), match.start(1) + len(value), "spoken_secret", 0.7)
 
 
-def read_tag(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_tag(text: bytes, place: int) -> tuple[Match, ...]:
     """`<password>x</password>`."""
     match = _TAGGED.match(text, place)
     if match is None:
@@ -408,19 +408,19 @@ def read_tag(text: bytes, place: int) -> tuple[Hit, ...]:
     return _one(match.start(2), match.start(2) + len(value), "xml_secret", 0.85)
 
 
-def read_manifest(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_manifest(text: bytes, place: int) -> tuple[Match, ...]:
     """The values of a Kubernetes Secret, which are base64 of what they hide."""
     limit = place + _MANIFEST_LONGEST
-    ends = (text.find(end, place, limit) for end in (b"\n---", BORDER))
+    ends = (text.find(end, place, limit) for end in (b"\n---", TEXT_SEPARATOR))
     hits = []
     for match in _ENTRY.finditer(text, place, min((end for end in ends if end >= 0), default=limit)):
         plain = unbase64(match[1])
         if plain is not None and len(match[1]) % 4 == 0 and len(plain) >= 4 and is_printable(plain):
-            hits.append(Hit(match.start(1), match.end(1), "kubernetes_secret", 0.9))
+            hits.append(Match(match.start(1), match.end(1), "kubernetes_secret", 0.9))
     return tuple(hits)
 
 
-def read_docker(text: bytes, place: int) -> tuple[Hit, ...]:
+def read_docker(text: bytes, place: int) -> tuple[Match, ...]:
     """The login of a registry in Docker's settings."""
     match = _DOCKER.match(text, place)
     plain = unbase64(match[1]) if match else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clew.redact.matcher import Hit
+from clew.redact.matcher import Match
 
 _ENV = re.compile(
     r"(?:^|/)(?:\.env(?:\.(?!example|sample|template|dist|schema)[\w.-]+)?|[\w.-]+\.env|\.envrc|\.dev\.vars"
@@ -64,7 +64,7 @@ _PUBLIC = frozenset(
 )
 
 
-def file_hits(text: bytes, path: str) -> list[Hit]:
+def find_in_credential_file(text: bytes, path: str) -> list[Match]:
     """What must be hidden because of the file it comes from."""
     plain = path.replace("\\", "/")
     if plain.endswith(".pub"):
@@ -73,7 +73,7 @@ def file_hits(text: bytes, path: str) -> list[Hit]:
         body = text.strip()
         start = text.find(body)
         return (
-            [Hit(start, start + len(body), "key_file", 0.9)] if len(body) >= 32 and b"CERTIFICATE" not in body else []
+            [Match(start, start + len(body), "key_file", 0.9)] if len(body) >= 32 and b"CERTIFICATE" not in body else []
         )
     if _ENV.search(plain):
         return _values(_ENV_LINE, text, "env_file")
@@ -84,7 +84,7 @@ def file_hits(text: bytes, path: str) -> list[Hit]:
     return []
 
 
-def _values(pattern: re.Pattern[bytes], text: bytes, rule: str) -> list[Hit]:
+def _values(pattern: re.Pattern[bytes], text: bytes, rule: str) -> list[Match]:
     hits = []
     for match in pattern.finditer(text):
         value = match[1].rstrip()
@@ -92,13 +92,13 @@ def _values(pattern: re.Pattern[bytes], text: bytes, rule: str) -> list[Hit]:
         if value[:1] in b"\"'":
             value, start = value[1:-1], start + 1
         if len(value) >= 4 and not _HARMLESS.fullmatch(value) and not value.startswith((b"${", b"$(", b"[REDACTED")):
-            hits.append(Hit(start, start + len(value), rule, 0.8))
+            hits.append(Match(start, start + len(value), rule, 0.8))
     return hits
 
 
-def _members(text: bytes) -> list[Hit]:
+def _members(text: bytes) -> list[Match]:
     return [
-        Hit(match.start(2), match.end(2), "credential_file", 0.8)
+        Match(match.start(2), match.end(2), "credential_file", 0.8)
         for match in _JSON_PAIR.finditer(text)
         if match[1] not in _PUBLIC and len(match[2]) >= 4 and not _HARMLESS.fullmatch(match[2])
     ]

@@ -1,4 +1,4 @@
-"""The word in a unified document that something in it was masked: it is not the original, and must not pass for it."""
+"""Adds `redacted` to the extensions of a unified document that was masked: it is no longer the original."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from clew.io.jsonstream import Scanner
 from clew.model.json import JSON
 
 OWN = "clew"
-"""The key in a document's extensions that is no agent's."""
+"""The key of clew itself in a document's extensions."""
 BEGINNING = b'{"schema_version":'
 
 
 def stamp_of(extensions: dict[str, JSON]) -> JSON:
-    """What a document says of its redaction; None where it says nothing."""
+    """Return what a document states about its redaction; None if nothing."""
     own = extensions.get(OWN)
     return own.get("redacted") if isinstance(own, dict) else None
 
 
 def stamped(text: bytes, stamp: dict[str, JSON]) -> bytes:
-    """The text of a document with the stamp in its extensions; any other text as it is."""
+    """Add the stamp to the text of a document; return any other text as it is."""
     return stamper(stamp)(text)
 
 
 def stamper(stamp: dict[str, JSON]) -> Callable[[bytes], bytes]:
-    """The same for many texts."""
+    """Return a function that adds the stamp to texts of documents."""
     member = b',"extensions":' + dumps({OWN: {"redacted": stamp}})
 
     def put(text: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""Texts inside texts: escapes, HTML entities, control sequences of terminals and base64 are taken off.
+"""Decodes texts inside texts: escapes, HTML entities, control sequences of terminals, base64.
 
-What is found below is hidden above.
+What is found in a decoded text is masked at its place in the text as it was written.
 """
 
 from __future__ import annotations
@@ -14,11 +14,53 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from clew.redact.matcher import BORDER, Find, Hit, ends_of, finder, in_one_string
+from clew.redact.matcher import TEXT_SEPARATOR, Find, Match, compile_finder, ends_of, in_one_string
 from clew.redact.value_checks import is_printable, unbase64
 
-Look = Callable[[bytes, list[int]], list[Hit]]
-"""Finds what some strings hold that are joined with borders, and end at these places."""
+Search = Callable[[bytes, list[int]], list[Match]]
+"""Finds matches in strings that are joined with separators and end at the given offsets."""
+
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+_LINE_ESCAPES = {b"n": b"\n\n", b"r": b"\r\r", b"t": b"\t\t"}
+_UNICODE_ESCAPE = re.compile(rb"\\u[0-9A-Fa-f]{4}")
+
+
+def to_bytes(text: str) -> bytes:
+    """Encode a text in UTF-8; lone surrogates pass."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def blank_line_escapes(text: bytes) -> bytes:
+    """Replace `\\n`, `\\r` and `\\t` by two control characters each, so that a value behind one begins a word.
+
+    Offsets stay. Escaped quotes stay too: a reader of values takes the backslashes for part of the quote.
+    """
+    # A search for one byte is several times as fast as one for two, and most texts have few backslashes.
+    first, *rest = text.split(b"\\")
+    if not rest:
+        return text
+    pieces = [first]
+    for piece in rest:
+        plain = _LINE_ESCAPES.get(piece[:1])
+        pieces += (b"\\", piece) if plain is None else (plain, piece[1:])
+    return b"".join(pieces)
+
+
+def blank_json_escapes(record: bytes) -> bytes:
+    """Replace the escapes of JSON text by white space, but for those of signs. Offsets stay."""
+    plain = blank_line_escapes(record).replace(b"\\b", b"  ").replace(b"\\f", b"  ")
+    return _UNICODE_ESCAPE.sub(b" " * 6, plain) if b"\\u" in plain else plain
+
+
+def to_character_offsets(text: bytes, offsets: list[int]) -> list[int]:
+    """Turn ascending offsets in UTF-8 into offsets in characters."""
+    characters, last, out = 0, 0, []
+    for offset in offsets:
+        characters += len(text[last:offset].translate(None, _CONTINUATION_BYTES))
+        last = offset
+        out.append(characters)
+    return out
+
 
 # Each choice begins with a letter of its own, which is quick to search for; a run of backslashes is read once.
 _ESCAPE = re.compile(
@@ -26,7 +68,7 @@ _ESCAPE = re.compile(
     rb"|&(?:quot|apos|amp|lt|gt|equals|lowbar|#0{0,4}[0-9]{2,3}|#[xX]0{0,4}[0-9A-Fa-f]{2});)"
 )
 _AROUND = 1024
-# Of percent escapes, those that stand within or beside values. Letters and digits are escaped to hide something only.
+# Of percent escapes, those within or beside values. Letters and digits are escaped only to hide something.
 SIGNS = (
     r"\\u00[2-7][0-9A-Fa-f]",
     r"\\/",
@@ -42,22 +84,22 @@ _CSI = rb"(?:" + _ESC + rb"\[|\xc2\x9b|(?<!\\)\\++(?:u009[bB]|x9[bB]|233))"
 _STRING_END = rb"(?:\x07|\xc2\x9c|" + _ESC + rb"\\++|\\++(?:a|x07|u0007|007))"
 _CONTROL = re.compile(
     rb"%b[0-?]{0,64}[ -/]{0,4}[@-~]" % _CSI
-    # A title or a link, of which the text is searched as it stands too.
+    # A title or a link; its text is also searched as it is.
     + rb"|(?:%b\]|\xc2\x9d)[0-9]{1,4};[^\x00-\x1f\\^\x9b\x9d]{0,2048}%b" % (_ESC, _STRING_END)
     + rb"|%b[()*+][0-9A-Z]|\x1b[78=>cDEHMNOZ]" % _ESC
-    # What is left where the ESC was dropped.
+    # The rest of a sequence whose ESC was dropped.
     + rb"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m"
 )
 CONTROL_SIGNS = (
     r"\x1b|\xc2[\x9b\x9d]|\\u00(?:1[bB]|9[bBdD])|\\(?:x1[bB]|033|[eE])[\[\]()]|\\(?:x9[bB]|233)[0-9]"
     r"|(?:\^\[|\xe2\x90\x9b)[\[\]]|\[[0-9]{1,3}[;m]",
 )
-"""What begins a control sequence of a terminal, in a text and in JSON text."""
+"""Beginnings of control sequences of terminals, in plain text and in JSON text."""
 _WORDS = (
     b"PASSWORD password SECRET secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY= ACCESS_KEY Bearer"
     b" PRIVATE+KEY"
 ).split()
-# How tokens begin that are looked for in base64.
+# Beginnings of tokens that are searched for in base64.
 _BEGINNINGS = (
     b"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- glrt- xoxb- xoxp- xoxa- xapp- sk- sk_live_ rk_live_ whsec_ AKIA ASIA"
     b" AIza npm_ pypi- hf_ gsk_ xai- r8_ hvs. dop_v1_ shpat_ nvapi- dckr_pat_ ATATT SG. eyJhbG eyJ0eX"
@@ -72,13 +114,13 @@ _MOST_INDENT, _MOST_LINE_ENDS = 12, 4
 _NEXT_LINE = re.compile(rb"[\r\n]{1,4}[ \t]{0,12}([A-Za-z0-9+/_-]{1,256}={0,2})(?=[ \t]{0,12}(?:[\r\n\0]|\Z))")
 _STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _MOST_CHOICES = 16
-# So long a stretch is taken at once.
+# Longest region in bytes; longer ones are searched in parts.
 _LONGEST_REGION = 1 << 14
 _LONGEST = 1 << 16
 
 
 def base64_signs() -> list[str]:
-    """How words that go before secrets look in base64, at each of the three places they can have in a group."""
+    """Return patterns of the base64 of words that precede secrets, at each of the three offsets in a group."""
     signs = set()
     for word in _WORDS:
         raw = word.replace(b"+", b" ")
@@ -90,9 +132,9 @@ def base64_signs() -> list[str]:
 
 
 def _in_base64(word: bytes, shift: int) -> str:
-    """How a word looks in base64 behind so many bytes, as an expression.
+    """Return the pattern of a word in base64 that `shift` bytes precede.
 
-    Of a character that the neighbours of the word decide too, all choices are given, unless there are many.
+    A character that the neighbours of the word determine too has all its choices, unless there are many.
     """
     sign = ""
     size = 6 * ((8 * (shift + len(word)) + 5) // 6)
@@ -108,28 +150,28 @@ def _in_base64(word: bytes, shift: int) -> str:
     return sign
 
 
-def read_base64(text: bytes, place: int, look: Callable[[bytes], list[Hit]]) -> tuple[tuple[Hit, ...], int]:
-    """The base64 around a sign, of one line or of several, as one secret if the text inside holds one."""
+def read_base64(text: bytes, place: int, search: Callable[[bytes], list[Match]]) -> tuple[tuple[Match, ...], int]:
+    """Return the base64 around a candidate, of one line or several, as one match if the decoded text has a secret."""
     start = _start_of_run(text, place)
     match = _RUN.match(text, start, start + 2 * _LONGEST)
     if match is None:
         return (), place + 5
     line, block = (start, match.end()), _lines_around(text, start, match.end())
     for begin, end in (line,) if block == line else (block, line):
-        if end - begin >= _LEAST_LINE and _holds_secret(text[begin:end], look):
-            return (Hit(begin, end, "base64_secret", 0.9),), end
-    # Below a longer stretch, there may be a sign that is none here.
+        if end - begin >= _LEAST_LINE and _holds_secret(text[begin:end], search):
+            return (Match(begin, end, "base64_secret", 0.9),), end
+    # In a shorter run, the candidate is not base64: the next one may begin within it.
     return (), match.end() if match.end() - start >= _LEAST_LINE else place + 5
 
 
-def _holds_secret(encoded: bytes, look: Callable[[bytes], list[Hit]]) -> bool:
+def _holds_secret(encoded: bytes, search: Callable[[bytes], list[Match]]) -> bool:
     run = encoded.translate(None, b" \t\r\n").rstrip(b"=")
     inside = unbase64(run[: len(run) - len(run) % 4] if len(run) % 4 == 1 else run)
-    return inside is not None and is_printable(inside) and bool(look(inside))
+    return inside is not None and is_printable(inside) and bool(search(inside))
 
 
 def _lines_around(text: bytes, start: int, end: int) -> tuple[int, int]:
-    """From where to where base64 goes that is broken into lines of one length, of which this is one."""
+    """Return the span of base64 that is broken into lines of one length, given one of its lines."""
     width, lowest, highest = 0, start - _LONGEST, end + _LONGEST
     first = start
     while first > lowest and (found := _line_before(text, first)):
@@ -147,7 +189,7 @@ def _lines_around(text: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _line_before(text: bytes, start: int) -> tuple[int, int] | None:
-    """Where the base64 begins that fills the line before this one to its end, and how long it is."""
+    """Return start and length of the base64 at the end of the line before this one."""
     window = text[max(0, start - _LONGEST_LINE - 1 - _MOST_INDENT - _MOST_LINE_ENDS) : start]
     bare = window.rstrip(b" \t")
     line = bare.rstrip(b"\r\n")
@@ -158,7 +200,7 @@ def _line_before(text: bytes, start: int) -> tuple[int, int] | None:
 
 
 def _start_of_run(text: bytes, place: int) -> int:
-    """How far the base64 reaches back, looked at piece by piece: most of it is short."""
+    """Return where a run of base64 begins. It is read in pieces, since most runs are short."""
     start, lowest = place, max(0, place - _LONGEST)
     while start > lowest:
         piece = text[max(lowest, start - _PIECE) : start]
@@ -169,31 +211,32 @@ def _start_of_run(text: bytes, place: int) -> int:
     return start
 
 
-def layered_hits(text: bytes, ends: Sequence[int] | None, look: Look) -> list[Hit]:
-    """What is found under the escapes of some strings, at its places in the text that they are joined to."""
+def find_below_escapes(text: bytes, ends: Sequence[int] | None, search: Search) -> list[Match]:
+    """Search strings without their escapes; return matches at their places in the text with escapes."""
     if not (b"\\u00" in text or b"\\/" in text or b"%" in text or b"&" in text):
         return []
-    return _hits_below(text, ends, look, _regions(text, _telling()), _strip)
+    return _find_in_decoded(text, ends, search, _regions(text, _find_escapes()), _strip)
 
 
-def hits_without_controls(text: bytes, ends: Sequence[int] | None, look: Look) -> list[Hit]:
-    """What is found in some strings without the control sequences of terminals, at its places in the text.
+def find_without_controls(text: bytes, ends: Sequence[int] | None, search: Search) -> list[Match]:
+    """Search strings without the control sequences of terminals; return matches at their places in the text.
 
-    They are made white space, since a word may end at one, and are left out, since one may be within a word.
+    Searched twice: with white space for each sequence, since a word may end there, and without, since one may be
+    within a word.
     """
     regions = _regions(text, _find_controls())
     regions = [(start, end) for start, end in regions if _CONTROL.search(text, start, end)]
-    return [hit for strip in (_blank, _leave_out) for hit in _hits_below(text, ends, look, regions, strip)]
+    return [hit for strip in (_blank, _leave_out) for hit in _find_in_decoded(text, ends, search, regions, strip)]
 
 
-def _hits_below(
-    text: bytes, ends: Sequence[int] | None, look: Look, regions: list[tuple[int, int]], strip: Strip
-) -> list[Hit]:
+def _find_in_decoded(
+    text: bytes, ends: Sequence[int] | None, search: Search, regions: list[tuple[int, int]], strip: Strip
+) -> list[Match]:
     if not regions:
         return []
     stripped = [strip(text[start:end]) for start, end in regions]
-    begins = list(accumulate((len(layer.plain) + len(BORDER) for layer in stripped), initial=0))
-    # The stretches of one string are counted as one string.
+    begins = list(accumulate((len(layer.plain) + len(TEXT_SEPARATOR) for layer in stripped), initial=0))
+    # All regions of one string share its limit of checks.
     plain_ends = ends_of([layer.plain for layer in stripped])
     last = [end for end, ((one, _), (other, _)) in zip(plain_ends, pairwise(regions), strict=False)
             if not in_one_string(text, one, other, ends)]  # fmt: skip
@@ -204,13 +247,13 @@ def _hits_below(
         inner = min(place - begins[number], len(layer.plain))
         return regions[number][0] + (layer.end(inner) if is_end else layer.start(inner))
 
-    hits = look(BORDER.join(layer.plain for layer in stripped), [*last, plain_ends[-1]])
-    placed = (Hit(origin(hit.start, False), origin(hit.end, True), hit.rule, hit.confidence) for hit in hits)
+    hits = search(TEXT_SEPARATOR.join(layer.plain for layer in stripped), [*last, plain_ends[-1]])
+    placed = (Match(origin(hit.start, False), origin(hit.end, True), hit.rule, hit.confidence) for hit in hits)
     return [hit for hit in placed if hit.start < hit.end]
 
 
 def _regions(text: bytes, find: Find) -> list[tuple[int, int]]:
-    """The stretches around escapes: only there can something be hidden by one."""
+    """Return the regions around escapes: only there can an escape hide a value."""
     regions: list[tuple[int, int]] = []
     place, length = 0, len(text)
     while True:
@@ -222,34 +265,34 @@ def _regions(text: bytes, find: Find) -> list[tuple[int, int]]:
             regions[-1] = (regions[-1][0], end)
         else:
             regions.append((start, end))
-        # The next sign is looked for near the end of the stretch, which it then makes longer.
+        # The next escape may be near the end of the region, which it extends.
         place = max(last, end - (_AROUND // 2 if end - last == _AROUND else 0))
 
 
 def _within_text(text: bytes, first: int, last: int) -> tuple[int, int]:
-    """What lies around a sign, within one of the texts."""
+    """Return the bytes around an escape, within one of the joined strings."""
     start, end = max(0, first - _AROUND), min(len(text), last + _AROUND)
     border = text.find(0, last, end)
     return max(start, text.rfind(0, start, first) + 1), end if border < 0 else border
 
 
 @lru_cache(maxsize=1)
-def _telling() -> Find:
-    return finder(SIGNS)
+def _find_escapes() -> Find:
+    return compile_finder(SIGNS)
 
 
 @lru_cache(maxsize=1)
 def _find_controls() -> Find:
-    return finder(CONTROL_SIGNS)
+    return compile_finder(CONTROL_SIGNS)
 
 
 class _Plain(dict[bytes, bytes]):
-    """What escapes stand for."""
+    """Decoded escapes, by escape."""
 
     def __missing__(self, escape: bytes) -> bytes:
         if escape[:1] == b"&":
             plain = html.unescape(escape.decode()).encode()
-            # What is no ASCII stands in no secret; an escape is one byte.
+            # Other characters occur in no secret; each escape becomes one byte.
             plain = plain if len(plain) == 1 and plain.isascii() else b" "
         else:
             plain = b"/" if escape == b"\\/" else bytes([int(escape[-2:], 16)])
@@ -263,7 +306,7 @@ _with_escape = (1).__add__
 
 
 class _Layer(NamedTuple):
-    """A text without escapes, and where a value in it begins and ends in the text with them."""
+    """A decoded text, and functions from its offsets to those of the text as written."""
 
     plain: bytes
     start: Callable[[int], int]
@@ -274,10 +317,10 @@ Strip = Callable[[bytes], _Layer]
 
 
 def _strip(text: bytes) -> _Layer:
-    """The text without escapes."""
+    """Decode the escapes of a text."""
     pieces = _ESCAPE.split(text)
     escapes = pieces[1::2]
-    # Where each escape, which is one byte then, ends in the plain text, and how many bytes all escapes to it had.
+    # Where each escape, now one byte, ends in the decoded text, and how many bytes all escapes up to it had.
     ends = list(accumulate(map(_with_escape, map(len, pieces[:-1:2]))))
     within = list(accumulate(map(len, escapes)))
     pieces[1::2] = map(_PLAIN.__getitem__, escapes)
@@ -290,12 +333,12 @@ def _strip(text: bytes) -> _Layer:
 
 
 def _blank(text: bytes) -> _Layer:
-    """The text with white space for control sequences."""
+    """Replace control sequences by white space."""
     return _Layer(_CONTROL.sub(lambda match: b" " * len(match[0]), text), int, int)
 
 
 def _leave_out(text: bytes) -> _Layer:
-    """The text without control sequences."""
+    """Remove control sequences."""
     spans = [match.span() for match in _CONTROL.finditer(text)]
     begins = [0, *[end for _, end in spans]]
     pieces = [text[begin:end] for begin, end in zip(begins, [*[start for start, _ in spans], len(text)], strict=True)]
@@ -305,5 +348,5 @@ def _leave_out(text: bytes) -> _Layer:
         number = bisect_right(places, place) - 1
         return begins[number] + place - places[number]
 
-    # The sequence behind a value does not belong to it.
+    # The sequence behind a value is no part of it.
     return _Layer(b"".join(pieces), origin, lambda place: origin(place - 1) + 1)

@@ -1,4 +1,4 @@
-"""What a scan finds, and what it is asked to look for."""
+"""Findings of a scan, and the profiles that choose what is searched for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clew.errors import UsageError
 
 Kind = Literal["secret", "pii", "path"]
 Profile = Literal["none", "secrets", "pii", "paths", "all"]
-"""What is looked for.
+"""What is searched for.
 
 none      nothing
 secrets   keys, tokens, passwords, private keys
@@ -28,7 +28,7 @@ _KINDS: dict[str, frozenset[str]] = {
 
 
 class Finding(NamedTuple):
-    """A part of a text that must not be shown. Offsets count characters; `end` is the first that may stay."""
+    """A part of a text that must be masked. Offsets count characters; `end` is exclusive."""
 
     start: int
     end: int
@@ -38,11 +38,11 @@ class Finding(NamedTuple):
 
 
 Spans = dict[str, list[Finding]]
-"""What was found, by the texts that hold it."""
+"""Findings by the text that holds them."""
 
 
 def kinds_of(profile: str) -> frozenset[str]:
-    """The kinds a profile looks for."""
+    """Return the kinds of findings that a profile searches for."""
     try:
         return _KINDS[profile]
     except KeyError:

@@ -1,4 +1,4 @@
-"""JSON text whose strings and numbers are replaced one by one; all between them stays byte for byte as it was."""
+"""Reads JSON leniently, and replaces single strings and numbers in JSON text: every other byte stays."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from collections.abc import Iterator, Mapping
 
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
-from clew.redact.skip_rules import FORMAT_NAMES
 
+FORMAT_NAMES = frozenset(
+    "arguments attachment branch branches changes command content context description display document duration"
+    " encoding entries events extensions filename function history images message messages metadata options origin"
+    " output parameters parent payload platform priority project prompt records response result session sessions"
+    " settings signature snapshot source status stderr stdout subagents summary system thinking thoughts timestamp"
+    " tokens version workspace".split()
+)
+"""Names of members in the agents' formats that are ordinary words: never masked, even if a password is such a word."""
 _LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])-?\d[\d.eE+-]*+(?!\w))', re.DOTALL)
-# A long text without escapes is searched for the few strings that change: what is no string, or may stand between two,
-# is not searched for.
-_LONG, _FEW = 1 << 14, 16
-_BETWEEN = re.compile(r'["\x00-\x1f]|\A[\s\d:,\[\]{}.+\-eEtrufalsnNIity]*\Z')
 _LENIENT = json.JSONDecoder(strict=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What is said of a value that has something behind it: there is no other way to read it.
+# The error message for text behind a value: a lenient parser would not read it either.
 _MORE = "trailing characters"
 MISSING = object()
-"""What `read` gives for text that is no JSON."""
+"""Returned by `read` for text that is not JSON."""
 
 
 def read(text: str) -> JSON:
-    """The value of JSON text, with all members of objects that name one twice; MISSING where it is no JSON."""
+    """Parse JSON text, keeping all members of objects with duplicate keys; return MISSING if it is not JSON."""
     try:
         value = loads(text)
-        # One that is lost takes its quotes with it, and only this escape brings in others.
+        # A lost member loses its quotes, and only this escape adds others.
         if "\\u0022" not in text and dumps(value).count(b'"') == text.count('"'):
             return value
     except (*NOT_JSON, UnicodeEncodeError) as error:
@@ -40,19 +43,19 @@ def read(text: str) -> JSON:
 
 
 def may_be_json(raw: bytes) -> bool:
-    """True for what begins like an object or a list."""
+    """Tell whether bytes begin like an object or a list."""
     return raw[:1] in (b"{", b"[") or raw.lstrip()[:1] in (b"{", b"[")
 
 
 def parsed(raw: bytes) -> JSON:
-    """The value of a record; the text that it is where it is no JSON."""
+    """Parse a record; return its text if it is not JSON."""
     text = to_text(raw)
     value = read(text) if may_be_json(raw) else MISSING
     return text if value is MISSING else value
 
 
 def spelled(value: JSON) -> bytes:
-    """The JSON text of a value; nothing where it has none. Lone surrogates are written as escapes."""
+    """Encode a value as JSON; return b"" if it cannot be. Lone surrogates are written as escapes."""
     try:
         try:
             return dumps(value)
@@ -63,29 +66,25 @@ def spelled(value: JSON) -> bytes:
 
 
 def to_text(raw: bytes) -> str:
-    """Bytes as text; those that are no UTF-8 pass."""
+    """Decode bytes; those that are not UTF-8 pass."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def to_raw(text: str) -> bytes:
-    """The bytes that a text was made of."""
+    """Encode what `to_text` decoded."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def _members(pairs: list[tuple[str, JSON]]) -> JSON:
-    """An object; where a key occurs twice, a list of one object for each member, so that none is lost."""
+    """Build an object; with duplicate keys, a list of one object for each member, so that none is lost."""
     members = dict(pairs)
     return members if len(members) == len(pairs) else [{key: value} for key, value in pairs]
 
 
 def splice(text: str, changes: Mapping[str, str]) -> str:
-    """The JSON text with some of its strings replaced, and numbers of the same digits."""
-    is_simple = FORMAT_NAMES.isdisjoint(changes) and not any(map(_BETWEEN.search, changes))
-    if len(text) >= _LONG and 0 < len(changes) <= _FEW and "\\" not in text and is_simple:
-        literals = re.compile(f'"(?:{"|".join(map(re.escape, changes))})"')
-        return literals.sub(lambda found: _spell(changes[found[0][1:-1]], found[0]), text)
+    """Replace some strings of JSON text, and numbers of the same digits."""
     pieces = _LITERAL.split(text)
-    # Most literals are spelled as they are, and not replaced.
+    # Most literals have no escapes and are not replaced.
     some = [
         at
         for at, literal in enumerate(pieces[1::2])
@@ -97,17 +96,17 @@ def splice(text: str, changes: Mapping[str, str]) -> str:
         new = changes.get(content)
         is_name = content in FORMAT_NAMES and pieces[2 * at + 2].lstrip().startswith(":")
         if new is not None and not is_name:
-            pieces[2 * at + 1] = _spell(new, literal)
+            pieces[2 * at + 1] = _encode_literal(new, literal)
     return "".join(pieces) if some else text
 
 
 def literals(text: str) -> Iterator[str]:
-    """What the strings of JSON text mean, keys included, and its numbers."""
+    """Yield the decoded strings of JSON text, keys included, and its numbers."""
     return (_content(match[0]) for match in _LITERAL.finditer(text))
 
 
 def number_text(number: float) -> str:
-    """A number as JSON has it; nothing for one of thousands of digits."""
+    """Format a number as JSON does; return "" for one of thousands of digits."""
     try:
         return str(number)
     except ValueError:
@@ -115,7 +114,7 @@ def number_text(number: float) -> str:
 
 
 def _content(literal: str) -> str:
-    """What a string literal means, or the digits of a number."""
+    """Decode a string literal; return the digits of a number."""
     if literal[0] != '"':
         return literal
     if "\\" not in literal:
@@ -126,8 +125,8 @@ def _content(literal: str) -> str:
         return literal[1:-1]
 
 
-def _spell(text: str, like: str) -> str:
-    """A string literal for a text, in ASCII where the one it replaces was, or where the text cannot be UTF-8."""
+def _encode_literal(text: str, like: str) -> str:
+    """Encode a string literal, in ASCII if the one it replaces was, or if the text cannot be UTF-8."""
     if text.isascii() or (not like.isascii() and _SURROGATE.search(text) is None):
         return dumps(text).decode()
     return json.dumps(text)

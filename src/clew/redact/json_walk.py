@@ -1,303 +1,493 @@
-"""The texts of a JSON value that are worth a look, each with what stands around it.
+"""Collects the strings of a JSON value that are worth scanning, each with its context.
 
-Every string of the value is met, keys and nested JSON included; only ids, hashes, signatures and pictures are left
-out. Nothing here decides what is a secret.
+Every string is met, keys and JSON inside strings included. Never scanned are ids, hashes, timestamps, signatures and
+base64 images: both the key and the value must have the form of one. Which strings are secrets is not decided here.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from clew.model.json import JSON
 from clew.redact.commands import is_credential_file, read_by
+from clew.redact.findings import Finding
 from clew.redact.json_text import number_text, read
-from clew.redact.packed import ORIGIN, is_packed
-from clew.redact.skip_rules import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by
+from clew.redact.packed import BEGINNINGS, ORIGIN, is_packed
+from clew.redact.token_rules import builtin
+from clew.redact.value_checks import unbase64
+
+PATH_KEYS = frozenset(
+    "file_path filePath path absolute_path notebook_path notebookPath filename file target_file".split()
+)
+"""Keys under which calls, results and snapshots name the file they are about."""
+CUT_KEYS = frozenset("title customTitle aiTitle summary firstPrompt lastPrompt first_prompt display preview".split())
+"""Keys under which agents and clew keep the beginning of a longer text, cut off somewhere."""
+CALL_IDS = tuple("tool_use_id tool_id call_id callId toolCallId tool_call_id toolUseID parentToolUseID id".split())
+ARGUMENTS = ("input", "arguments", "args", "parameters", "action")
+COMMANDS = ("command", "cmd")
+
+_HEX = r"[0-9A-Fa-f]"
+UUID = rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_WHOLE_UUID = re.compile(UUID)
+_ID_PREFIXES = "toolu srvtoolu msg req call fc resp rs ws item chatcmpl agent thread turn".split()
+ID = (
+    rf"{_HEX}{{6,128}}+(?:@v\d++)?+|\d{{1,20}}+|[a-z]\d++|(?:\w{{1,20}}[-_])?{UUID}"
+    rf"|(?:{'|'.join(_ID_PREFIXES)})[-_][\w-]{{2,120}}+"
+)
+_ID = re.compile(ID)
+_ID_ENDINGS = (
+    "[Ii][Dd] [Ii][Dd]s [Uu][Uu][Ii][Dd] [Uu][Uu][Ii][Dd]s [Hh]ash [Ss]ha [Dd]igest [Cc]hecksum [Cc]ommit".split()
+)
+"""Endings of keys of ids and hashes, behind a small letter, a digit or nothing."""
+_ID_KEY = re.compile(rf"(?:^|[_a-z\d])(?:{'|'.join(_ID_ENDINGS)}|[Ss]ha\d+)$")
+# In Vault, the password of an application.
+_SECRET_ID = re.compile(r"(?i)(?<!client)(?<!client[_-])secret[_-]?id$")
+CIPHERTEXT_KEYS = frozenset("signature thoughtSignature thought_signature encrypted_content encryptedContent".split())
+_ENCRYPTED_OR_SIGNED = re.compile(r"[A-Za-z0-9+/_-]{100,}={0,2}")
+TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
+_TIME = re.compile(TIME)
+TIME_ENDINGS = ("time", "stamp", "_at", "Time", "At", "date", "Date")
+_DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,")
+_MEDIA_KEYS = ("media_type", "mimeType", "mime_type", "mediaType")
+SPECIAL = PATH_KEYS | {*ARGUMENTS, *_MEDIA_KEYS, "value"}
+"""An object without any of these keys names no file and holds no image."""
+_BODIES = ("data", "image", "document", "base64")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}")
+# Beginnings of images: PNG, JPEG, GIF, TIFF, WebP, AVIF and HEIC.
+_IMAGE = re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF....WEBP|....ftyp", re.DOTALL)
+_IMAGE_HEAD_CHARS = 24
+NAMES_SECRET = (
+    "pass pwd secret token key auth cred cookie bearer private session signature sas dsn ssn card iban pin$ otp cvv"
+    " cpf bsn pesel aadhaa?r dni$ nif$ nie$ sin$ tax_?id steuer_?id"
+).split()
+"""Patterns that names of secrets contain."""
+_NAMES_SECRET = re.compile("(?i)" + "|".join(NAMES_SECRET))
 
 SHORTEST = 5
-"""Shorter texts hide nothing, unless their key says so."""
-SHORTEST_KEY = 12
+"""Shorter strings are scanned only by a user's own rules, or if their key names a secret."""
+_SHORTEST_KEY = 12
 LEAST_NUMBER, MOST_NUMBER = 10**11, 10**19
-"""Only numbers as long as those of cards are looked at, and never one that counts tokens."""
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+"""Only numbers as long as those of cards are scanned, and never a token count."""
+_UNESCAPED = re.compile(r'[^"\\\x00-\x1f]*')
 _MOST_WORDS = 64
-_MOST_JOINED = 8192
-_EDGE = 4096
-"""So much of two neighbouring blocks is looked at together."""
+_MOST_JOINED_CHARS = 8192
+_EDGE_CHARS = 4096
+"""So much of two neighbouring blocks is scanned together."""
 _MOST_CALLS = 10_000
 MOST_STRINGS = 200_000
 """A record with more strings is masked whole."""
-# What JSON begins with.
-_NESTED = re.compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infinity)|"')
-
-# What a short key that names the machine has in it: a path, a host, an address.
-_PLACE = re.compile(r"[/\\.:]")
+_JSON_START = re.compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infinity)|"')
+# Characters of paths, hosts and addresses, for which short keys are scanned.
+_PATH_OR_HOST = re.compile(r"[/\\.:]")
 _PATCH_SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
-_OTHER_WORDS = PATH_KEYS | {
+_NOT_FROM_FILE = PATH_KEYS | {
     *COMMANDS,
     *"description prompt name tool_name type pattern query cwd workdir title".split(),
 }
-"""Keys whose words do not come from the file that a call is about."""
+"""Keys whose values do not come from the file that a call is about."""
+# A line of a file, or an assignment in one.
+_FILE_TEXT = re.compile(r"[\n=]|: ")
 
 
-Leaf = tuple[str, str, str, str | None]
-"""A text to be looked at, what stands before and behind it, so that its name is seen with it, and its file."""
+class StringInContext(NamedTuple):
+    """A string to scan, with the text before and behind it that names it, and the credential file it comes from."""
+
+    text: str
+    before: str = ""
+    behind: str = ""
+    path: str | None = None
 
 
-Window = tuple[str, int, int]
-"""A text, and from where to where in it."""
+class Window(NamedTuple):
+    """A part of a string."""
+
+    text: str
+    start: int
+    end: int
 
 
-class Joint(NamedTuple):
-    """Texts that follow each other, and may hold one value together: of each a window."""
+class StringGroup(NamedTuple):
+    """Strings that follow each other and may hold one value together: a window of each, joined by `between`."""
 
     windows: tuple[Window, ...]
     between: str
-    is_seam: bool = False
-    """Only what lies across counts, and only where it is beyond doubt: the texts are whole by themselves."""
+    is_boundary: bool = False
+    """Two blocks of text meet here. Only findings across the boundary count, and only with high confidence."""
     path: str | None = None
-    """The credential file that they come from."""
+    """The credential file that the strings come from."""
+
+    def joined(self) -> str:
+        """Return the text that the windows make."""
+        return self.between.join([text[start:end] for text, start, end in self.windows])
+
+    def split_by_string(self, found: Iterable[Finding], least_confidence: float) -> Iterator[tuple[str, Finding]]:
+        """Yield the part of each finding in the joined text that lies in each string."""
+        ends = list(accumulate(window.end - window.start + len(self.between) for window in self.windows))
+        for finding in found:
+            parts = []
+            for number in range(bisect_right(ends, finding.start), len(ends)):
+                offset = ends[number - 1] if number else 0
+                if offset >= finding.end:
+                    break
+                text, begin, stop = self.windows[number]
+                start, end = max(finding.start - offset, 0), min(finding.end - offset, stop - begin)
+                if start < end:
+                    parts.append((text, finding._replace(start=begin + start, end=begin + end)))
+            if not self.is_boundary or (len(parts) > 1 and finding.confidence >= least_confidence):
+                yield from parts
 
 
-class Collected(NamedTuple):
-    """The texts of one value."""
+class CollectedStrings(NamedTuple):
+    """The strings of one JSON value."""
 
-    found: list[Leaf]
-    joints: list[Joint]
-    seams: list[Joint]
-    cut: list[str]
-    """Titles and the like, which may end in the middle of something."""
+    strings: list[StringInContext]
+    groups: list[StringGroup]
+    truncated: list[str]
+    """Titles and the like, which may end in the middle of a value."""
     nested: list[str]
-    """Texts that are JSON themselves; what they hold is met as well. Inner ones come behind outer ones."""
+    """Strings that are JSON themselves; their strings are met as well. Inner ones come behind outer ones."""
     packed: list[str]
     """The base64 of an original that travels along."""
-    own: list[str]
-    """Short keys and texts, and numbers: only a user's own rules look at them."""
+    short: list[str]
+    """Short keys and strings, and numbers: only a user's own rules scan them."""
 
 
-class Leaves:
-    """Collects the texts of values, one value after the other; remembers which file a call was about."""
+class StringCollector:
+    """Collects the strings of values, one value after the other; remembers which file a call was about."""
 
-    def __init__(self, has_own_rules: bool = False) -> None:
-        self._has_own_rules = has_own_rules
+    def __init__(self, has_user_rules: bool = False) -> None:
+        self._has_user_rules = has_user_rules
         self.paths: dict[str, str] = {}
         """The credential files that calls were about, by the ids of the calls."""
-        self.plain = ""
-        """A text that is no JSON, as was seen before."""
-        self._into = Collected([], [], [], [], [], [], [])
+        self._into = CollectedStrings([], [], [], [], [], [])
         self._stack: list[tuple[JSON, str, str | None]] = []
-        self._met = 0
+        self._count = 0
         self._answered: str | None = None
-        """The credential file that the call was about which a record answers."""
+        """The credential file that one of the calls was about which the record answers."""
 
-    def collect(self, value: JSON, path: str | None = None) -> Collected | None:
-        """Meet every text of a value; None where there are more than `MOST_STRINGS`."""
-        self._into = collected = Collected([], [], [], [], [], [], [])
-        self._met = 0
+    def collect(self, value: JSON, path: str | None = None, *, is_json: bool = True) -> CollectedStrings | None:
+        """Meet every string of a value; return None if there are more than `MOST_STRINGS`.
+
+        With `is_json=False`, the value is a text that is known not to be JSON.
+        """
+        self._into = collected = CollectedStrings([], [], [], [], [], [])
+        self._count = 0
+        if not is_json:
+            self._add_scanned(value, "", path)
+            return collected
         stack = self._stack
-        self._answered = self._path_of_answer(value) if self.paths else None
+        self._answered = self._answered_file(value) if self.paths else None
         stack.append((value, "", path))
         while stack:
             item, key, path = stack.pop()
             kind = type(item)
             if kind is dict:
-                self._object(item, key, path)
+                self._add_object(item, key, path)
             elif kind is list or kind is tuple:
-                self._list(item, key, path)
+                self._add_list(item, key, path)
             elif kind is str:
-                self._text(item, key, path)
-            if self._met > MOST_STRINGS:
+                self._add_string(item, key, path)
+            if self._count > MOST_STRINGS:
                 stack.clear()
                 return None
         return collected
 
-    def _object(self, value: dict[str, JSON], own: str, path: str | None) -> None:
+    def _add_object(self, value: dict[str, JSON], own_key: str, path: str | None) -> None:
         stack = self._stack
-        counts = is_count(own)
+        counts_tokens = is_count(own_key)
         body = name = None
         if value.get("type") == ORIGIN:
             self._into.packed.extend(item for item in value.values() if type(item) is str and is_packed(item))
         if self.paths or not SPECIAL.isdisjoint(value):
-            path = self._path_of(value) or path
-            body = picture(value)
+            path = self._credential_file_of(value) or path
+            body = image_key(value)
             name = value.get("name", value.get("key")) if "value" in value else None
-        answered = self._answered
         for key, item in value.items():
             kind = type(item)
-            # Claude Code keeps the output of a call beside the message that answers it.
-            file = answered if answered is not None and key == "toolUseResult" else path
             if kind is str:
                 if key != body:
-                    self._text(item, name if key == "value" and type(name) is str else key, file)
+                    self._add_string(item, name if key == "value" and type(name) is str else key, path)
             elif kind is dict or kind is list or kind is tuple:
                 # A snapshot has files by their paths.
-                stack.append((item, key, key if "." in key and is_credential_file(key) else file))
-            elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not counts:
-                self._number(item, key)
-            if len(key) >= SHORTEST_KEY or (len(key) >= SHORTEST and _PLACE.search(key) is not None):
-                self._met += 1
-                self._into.found.append((key, "", "", None))
-            elif self._has_own_rules:
-                self._into.own.append(key)
-            if self._has_own_rules and (kind is int or kind is float):
-                self._into.own.append(number_text(item))
+                stack.append((item, key, key if "." in key and is_credential_file(key) else path))
+            elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not counts_tokens:
+                self._add_number(item, key)
+            if len(key) >= _SHORTEST_KEY or (len(key) >= SHORTEST and _PATH_OR_HOST.search(key) is not None):
+                self._count += 1
+                self._into.strings.append(StringInContext(key))
+            elif self._has_user_rules:
+                self._into.short.append(key)
+            if self._has_user_rules and (kind is int or kind is float):
+                self._into.short.append(number_text(item))
 
-    def _number(self, number: int, key: str) -> None:
+    def _add_number(self, number: int, key: str) -> None:
         digits = str(number)
-        if not is_count(key) and not is_left(key, digits):
-            self._met += 1
-            self._into.found.append((digits, f'"{key}": ' if key else "", "", None))
+        if not is_count(key) and not is_opaque(key, digits):
+            self._count += 1
+            self._into.strings.append(StringInContext(digits, f'"{key}": ' if key else ""))
 
-    def _text(self, text: str, key: str, path: str | None) -> None:
-        self._met += 1
-        told = told_by(key)
-        if (told.may_leave or text.startswith("data:")) and is_left(key, text):
+    def _add_string(self, text: str, key: str, path: str | None) -> None:
+        self._count += 1
+        key_class = classify_key(key)
+        if (key_class.may_be_opaque or text.startswith("data:")) and is_opaque(key, text):
             return
-        if told.is_cut:
-            self._into.cut.append(text)
-        if (
-            len(text) > 1
-            and text[0] in '{["'
-            and text[-1] in '}]" \n'
-            and text is not self.plain
-            and _NESTED.match(text)
-        ):
+        if key_class.may_be_truncated:
+            self._into.truncated.append(text)
+        if len(text) > 1 and text[0] in '{["' and text[-1] in '}]" \n' and _JSON_START.match(text):
             value = read(text)
             if type(value) is dict or type(value) is list or (type(value) is str and value != text):
                 self._into.nested.append(text)
                 self._stack.append((value, key, path))
                 return
+        self._add_scanned(text, key, path)
+
+    def _add_scanned(self, text: str, key: str, path: str | None) -> None:
         if " File: " in text:
-            self._patch(text)
-        if path is not None and key in _OTHER_WORDS:
+            self._add_patch(text)
+        if key in _NOT_FROM_FILE:
             path = None
-        if key and (path is not None or told.names_secret):
-            quote = '"' if _PLAIN.fullmatch(text) is not None else ""
-            self._into.found.append((text, f'"{key}": {quote}', quote, path))
+        if key and (path is not None or classify_key(key).names_secret):
+            quote = '"' if _UNESCAPED.fullmatch(text) is not None else ""
+            self._into.strings.append(StringInContext(text, f'"{key}": {quote}', quote, path))
             if path is None:
                 return
+        if path is None and self._answered is not None and _FILE_TEXT.search(text) is not None:
+            path = self._answered
         if len(text) >= SHORTEST:
-            self._into.found.append((text, "", "", path))
-        elif self._has_own_rules:
-            self._into.own.append(text)
+            self._into.strings.append(StringInContext(text, "", "", path))
+        elif self._has_user_rules:
+            self._into.short.append(text)
 
-    def _patch(self, text: str) -> None:
-        """The parts of a patch, as Codex writes them, that change credential files."""
+    def _add_patch(self, text: str) -> None:
+        """Add the sections of a patch in the format of Codex that change credential files."""
         end = len(text)
         for section in reversed(list(_PATCH_SECTION.finditer(text))):
             if is_credential_file(path := section[1].strip()):
-                self._into.joints.append(Joint(((text, section.end(), end),), "", path=path))
+                self._into.groups.append(StringGroup((Window(text, section.end(), end),), "", path=path))
             end = section.start()
 
-    def _list(self, items: list[JSON], key: str, path: str | None) -> None:
+    def _add_list(self, items: list[JSON], key: str, path: str | None) -> None:
         if len(items) > 1:
             kinds = set(map(type, items))
             if str in kinds:
-                self._words(tuple(item for item in items if type(item) is str))
+                self._add_words(tuple(item for item in items if type(item) is str))
             if dict in kinds:
-                self._edges(items)
+                self._add_boundaries(items)
         for item in reversed(items):  # the last is taken from the stack first
             kind = type(item)
             if kind is str:
-                self._text(item, key, path)
+                self._add_string(item, key, path)
             elif kind is dict or kind is list or kind is tuple:
                 self._stack.append((item, key, path))
             elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER:
-                self._number(item, key)
-            if self._has_own_rules and (kind is int or kind is float):
-                self._into.own.append(number_text(item))
+                self._add_number(item, key)
+            if self._has_user_rules and (kind is int or kind is float):
+                self._into.short.append(number_text(item))
 
-    def _words(self, texts: tuple[str, ...]) -> None:
-        """The words of a command, or the lines of a file, each a text of its own."""
+    def _add_words(self, texts: tuple[str, ...]) -> None:
+        """Add the words of a command, or the lines of a file, as one group."""
         is_block = any("-----BEGIN" in text for text in texts)
-        if is_block or (len(texts) <= _MOST_WORDS and sum(map(len, texts)) <= _MOST_JOINED):
-            windows = tuple((text, 0, len(text)) for text in texts)
-            self._into.joints.append(Joint(windows, "\n" if is_block else " "))
+        if is_block or (len(texts) <= _MOST_WORDS and sum(map(len, texts)) <= _MOST_JOINED_CHARS):
+            windows = tuple(Window(text, 0, len(text)) for text in texts)
+            self._into.groups.append(StringGroup(windows, "\n" if is_block else " "))
 
-    def _edges(self, blocks: list[JSON]) -> None:
-        """Blocks of text that follow each other: a value may begin in one and end in the next."""
+    def _add_boundaries(self, blocks: list[JSON]) -> None:
+        """Add the edges of text blocks that follow each other: a value may begin in one and end in the next."""
         texts = list(map(_block_text, blocks))
         if not any(texts):
             return
         chain: list[Window] = []
         for one, other in pairwise(texts):
             if one and other and not one[-1].isspace() and not other[0].isspace():
-                length = len(other)
                 if not chain:
-                    chain.append((one, max(len(one) - _EDGE, 0), len(one)))
-                chain.append((other, 0, length if length < _EDGE else _EDGE))
-                if length <= _EDGE and len(chain) < _MOST_WORDS:
+                    chain.append(Window(one, max(len(one) - _EDGE_CHARS, 0), len(one)))
+                chain.append(Window(other, 0, min(len(other), _EDGE_CHARS)))
+                if len(other) <= _EDGE_CHARS and len(chain) < _MOST_WORDS:
                     continue
             if chain:
-                self._join_seams(chain)
+                self._into.groups.append(StringGroup(tuple(chain), "", is_boundary=True))
                 chain = []
         if chain:
-            self._join_seams(chain)
+            self._into.groups.append(StringGroup(tuple(chain), "", is_boundary=True))
 
-    def _join_seams(self, chain: list[Window]) -> None:
-        self._into.seams.append(Joint(tuple(chain), "", is_seam=True))
+    def _credential_file_of(self, value: dict[str, JSON]) -> str | None:
+        """Return the credential file that an object is about: it names it, or the call it answers did."""
+        path = _credential_file_named_by(value)
+        if path is not None:
+            for call in _call_ids(value):
+                self.paths[call] = path
+            while len(self.paths) > _MOST_CALLS:
+                del self.paths[next(iter(self.paths))]
+            return path
+        return next((self.paths[call] for call in _call_ids(value) if call in self.paths), None)
 
-    def _path_of(self, value: dict[str, JSON]) -> str | None:
-        """The credential file that an object is about: it names it, or the call it answers did."""
-        for name in value.keys() & PATH_KEYS:
-            path = value[name]
-            if type(path) is str and is_credential_file(path):
-                self._note(value, path)
-                return path
-        for name in ARGUMENTS:
-            if name in value:
-                path = self._path_in(value[name])
-                if path is not None:
-                    self._note(value, path)
-                    return path
-        if not self.paths:
-            return None
-        return next((self.paths[call] for call in _calls(value) if call in self.paths), None)
+    def _answered_file(self, record: JSON) -> str | None:
+        """Return the credential file that a call was about which some object of a record answers.
 
-    def _path_of_answer(self, record: JSON) -> str | None:
-        """The credential file that one of the calls was about which a record answers in the blocks of its message."""
-        message = record.get("message", record) if type(record) is dict else None
-        blocks = message.get("content") if type(message) is dict else None
-        for block in blocks if type(blocks) is list else ():
-            for call in _calls(block) if type(block) is dict else ():
-                if call in self.paths:
-                    return self.paths[call]
+        Agents keep the output of a call also outside of that object, so the whole record counts as the answer.
+        """
+        todo = [record]
+        while todo:
+            item = todo.pop()
+            if type(item) is dict:
+                if _credential_file_named_by(item) is None:
+                    for call in _call_ids(item):
+                        if call in self.paths:
+                            return self.paths[call]
+                todo += item.values()
+            elif type(item) is list or type(item) is tuple:
+                todo += item
         return None
 
-    def _note(self, value: dict[str, JSON], path: str) -> None:
-        for call in _calls(value):
-            self.paths[call] = path
-        while len(self.paths) > _MOST_CALLS:
-            del self.paths[next(iter(self.paths))]
 
-    def _path_in(self, arguments: JSON) -> str | None:
-        """The credential file that the arguments of a call name, be it within a command."""
-        if type(arguments) is str and arguments[:1] == "{":
-            arguments = read(arguments)
-        if type(arguments) is not dict:
-            return None
-        for name in arguments.keys() & PATH_KEYS:
-            path = arguments[name]
-            if type(path) is str and is_credential_file(path):
-                return path
-        return next((read_by(arguments[name]) for name in COMMANDS if name in arguments), None)
+def _credential_file_named_by(value: dict[str, JSON]) -> str | None:
+    """Return the credential file that an object, or the arguments of a call in it, name."""
+    for name in value.keys() & PATH_KEYS:
+        path = value[name]
+        if type(path) is str and is_credential_file(path):
+            return path
+    return next((path for name in ARGUMENTS if name in value and (path := credential_file_in(value[name]))), None)
+
+
+def credential_file_in(arguments: JSON) -> str | None:
+    """Return the credential file that the arguments of a call name, be it within a command.
+
+    `text` is what the catalog keeps of the arguments of a call: each of their strings on a line.
+    """
+    if type(arguments) is str and arguments[:1] == "{":
+        arguments = read(arguments)
+    if type(arguments) is not dict:
+        return None
+    for name in arguments.keys() & PATH_KEYS:
+        path = arguments[name]
+        if type(path) is str and is_credential_file(path):
+            return path
+    for line in text.splitlines() if type(text := arguments.get("text")) is str else ():
+        if path := line.strip() if is_credential_file(line.strip()) else read_by(line):
+            return path
+    return next((read_by(arguments[name]) for name in COMMANDS if name in arguments), None)
 
 
 def is_count(key: str) -> bool:
-    """True for the keys under which tokens are counted."""
+    """Tell whether tokens are counted under a key."""
     return "oken" in key or key.endswith(("usage", "Usage"))
 
 
 def _block_text(block: JSON) -> str:
-    """The words of a block of text."""
+    """Return the text of a block of text or thinking."""
     if type(block) is not dict or ("text" not in block and "thinking" not in block):
         return ""
     text = block.get("text", block.get("thinking"))
     return text if type(text) is str else ""
 
 
-def _calls(value: dict[str, JSON]) -> list[str]:
-    """The ids under which an object is a call, or the result of one."""
+def _call_ids(value: dict[str, JSON]) -> list[str]:
+    """Return the ids under which an object is a call, or the result of one."""
     return [call for name in CALL_IDS if type(call := value.get(name)) is str]
+
+
+class KeyClass(NamedTuple):
+    """What the name of a key tells about its value."""
+
+    holds_id: bool
+    holds_ciphertext: bool
+    holds_time: bool
+    names_secret: bool
+    may_be_truncated: bool
+    may_be_opaque: bool
+    """The value may be an id, a hash, a time or ciphertext, which are not scanned."""
+
+
+@lru_cache(maxsize=4096)
+def classify_key(key: str) -> KeyClass:
+    """Classify the name of a key."""
+    holds_id = _ID_KEY.search(key) is not None and _SECRET_ID.search(key) is None
+    holds_ciphertext = key in CIPHERTEXT_KEYS
+    holds_time = key.endswith(TIME_ENDINGS)
+    return KeyClass(
+        holds_id,
+        holds_ciphertext,
+        holds_time,
+        _NAMES_SECRET.search(key) is not None,
+        key in CUT_KEYS,
+        holds_id or holds_ciphertext or holds_time,
+    )
+
+
+@lru_cache(maxsize=1)
+def _token_beginnings() -> tuple[str, ...]:
+    """Return the beginnings of service tokens. A long token has the alphabet of a signature."""
+    return tuple(text for rule in builtin()[1] if not rule.weak for text in rule.at)
+
+
+@lru_cache(maxsize=1)
+def _token_begins() -> re.Pattern[str]:
+    """Return the pattern of the beginning of a service token in an id."""
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _token_beginnings()))})")
+
+
+def _is_id(text: str) -> bool:
+    """Tell whether a text has the form of an id, and no service token may begin in it."""
+    if _WHOLE_UUID.fullmatch(text) is not None:
+        return True
+    return _ID.fullmatch(text) is not None and _token_begins().search(text) is None
+
+
+def is_opaque(key: str, text: str) -> bool:
+    """Tell whether a value is never scanned: an id, hash, time, signature, encrypted reasoning or image.
+
+    A key alone proves nothing: the value must have the form that the key promises.
+    """
+    key_class = classify_key(key)
+    if key_class.holds_id and _is_id(text):
+        return True
+    if key_class.holds_ciphertext and _ENCRYPTED_OR_SIGNED.fullmatch(text) is not None:
+        return not text.startswith(_token_beginnings()) and BEGINNINGS.match(text) is None
+    if key_class.holds_time and len(text) < 36 and _TIME.fullmatch(text) is not None:
+        return True
+    return _is_image_url(text)
+
+
+def is_plain_id(key: str, text: str) -> bool:
+    """Tell whether a value is an id, a hash or a time, and its key does not name a secret."""
+    key_class = classify_key(key)
+    if key_class.names_secret:
+        return key_class.holds_id and is_uuid(text)
+    return key_class.may_be_opaque and not key_class.holds_ciphertext and is_opaque(key, text)
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether a text is a UUID."""
+    return _WHOLE_UUID.fullmatch(text) is not None
+
+
+def image_key(value: dict[str, JSON]) -> str | None:
+    """Return the key of an object that holds the base64 of an image, if there is one."""
+    for name in _MEDIA_KEYS:
+        kind = value.get(name)
+        if isinstance(kind, str) and kind.startswith("image/"):
+            return next((body for body in _BODIES if _is_image(value.get(body))), None)
+    return None
+
+
+def is_image(text: str) -> bool:
+    """Tell whether a text is base64 that begins like an image, or a data URL of one."""
+    return _is_image_url(text) or _is_image(text)
+
+
+def _is_image_url(text: str) -> bool:
+    address = _DATA_URL.match(text)
+    return address is not None and _is_image(text[address.end() :])
+
+
+def _is_image(value: JSON) -> bool:
+    """Tell whether a value is base64 of an image. Anything else may be text, whatever its media type says."""
+    if not isinstance(value, str) or _BASE64.fullmatch(value) is None:
+        return False
+    head = unbase64(value[:_IMAGE_HEAD_CHARS].encode())
+    return head is not None and _IMAGE.match(head) is not None

@@ -1,162 +1,219 @@
-"""Values that were found once are found everywhere: as they are, escaped, encoded."""
+"""Finds values that were found once in every text: plain, escaped, in hex and in base64."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
-from clew.redact.flat import to_bytes
-from clew.redact.grams import Found, Grams, Span, merged
-from clew.redact.matcher import Find, Hit, finder
+from ahocorasick_rs import BytesAhoCorasick
+
+from clew.redact.encodings import to_bytes
+from clew.redact.matcher import Find, Match, compile_finder
 
 SHORTEST = 6
-"""Shorter values are masked where they are found, and nowhere else: they stand in texts by chance."""
+"""Shorter values are masked only where a rule finds them: they occur in texts by chance."""
 # A shorter spelling counts only where it is a word by itself.
 _SHORTEST_WITHIN = 8
-# What ends before a word: no letter or digit, or an escape or a colour of a terminal that ends in one.
-_APART = re.compile(rb"(?:\A|[^A-Za-z0-9]|\[[0-9;]*m|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
+# What may precede a word: no letter or digit, or an escape or a colour of a terminal that ends in one.
+_WORD_START = re.compile(rb"(?:\A|[^A-Za-z0-9]|\[[0-9;]*m|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
 _LONGEST_ESCAPE = 20
-# These are spelled alike in JSON and in addresses.
+# Bytes that JSON and URLs write as they are.
 _PLAIN = re.compile(rb"[A-Za-z0-9_.-]+")
-
-
-# And these in JSON, but for slashes.
-_ALIKE = re.compile(r"[ !#-\[\]-~]*")
-# Each byte as it stands in an address.
-_QUOTED = [bytes([char]) if _PLAIN.match(bytes([char])) or char == 0x7E else b"%%%02X" % char for char in range(256)]
-# Nobody escapes a longer text letter by letter.
-_LONGEST_ESCAPED = 512
+# Characters that JSON writes as they are, but for slashes.
+_JSON_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+_URL_QUOTED = [
+    bytes([char]) if _PLAIN.match(bytes([char])) or char == 0x7E else b"%%%02X" % char for char in range(256)
+]
+# No program percent-encodes a longer text.
+_LONGEST_URL_QUOTED = 512
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
-_DIGITS = b"0123456789ABCDEFabcdef"
-_LEAST_HEX = 2 * SHORTEST
-# And these in hex by digits that few numbers have.
+_HEX_DIGITS = b"0123456789ABCDEFabcdef"
+_LEAST_HEX_DIGITS = 2 * SHORTEST
+# Characters whose hex digits few numbers have.
 _LETTERS = re.compile(r"[\t\n\r -~]*")
 _ESCAPED = re.compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){5,}")
 _CODE = re.compile(rb"u([0-9A-Fa-f]{4})")
-_BETWEEN = b"\0" * SHORTEST
-# A character may be an escape, behind as many backslashes as it has layers around it.
-_MOST_FOR_ONE = 16
+_SEPARATOR = b"\0" * SHORTEST
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+# Texts are searched in windows of at least so many bytes, which bounds the list of overlapping matches.
+_WINDOW_BYTES = 1 << 16
+Span = tuple[int, int]
 
 
 class Known:
-    """The values of a session, ready to be searched for. More can be added at any time, each for a little."""
+    """The values of a session, ready to be searched for.
+
+    The time is linear in the text: an Aho-Corasick automaton over all spellings, which is rebuilt when values were
+    added.
+    """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._spelled, self._short = Grams(_SHORTEST_WITHIN), Grams(SHORTEST)
-        self._found = Found(self._spans)
-        self._count, self._is_plain = 0, True
-        self.longest = 0
-        """No spelling of a value is longer, in characters."""
+        self._values: set[str] = set()
+        self._patterns: dict[bytes, None] = {}
+        self._automaton: BytesAhoCorasick | None = None
+        self._lengths: list[int] = []
+        self._longest = self._longest_value = 0
+        self._has_letters_only = True
+        self._sorted: list[str] | None = None
+        self._beginnings: set[str] = set()
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
         """Search for more values."""
         for value in values:
-            if len(value) >= SHORTEST:
-                self._count += 1
-                self.longest = max(self.longest, _MOST_FOR_ONE * len(value))
-                self._is_plain = self._is_plain and _LETTERS.fullmatch(value) is not None
-                forms = spellings_of(value)
-                self._spelled.add(form for form in forms if len(form) >= _SHORTEST_WITHIN)
-                self._short.add(form for form in forms if len(form) < _SHORTEST_WITHIN)
-        self._found.forget()
+            if len(value) >= SHORTEST and value not in self._values:
+                self._values.add(value)
+                self._has_letters_only = self._has_letters_only and _LETTERS.fullmatch(value) is not None
+                self._patterns.update(dict.fromkeys(spellings_of(value)))
+                self._beginnings.add(value[:SHORTEST])
+                self._longest_value = max(self._longest_value, len(value))
+                self._automaton = self._sorted = None
 
     def __bool__(self) -> bool:
-        return self._count > 0
+        return bool(self._values)
 
-    def hits(self, text: bytes) -> list[Hit]:
-        """Where the values stand in some bytes."""
-        return [Hit(start, end, "known_value", 0.9) for start, end in self._found.within(text)]
+    def hits(self, text: bytes) -> list[Match]:
+        """Return the places of the values in some bytes, sorted and without overlaps."""
+        return [Match(start, end, "known_value", 0.9) for start, end in self.spans(text)]
 
-    @property
-    def find(self) -> Find:
-        """A finder of the places where something known stands."""
-        return self._found.first
+    def spans(self, text: bytes) -> list[Span]:
+        """Return where the values are in some bytes, sorted and without overlaps."""
+        if not self._patterns:
+            return []
+        return _merged([*self._find_spellings(text), *self._find_encoded(text)])
 
-    def _spans(self, text: bytes) -> list[Span]:
-        return merged([*self._plain(text), *self._encoded(text)])
+    def find_truncated(self, text: str) -> TruncatedValue | None:
+        """Find the beginning of a value at the end of a text that was cut off there, such as a title.
 
-    def _plain(self, text: bytes) -> list[Span]:
-        """Where spellings stand."""
-        return self._spelled.spans(text) + self._short.spans(text, _is_apart)
+        Of several, the longest beginning counts. It has at least `SHORTEST` characters.
+        """
+        if self._sorted is None:
+            self._sorted = sorted(self._values)
+        values, end = self._sorted, len(text.rstrip(".… "))
+        for start in range(max(0, end - self._longest_value), end - SHORTEST + 1):
+            if text[start : start + SHORTEST] not in self._beginnings:
+                continue
+            beginning = text[start:end]
+            number = bisect_left(values, beginning)
+            if number < len(values) and values[number].startswith(beginning):
+                return TruncatedValue(start, end, values[number])
+        return None
 
-    def _encoded(self, text: bytes) -> Iterator[Span]:
-        """What holds a value letter by letter, in hex or in escapes: it is read, not searched for in that spelling."""
-        spans = _hex_runs(text, self._is_plain)
+    def _find_spellings(self, text: bytes) -> list[Span]:
+        """Return all places of all spellings; those of 6 or 7 bytes only where they are words by themselves."""
+        if self._automaton is None:
+            patterns = list(self._patterns)
+            self._automaton, self._lengths = BytesAhoCorasick(patterns), list(map(len, patterns))
+            self._longest = max(self._lengths)
+        spans: list[Span] = []
+        step = max(_WINDOW_BYTES, self._longest)
+        for begin in range(0, max(1, len(text) - self._longest + 1), step):
+            window = text if len(text) <= step else text[begin : begin + step + self._longest]
+            for number, start, end in self._automaton.find_matches_as_indexes(window, overlapping=True):
+                span = begin + start, begin + end
+                if (self._lengths[number] >= _SHORTEST_WITHIN or _is_word(text, *span)) and (
+                    not spans or span != spans[-1]
+                ):
+                    spans.append(span)
+            spans = _merged(spans) if len(spans) > _WINDOW_BYTES else spans
+        return spans
+
+    def _find_encoded(self, text: bytes) -> Iterator[Span]:
+        """Yield runs of hex and of Unicode escapes that hold a value when they are decoded."""
+        spans = _hex_runs(text, self._has_letters_only)
         for shift in (0, 1) if spans else ():
             runs = [text[start + shift : end - (end - start - shift) % 2] for start, end in spans]
-            plain = bytes.fromhex(_BETWEEN.hex().encode().join(runs).decode())
-            yield from self._spelled_in(plain, [len(run) // 2 for run in runs], spans)
+            plain = bytes.fromhex(_SEPARATOR.hex().encode().join(runs).decode())
+            yield from self._runs_with_value(plain, [len(run) // 2 for run in runs], spans)
         if b"\\u" in text and (spans := [match.span() for match in _ESCAPED.finditer(text)]):
-            units = [_unescaped(text[start:end]) for start, end in spans]
-            yield from self._spelled_in(_BETWEEN.join(units), list(map(len, units)), spans)
+            decoded = [_unescaped(text[start:end]) for start, end in spans]
+            yield from self._runs_with_value(_SEPARATOR.join(decoded), list(map(len, decoded)), spans)
 
-    def _spelled_in(self, plain: bytes, sizes: list[int], spans: list[Span]) -> Iterator[Span]:
-        """Those of some spans that hold a value, told from what they stand for, one behind the other."""
-        found = self._plain(plain)
-        starts = list(accumulate((size + len(_BETWEEN) for size in sizes), initial=0)) if found else []
+    def _runs_with_value(self, plain: bytes, sizes: list[int], spans: list[Span]) -> Iterator[Span]:
+        """Yield those of some runs that hold a value; `plain` is all of them decoded and joined."""
+        found = self._find_spellings(plain)
+        starts = list(accumulate((size + len(_SEPARATOR) for size in sizes), initial=0)) if found else []
         return (spans[bisect_right(starts, start) - 1] for start, _ in found)
 
 
-def _is_apart(text: bytes, start: int, end: int) -> bool:
-    """True for a word by itself."""
+class TruncatedValue(NamedTuple):
+    """The beginning of a known value in a text, by character offsets, and the value."""
+
+    start: int
+    end: int
+    value: str
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Sort spans, and join those that overlap."""
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _is_word(text: bytes, start: int, end: int) -> bool:
+    """Tell whether a spelling is a word by itself."""
     behind = text[end : end + 1]
     return not (behind.isalnum() and behind.isascii()) and (
-        _APART.search(text[max(0, start - _LONGEST_ESCAPE) : start]) is not None
+        _WORD_START.search(text[max(0, start - _LONGEST_ESCAPE) : start]) is not None
     )
 
 
 @lru_cache(maxsize=2)
-def _hex_finder(is_plain: bool) -> Find:
-    """Finds hex in which a value may stand: one of plain letters is spelled by few pairs of digits."""
-    if is_plain:
-        return finder([f"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{SHORTEST}}}"])
-    return finder([f"[0-9a-f]{{{_LEAST_HEX}}}", f"[0-9A-F]{{{_LEAST_HEX}}}"])
+def _hex_finder(has_letters_only: bool) -> Find:
+    """Return a finder of hex that may hold a value: letters are few of all pairs of digits."""
+    if has_letters_only:
+        return compile_finder([f"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{SHORTEST}}}"])
+    return compile_finder([f"[0-9a-f]{{{_LEAST_HEX_DIGITS}}}", f"[0-9A-F]{{{_LEAST_HEX_DIGITS}}}"])
 
 
-def _hex_runs(text: bytes, is_plain: bool) -> list[Span]:
-    """Where runs of hex stand that may hold a value, each from its first digit to its last."""
+def _hex_runs(text: bytes, has_letters_only: bool) -> list[Span]:
+    """Return the runs of hex that may hold a value, each from its first digit to its last."""
     runs: list[Span] = []
-    place, find, run = 0, _hex_finder(is_plain), _HEX.match
+    place, find, run = 0, _hex_finder(has_letters_only), _HEX.match
     while (first := find(text, place, len(text))[0]) >= 0:
-        start = place + len(text[place:first].rstrip(_DIGITS))
+        start = place + len(text[place:first].rstrip(_HEX_DIGITS))
         place = run(text, first).end()  # type: ignore[union-attr]
         runs.append((start, place))
     return runs
 
 
 def _unescaped(run: bytes) -> bytes:
-    """What a run of escapes stands for."""
+    """Decode a run of Unicode escapes."""
     units = bytes.fromhex(b"".join(_CODE.findall(run)).decode())
     return to_bytes(units.decode("utf-16-be", "surrogatepass"))
 
 
 def spellings_of(value: str) -> set[bytes]:
-    """The forms in which a value travels: plain, in JSON of two depths, in addresses, in base64."""
-    forms = _in_own_letters(value) | _in_base64(to_bytes(value))
+    """Return the byte strings that stand for a value: plain, in JSON of two depths, in URLs, in base64."""
+    forms = _plain_spellings(value) | _base64_spellings(to_bytes(value))
     return {form for form in forms if len(form) >= SHORTEST}
 
 
-def _in_own_letters(value: str) -> set[bytes]:
-    """Those in which its letters are still seen: plain, in JSON, in addresses."""
+def _plain_spellings(value: str) -> set[bytes]:
     raw = to_bytes(value)
     if _PLAIN.fullmatch(raw) is not None:
         return {raw}
-    forms = {raw, *_in_json(value)}
-    if len(value) <= _LONGEST_ESCAPED and value.isprintable():
-        quoted = b"".join(map(_QUOTED.__getitem__, value.encode("utf-8", "replace")))
+    forms = {raw, *_json_spellings(value)}
+    if len(value) <= _LONGEST_URL_QUOTED and value.isprintable():
+        quoted = b"".join(map(_URL_QUOTED.__getitem__, value.encode("utf-8", "replace")))
         forms |= {quoted, quoted.replace(b"%20", b"+"), quoted.replace(b"%2F", b"/")}
         forms |= {form.lower() for form in forms if b"%" in form}
     return forms
 
 
-def _in_json(value: str) -> set[bytes]:
-    if _ALIKE.fullmatch(value) is not None:
+def _json_spellings(value: str) -> set[bytes]:
+    if _JSON_PLAIN.fullmatch(value) is not None:
         return {value.replace("/", "\\/").encode()}
     once = json.dumps(value)[1:-1]
     twice = json.dumps(once)[1:-1]
@@ -165,18 +222,15 @@ def _in_json(value: str) -> set[bytes]:
     return set(map(to_bytes, (once, twice, kept, slashes)))
 
 
-def _in_base64(raw: bytes) -> set[bytes]:
-    """The characters that a value determines at each of the three places it can have in a group."""
+def _base64_spellings(raw: bytes) -> set[bytes]:
+    """Return the characters that a value determines at each of its three offsets in a group of base64."""
     forms = set()
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw)
-        # What neighbours share is left out: the first 2 or 3 characters, and the last group if it is not full.
+        # Characters that neighbours determine too are left out: the first 2 or 3, and the last group if it is not full.
         start = (0, 2, 3)[shift]
         full = (len(raw) + shift) // 3 * 4 + ((len(raw) + shift) % 3)
         core = encoded[start:full]
         if len(core) >= _SHORTEST_WITHIN:
-            forms |= {core, core.translate(_ADDRESS)}
+            forms |= {core, core.translate(_URL_SAFE)}
     return forms
-
-
-_ADDRESS = bytes.maketrans(b"+/", b"-_")

@@ -1,27 +1,28 @@
-"""What names the person's own machine: the user in paths, hosts, private addresses."""
+"""Rules for names of the user's own machine: users in paths, host names, private addresses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 
-from clew.redact.matcher import Find, Hit, Look, each, finder, plain_finder, walk
+from clew.redact.matcher import Find, Match, compile_finder, compile_plain_finder, find_matches
 
-# The folder of homes: of Windows, seen from there or from a Unix beside it, and of the others. In JSON text a backslash
-# is written twice, and more often in JSON within JSON.
+# The folder of homes: of Windows, seen from there or from a Unix beside it, and of others. In JSON text a backslash is
+# written twice, and more often in JSON within JSON.
 _WINDOWS = r"[\\/]{1,4}Users[\\/]{1,4}"
+_WINDOWS_ANY_CASE = r"[\\/]{1,4}(?i:users)[\\/]{1,4}"
 _OTHERS = r"/(?:home|Users)/|[Ww][Ss][Ll](?:\$|(?i:\.localhost))[\\/]{1,4}[A-Za-z0-9_.-]+[\\/]{1,4}home[\\/]{1,4}"
 _LETTER = r"[^\s/\\\"'`:<>|*?,;)]"
-_HOME = rf"(?:(?:[A-Za-z]:|/[a-z]){_WINDOWS}|{_OTHERS}){_LETTER}"
+# Windows ignores case; behind a drive letter, `users` can be nothing else.
+_HOME = rf"(?:(?:[A-Za-z]:|/[a-z]){_WINDOWS}|\b[A-Za-z]:{_WINDOWS_ANY_CASE}|{_OTHERS}){_LETTER}"
 _ENCODED = r"-(?:home|Users)-[A-Za-z0-9]{1,32}-"
 _PRIVATE = r"\b(?:10\.[0-9]{1,3}|192\.168|172\.(?:1[6-9]|2[0-9]|3[01]))\.[0-9]{1,3}\.[0-9]{1,3}\b"
-# Only how a host ends: what goes before is read backwards.
+# Only the end of a host name: the check reads backwards from there.
 _HOST = r"[A-Za-z0-9]\.(?:local|lan|internal|corp|home|intranet)\b"
-# What goes before the sign is read backwards here, too.
+# The check reads backwards from `@`, too.
 AT = r"@[A-Za-z0-9][A-Za-z0-9-]{1,62}(?::[~/]|[$#%] )"
-OTHER_SIGNS = (_ENCODED, _PRIVATE, _HOST)
-SIGNS = (_HOME, *OTHER_SIGNS)
+_OTHER_SIGNS = (_ENCODED, _PRIVATE, _HOST)
+SIGNS = (_HOME, *_OTHER_SIGNS)
 _DEEPER = "{1,16}"
 _WORD = rb"[A-Za-z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
 _CAPITALISED = rb"[A-Z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
@@ -30,7 +31,7 @@ _CAPITALISED = rb"[A-Z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
 _HOMES = re.compile(
     rb"((?P<windows>(?:(?<=[A-Za-z]:)|(?<=/[a-z]))%b)|%b)((?:%b){1,64}"
     rb"(?(windows)(?:(?: %b){1,3}(?=[\\/])|(?: %b){1,3}(?=[\"'\r\n]|\Z))?|(?:(?: %b){1,3}(?=[\\/]))?))"
-    % (*(each.replace("{1,4}", _DEEPER).encode() for each in (_WINDOWS, _OTHERS)), _LETTER.encode(), _WORD,
+    % (*(each.replace("{1,4}", _DEEPER).encode() for each in (_WINDOWS_ANY_CASE, _OTHERS)), _LETTER.encode(), _WORD,
        _CAPITALISED, _CAPITALISED)
 )  # fmt: skip
 _LOGIN = re.compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
@@ -43,51 +44,33 @@ _SHARED_WINDOWS = frozenset({b"all users", b"default user"})
 
 
 @lru_cache(maxsize=1)
-def _finds() -> tuple[Find, Find]:
-    return finder(SIGNS), plain_finder(AT)
+def _finders() -> tuple[Find, Find]:
+    return compile_finder(SIGNS), compile_plain_finder(AT)
 
 
 @lru_cache(maxsize=1)
-def _other_finds() -> tuple[Find, Find]:
-    return finder(OTHER_SIGNS), plain_finder(AT)
+def _host_finders() -> tuple[Find, Find]:
+    return compile_finder(_OTHER_SIGNS), compile_plain_finder(AT)
 
 
-@lru_cache(maxsize=1)
-def _find_homes() -> Find:
-    """The finder of home paths in JSON text."""
-    return finder([_HOME.replace("{1,4}", "+")])
+def find_all(text: bytes) -> list[Match]:
+    """Find every name of a user or host, and every private address, in some bytes."""
+    return [hit for find in _finders() for hit in find_matches(find, text, _check)]
 
 
-def with_users(text: bytes, shown: Mapping[bytes, bytes]) -> bytes:
-    """JSON text with every user of a home path as it is to be shown."""
-    pieces, last = [], 0
-    for start, end in each(_find_homes(), text):
-        home = _HOMES.search(text, max(start, last), end + _LONGEST_USER)
-        if home is not None:
-            pieces += [text[last : home.start(3)], shown[home[3]]]
-            last = home.end(3)
-    return b"".join([*pieces, text[last:]])
+def find_hosts(text: bytes) -> list[Match]:
+    """Find what `find_all` does, but for users in home paths."""
+    return [hit for find in _host_finders() for hit in find_matches(find, text, _check)]
 
 
-def is_nobody(user: bytes) -> bool:
-    """A folder that is no person's, or a placeholder."""
+def _is_nobody(user: bytes) -> bool:
+    """Tell whether a folder of homes belongs to no person, or is a placeholder."""
     return user.lower() in _SHARED or user.lower() in _SHARED_WINDOWS or user[:1] in b"$<{%.["
 
 
-def look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
-    """What a sign stands for, and where to look on."""
+def _check(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
     hit = _judge(text, start, end)
     return ((hit,), max(end, hit.end)) if hit else ((), end)
-
-
-def place_hits(text: bytes) -> list[Hit]:
-    """Every name of a user, host or private address in some bytes."""
-    return [hit for find in _finds() for hit in walk(find, text, look)]
-
-
-def other_hits(text: bytes, look: Look) -> list[Hit]:
-    """What a look of one's own finds at the signs of anything but home paths."""
-    return [hit for find in _other_finds() for hit in walk(find, text, look)]
 
 
 _HOST_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-."
@@ -109,20 +92,20 @@ def _is_file_or_call(text: bytes, start: int, end: int) -> bool:
     )
 
 
-def _judge(text: bytes, start: int, end: int) -> Hit | None:
+def _judge(text: bytes, start: int, end: int) -> Match | None:
     value = text[start:end]
     first = value[:1]
     if first == b"-":
         begin = start + value.index(b"-", 1) + 1
-        return Hit(begin, end - 1, "user_name", 0.7)
+        return Match(begin, end - 1, "user_name", 0.7)
     numbers = value.split(b".")
     if len(numbers) == 4 and all(part.isdigit() for part in numbers):
-        return Hit(start, end, "private_address", 0.9) if all(int(part) < 256 for part in numbers) else None
+        return Match(start, end, "private_address", 0.9) if all(int(part) < 256 for part in numbers) else None
     if first == b"@":
         login = _LOGIN.search(text, max(0, start - _LONGEST_LOGIN), start)
-        return Hit(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
+        return Match(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
     home = _HOMES.search(text, start, end + _LONGEST_USER) if text[end - 2] in b"/\\" else None
     if home is None:
         start = _start_of_host(text, end)
-        return None if _is_file_or_call(text, start, end) else Hit(start, end, "host_name", 0.7)
-    return None if is_nobody(home[3]) else Hit(home.start(3), home.end(3), "user_name", 0.9)
+        return None if _is_file_or_call(text, start, end) else Match(start, end, "host_name", 0.7)
+    return None if _is_nobody(home[3]) else Match(home.start(3), home.end(3), "user_name", 0.9)

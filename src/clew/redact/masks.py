@@ -1,7 +1,7 @@
-"""The marker that stands in the place of what was hidden.
+"""Makes the markers that replace masked values.
 
-`[REDACTED:rule:tag]`: the tag is a keyed digest, so that equal values look equal under one key, and nobody without the
-key can test a guess. `Marker(None)` gives the plain `[REDACTED]`.
+`[REDACTED:rule:tag]`: the tag is a keyed digest, so equal values have equal tags under one key, and a guess cannot be
+tested without the key. `Marker(None)` makes the plain `[REDACTED]`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import hmac
 import re
 
 PLAIN = "[REDACTED]"
-TAG_LENGTH = 8
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
-# A marker in a text is never looked into again: not in the plain form, not with rule and tag.
+# A marker in a text is never scanned again, whether plain or with rule and tag.
 MARKER = re.compile(r"\[REDACTED(?::[a-z0-9_.-]{1,64}:[a-z2-7]{8})?\]")
+TAGGED_MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
+"""A marker with its rule and tag."""
 MARKER_BYTES = re.compile(MARKER.pattern.encode())
-# What ten bits are in base32: quicker than letter by letter.
+# Ten bits in base32: faster than five at a time.
 _PAIRS = [one + other for one in _LETTERS for other in _LETTERS]
 
 
@@ -26,13 +27,13 @@ class Marker:
         self._key = key
 
     def __call__(self, value: str, rule: str) -> str:
-        """The marker for a value that a rule found."""
+        """Return the marker of a value that a rule found."""
         if self._key is None:
             return PLAIN
         return f"[REDACTED:{rule}:{self.tag(value)}]"
 
     def tag(self, value: str) -> str:
-        """What equal values share."""
+        """Return the tag of a value; equal values have equal tags."""
         digest = hmac.digest(self._key or b"", value.encode("utf-8", "surrogatepass"), "sha256")
         bits = int.from_bytes(digest[:5], "big")
         return _PAIRS[bits >> 30] + _PAIRS[bits >> 20 & 1023] + _PAIRS[bits >> 10 & 1023] + _PAIRS[bits & 1023]

@@ -1,4 +1,4 @@
-"""Searching bytes with re2: linear in their length, whatever the expression and the text."""
+"""Searches bytes with re2, and checks candidates one by one. Linear in the length of any text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 
-class Hit(NamedTuple):
-    """A value in the bytes of a text."""
+class Match(NamedTuple):
+    """A value that a rule found in bytes: its offsets, the id of the rule, and how sure it is."""
 
     start: int
     end: int
@@ -18,14 +18,15 @@ class Hit(NamedTuple):
 
 
 Find = Callable[[bytes, int, int], tuple[int, int]]
-Look = Callable[[bytes, int, int], tuple[tuple[Hit, ...], int]]
-"""Checks a candidate in some bytes, from where to where: what it confirms, and where to go on."""
-LimitedLook = Callable[[bytes, int, int, "Checks"], tuple[tuple[Hit, ...], int]]
-_MEMORY = 64 << 20
+"""Finds the first candidate in bytes between two offsets; (-1, -1) if there is none."""
+Check = Callable[[bytes, int, int], tuple[tuple[Match, ...], int]]
+"""CheckLimit a candidate in bytes, given its offsets; returns what it confirms, and the offset to go on from."""
+LimitedCheck = Callable[[bytes, int, int, "CheckLimit"], tuple[tuple[Match, ...], int]]
+_MEMORY_BYTES = 64 << 20
 
 
-def compile_bytes(pattern: str, *, memory: int = _MEMORY, case: bool = True) -> Any:
-    """An expression over bytes, without groups. Raises `re2.error`."""
+def compile_bytes(pattern: str, *, memory: int = _MEMORY_BYTES, case: bool = True) -> Any:
+    """Compile an expression over bytes, without groups. Raises `re2.error`."""
     import re2
 
     options = re2.Options()
@@ -37,38 +38,32 @@ def compile_bytes(pattern: str, *, memory: int = _MEMORY, case: bool = True) -> 
     return re2.compile(pattern.encode("latin-1", "replace"), options)
 
 
-def finder(signs: Iterable[str]) -> Find:
-    """A function that finds the first of the expressions in some bytes from a place on; (-1, -1) if there is none."""
-    import re2
-
-    compiled = compile_bytes("|".join(f"(?:{sign})" for sign in signs))
-    # The match object that the Python face of re2 builds costs more than the search itself in a short text.
-    inner, anchor = getattr(compiled, "_regexp", None), getattr(re2, "_Anchor", None)
-    if inner is None or anchor is None:
-        return lambda text, start, end: found.span() if (found := compiled.search(text, start, end)) else (-1, -1)
-    match, unanchored = inner.Match, anchor.UNANCHORED
-    return lambda text, start, end: match(unanchored, text, start, end)[0]
-
-
-def plain_finder(sign: str) -> Find:
-    """The same for one expression that begins with a letter or two, and repeats long after it.
-
-    Read backwards, as re2 does to find where a match begins, it would have a new state at nearly every byte.
-    """
-    search = re.compile(sign.encode("latin-1")).search
+def compile_finder(patterns: Iterable[str]) -> Find:
+    """Compile expressions into a function that finds the first match of any of them."""
+    compiled = compile_bytes("|".join(f"(?:{pattern})" for pattern in patterns))
+    search = compiled.search
     return lambda text, start, end: found.span() if (found := search(text, start, end)) else (-1, -1)
 
 
-BORDER = b"\n\0\n"
-"""Stands between texts that are searched together: no value goes over it."""
-TOO_MANY = "too_many_candidates"
-"""The rule of what was masked without being checked."""
+def compile_plain_finder(pattern: str) -> Find:
+    """Compile one expression with `re`, for one that begins with a letter or two and has long repetitions.
+
+    re2 matches backwards to find where a match begins; such an expression then has a new state at nearly every byte.
+    """
+    search = re.compile(pattern.encode("latin-1")).search
+    return lambda text, start, end: found.span() if (found := search(text, start, end)) else (-1, -1)
+
+
+TEXT_SEPARATOR = b"\n\0\n"
+"""Separates strings that are searched together: no match crosses it."""
+TOO_MANY_CANDIDATES = "too_many_candidates"
+"""The rule of text that was masked without being checked."""
 FREE_CHECKS, BYTES_PER_CHECK = 2_000, 64
-"""So many candidates of every string are checked, and one more for each so many bytes of it."""
+"""So many candidates of a string are checked, and one more for each so many bytes of it."""
 
 
-class Checks:
-    """How many candidates of one string may still be checked."""
+class CheckLimit:
+    """Counts how many candidates of one string may still be checked."""
 
     __slots__ = ("left",)
 
@@ -76,79 +71,79 @@ class Checks:
         self.left = FREE_CHECKS + size // BYTES_PER_CHECK
 
 
-def walk(find: Find, text: bytes, look: Look) -> list[Hit]:
-    """What a precise check confirms at each candidate. A check must read no more than a bounded window."""
-    found: list[Hit] = []
+def find_matches(find: Find, text: bytes, check: Check) -> list[Match]:
+    """Return what `check` confirms at the candidates in a text. It must read no more than a bounded window."""
+    found: list[Match] = []
     place, length = 0, len(text)
     while True:
         start, end = find(text, place, length)
         if start < 0:
             return found
-        hits, place = look(text, start, end)
+        hits, place = check(text, start, end)
         found += hits
         if place <= start:
             place = start + 1
 
 
-def walk_limited(
-    find: Find, text: bytes, look: LimitedLook, ends: Sequence[int] | None = None, checks: Checks | None = None
-) -> list[Hit]:
-    """The same for checks that are slow. Beyond the limit for a string, the rest of it is taken for a secret.
+def find_limited_matches(
+    find: Find, text: bytes, check: LimitedCheck, ends: Sequence[int] | None = None, checks: CheckLimit | None = None
+) -> list[Match]:
+    """Return what a slow check confirms. Beyond the limit for a string, the rest of that string is one match.
 
-    `text` is some strings with borders between them, which end at `ends`, or, without, at each border; `checks` is
-    given where the text is part of a string whose candidates are counted already.
+    `text` is strings joined with separators. They end at `ends`, or without it at each separator. `checks` is given
+    if the text is part of a string whose candidates are counted already.
     """
-    found: list[Hit] = []
+    found: list[Match] = []
     place = stop = 0
     length = len(text)
-    counted = checks or Checks(0)
+    counted = checks or CheckLimit(0)
     while True:
         start, end = find(text, place, length)
         if start < 0:
             return found
         if start >= stop:
             begin, stop = _string_around(text, start, ends)
-            counted = checks or Checks(stop - begin)
+            counted = checks or CheckLimit(stop - begin)
             stop = max(stop, start + 1)
         if counted.left <= 0:
-            found.append(Hit(start, stop, TOO_MANY, 0.3))
+            found.append(Match(start, stop, TOO_MANY_CANDIDATES, 0.3))
             place = stop
             continue
         counted.left -= 1
-        hits, place = look(text, start, end, counted)
+        hits, place = check(text, start, end, counted)
         found += hits
         if place <= start:
             place = start + 1
 
 
 def _string_around(text: bytes, place: int, ends: Sequence[int] | None) -> tuple[int, int]:
-    """From where to where the string goes that a place is in."""
+    """Return start and end of the string that an offset is in."""
     if ends is None:
         before, border = text.rfind(0, 0, place), text.find(0, place)
         begin = before + 2 if before >= 0 else 0
         return begin, len(text) if border < 0 else border - 1
     number = min(bisect_right(ends, place), len(ends) - 1)
-    return ends[number - 1] + len(BORDER) if number else 0, ends[number]
+    return ends[number - 1] + len(TEXT_SEPARATOR) if number else 0, ends[number]
 
 
 def in_one_string(text: bytes, place: int, other: int, ends: Sequence[int] | None) -> bool:
-    """True where two places, one behind the other, are in the same string."""
+    """Tell whether two ascending offsets are in the same string."""
     if ends is None:
         return text.find(0, place, other) < 0
     return bisect_right(ends, place) == bisect_right(ends, other)
 
 
 def ends_of(pieces: Iterable[bytes]) -> list[int]:
-    """Where each of some strings ends when they are joined with borders."""
-    ends, place = [], -len(BORDER)
+    """Return where each of some strings ends when they are joined with separators."""
+    ends, place = [], -len(TEXT_SEPARATOR)
     for piece in pieces:
-        place += len(BORDER) + len(piece)
+        place += len(TEXT_SEPARATOR) + len(piece)
         ends.append(place)
     return ends
 
 
-def each(find: Find, text: bytes) -> Iterator[tuple[int, int]]:
-    """All that a finder finds, one after the other."""
+def all_spans(find: Find, text: bytes) -> Iterator[tuple[int, int]]:
+    """Yield all matches of a finder, one after the other."""
     place, length = 0, len(text)
     while True:
         start, end = find(text, place, length)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from clew.redact.matcher import Find, Hit, finder, walk
+from clew.redact.matcher import Find, Match, compile_finder, find_matches
 
 _NAMES = {
     "de_tax_id": "steuer-?id(?:nr)?|steuerliche identifikationsnummer|steueridentifikationsnummer|tax[ _-]?id|idnr",
@@ -36,25 +36,25 @@ _TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 @lru_cache(maxsize=1)
 def find_sign() -> Find:
     """The finder of all that may be such a number."""
-    return finder(SIGNS)
+    return compile_finder(SIGNS)
 
 
-def national_hits(text: bytes) -> list[Hit]:
+def find_national_ids(text: bytes) -> list[Match]:
     """Every national number in some bytes."""
-    return walk(find_sign(), text, _look)
+    return find_matches(find_sign(), text, _look)
 
 
-def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def _look(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
     value = text[start:end]
     if is_codice_fiscale(value):
-        return (Hit(start, end, "it_codice_fiscale", 0.9),), end
+        return (Match(start, end, "it_codice_fiscale", 0.9),), end
     if value[:1].isdigit():
-        return ((Hit(start, end, "br_cpf", 0.9),), end) if is_cpf(_digits(value)) else ((), end)
+        return ((Match(start, end, "br_cpf", 0.9),), end) if is_cpf(_digits(value)) else ((), end)
     for rule, named in _WITH_NAME:
         name = named.match(text, start)
         number = _NUMBER.match(text, name.end()) if name else None
         if number and _PROOFS[rule](number[0].replace(b" ", b"").replace(b".", b"").replace(b"-", b"")):
-            return (Hit(number.start(), number.end(), rule, 0.9),), number.end()
+            return (Match(number.start(), number.end(), rule, 0.9),), number.end()
     return (), end
 
 

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from clew.redact import national_ids
-from clew.redact.matcher import TOO_MANY, Find, Hit, finder, walk
+from clew.redact.matcher import TOO_MANY_CANDIDATES, Find, Match, compile_finder, find_matches
 
 _EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
 _NUMBER = r"[0-9](?:[ -]?[0-9]){11,18}"
@@ -75,34 +75,36 @@ _COUNTRIES = {
 @lru_cache(maxsize=1)
 def find_signs() -> tuple[Find, ...]:
     """Finders of the places that may name somebody, but for national numbers with a check digit."""
-    return tuple(finder(group) for group in GROUPS)
+    return tuple(compile_finder(group) for group in GROUPS)
 
 
-def pii_hits(text: bytes) -> list[Hit]:
+def find_pii(text: bytes) -> list[Match]:
     """Every personal number and address in some bytes."""
-    return [hit for find in find_signs() for hit in walk(find, text, _look)] + national_ids.national_hits(text)
+    return [hit for find in find_signs() for hit in find_matches(find, text, _look)] + national_ids.find_national_ids(
+        text
+    )
 
 
-def _look(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def _look(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
     hit = _judge(text, start, end) or (_card_among(text, start) if text[start : start + 1].isdigit() else None)
     return ((hit,), hit.end) if hit else ((), end)
 
 
-def look_in_json(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def look_in_json(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
     """The same in JSON text, where the name before a number may be that of a member, and not count.
 
     What goes over the border of two strings, or has an escape of JSON within JSON beside it, is not told here, and
     taken for something.
     """
     if text.find(b'"', start, end) >= 0 or text.find(b"\\", max(0, start - _BESIDE), end + _BESIDE) >= 0:
-        return (Hit(start, end, TOO_MANY, 0.0),), end
+        return (Match(start, end, TOO_MANY_CANDIDATES, 0.0),), end
     hit = _judge(text, start, end, named=False)
     if hit is None and text[start : start + 1].isdigit():
         hit = _card_among(text, start, named=False)
     return ((hit,), hit.end) if hit else ((), end)
 
 
-def _judge(text: bytes, start: int, end: int, *, named: bool = True) -> Hit | None:
+def _judge(text: bytes, start: int, end: int, *, named: bool = True) -> Match | None:
     value = text[start:end]
     if b"@" in value:
         return _email(text, start)
@@ -111,10 +113,10 @@ def _judge(text: bytes, start: int, end: int, *, named: bool = True) -> Hit | No
     rule = _rule(value)
     if not rule or (named and value.isdigit() and _COUNTED.search(text[max(0, start - 24) : start])):
         return None
-    return Hit(start, end, rule, 0.9)
+    return Match(start, end, rule, 0.9)
 
 
-def _card_among(text: bytes, start: int, *, named: bool = True) -> Hit | None:
+def _card_among(text: bytes, start: int, *, named: bool = True) -> Match | None:
     """A card with other numbers before it or behind it: what goes with what, only its groups tell."""
     run = _NUMBERS.match(text, start, start + _LONGEST_RUN)
     place, stop = start, run.end() if run else start
@@ -127,7 +129,7 @@ def _card_among(text: bytes, start: int, *, named: bool = True) -> Hit | None:
                 and _COUNTED.search(text[max(0, group.start() - 24) : group.start()])
             )
             if is_card(digits) and not counted and not _is_part(text, group.start(), end):
-                return Hit(group.start(), end, "card", 0.85)
+                return Match(group.start(), end, "card", 0.85)
         place = group.end("first") + 1
     return None
 
@@ -205,7 +207,7 @@ def is_ssn(digits: bytes) -> bool:
     return not (digits[:3] in {b"000", b"666"} or digits[:1] == b"9" or digits[3:5] == b"00" or digits[5:] == b"0000")
 
 
-def _email(text: bytes, start: int) -> Hit | None:
+def _email(text: bytes, start: int) -> Match | None:
     match = _EMAIL_FORM.match(text, start)
     if match is None:
         return None
@@ -217,4 +219,4 @@ def _email(text: bytes, start: int) -> Hit | None:
         or (_REMOTE_USER.fullmatch(user) and _REMOTE_PATH.match(text, match.end()))
     ):
         return None
-    return Hit(match.start(), match.end(), "email", 0.9)
+    return Match(match.start(), match.end(), "email", 0.9)

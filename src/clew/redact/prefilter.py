@@ -1,41 +1,42 @@
-"""Which records may hold something at all, told from their JSON text: most are passed by without being read.
+"""Finds the records that must be read: a record without any candidate in its JSON text is passed by unread.
 
-The text is searched as it is written, so every sign is looked for in its escaped spelling too, and across the strings
-of a list. What is held back is read and looked at closely; what passes holds nothing that a closer look would find.
+The text is searched as it is written, so every candidate pattern is widened to match its escaped spellings, and values
+across the strings of a list. A record that passes holds nothing that scanning its strings would find.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from functools import cached_property, lru_cache
+from io import BytesIO
 from itertools import accumulate
 from typing import NamedTuple
 
-from clew.redact import credential_files, encodings, flat, machine_names, national_ids, pii, secret_names
-from clew.redact.engine import Engine
-from clew.redact.known_values import Known
+from clew.redact import credential_files, encodings, machine_names, national_ids, pii, secret_names
+from clew.redact.json_walk import CALL_IDS, CUT_KEYS
 from clew.redact.matcher import (
-    BORDER,
-    TOO_MANY,
-    Checks,
+    TEXT_SEPARATOR,
+    TOO_MANY_CANDIDATES,
+    Check,
+    CheckLimit,
     Find,
-    Hit,
-    LimitedLook,
-    Look,
+    LimitedCheck,
+    Match,
+    all_spans,
+    compile_finder,
+    compile_plain_finder,
     ends_of,
-    finder,
-    plain_finder,
-    walk,
-    walk_limited,
+    find_limited_matches,
+    find_matches,
 )
 from clew.redact.packed import ORIGIN
-from clew.redact.skip_rules import CALL_IDS, CUT_KEYS
+from clew.redact.scanner import Rules
 
 _QUOTE = r'\\*"'
-_NEXT = rf"\\+[bfnrt]|{_QUOTE},\s*{_QUOTE}"
-"""What a space may be in JSON: an escape, or the border between two words of a command."""
+_SPACE_SPELLINGS = rf"\\+[bfnrt]|{_QUOTE},\s*{_QUOTE}"
+"""What may stand in JSON for a space: an escape, or the separator of two words of a command."""
 _PIECE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\]| )(?:\{(\d+),\d+\})?")
 _OTHER_NAMES = "authorization|cookie|_pat|auth"
 _STRUCTURE = (
@@ -43,66 +44,63 @@ _STRUCTURE = (
     rf'(?:name|key){_QUOTE}\s*:\s*{_QUOTE}[^"\\]*(?i:{secret_names.TELLING}|token|{_OTHER_NAMES})',
     rf"(?i:{secret_names.SIGNS}|{_OTHER_NAMES}){_QUOTE}\s*:\s*\[",
 )
-_SEAM = (
+_BOUNDARY = (
     rf'\}},\s*\{{\s*(?:{_QUOTE}[^"\\]{{1,20}}{_QUOTE}\s*:\s*(?:{_QUOTE}[^"]{{0,40}}"|[\w\[\]{{}}.-]{{1,20}}),\s*){{0,3}}'
     rf"{_QUOTE}(?:text|thinking){_QUOTE}\s*:\s*{_QUOTE}",
 )
 _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
 _CALL = re.compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
-# Where so much more is searched than is left, what is left is put together anew.
-_WORTH = 1.3
-_with_end = (1).__add__
 Span = tuple[int, int]
-"""Where a line begins, and where the next one does."""
+"""Offsets of the beginning of a line and of the next one."""
 
 
-class _Look(NamedTuple):
-    """A precise check of candidates in JSON text, by which a record may pass that shows one."""
+class _ConfirmedCandidates(NamedTuple):
+    """Candidates that are so frequent that they are checked in the JSON text before a record is read."""
 
     find: Find
-    """Finds the signs in their escaped spelling."""
-    search: Callable[[list[bytes]], list[Hit]]
-    """Confirms them in records, which it joins with borders."""
+    """Finds the candidates in their escaped spellings."""
+    search: Callable[[list[bytes]], list[Match]]
+    """CheckLimit them in records, which it joins with separators."""
 
-    def held(self, text: bytes, spans: list[Span], begin: int = 0) -> list[Span]:
-        """Those of some records, which show a sign, that hold something. There is no sign before `begin`."""
-        # What is no JSON is read for no more than a look.
+    def confirm(self, text: bytes, spans: list[Span]) -> list[Span]:
+        """Return those of some records with candidates in which a check confirms one."""
+        # A text that is not JSON has no escapes to tell from its own backslashes, so it is always read.
         if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
             return spans
-        records = [text[max(start, begin) : end] for start, end in spans]
-        starts = list(accumulate((len(record) + len(BORDER) for record in records), initial=0))
+        records = [text[start:end] for start, end in spans]
+        starts = list(accumulate((len(record) + len(TEXT_SEPARATOR) for record in records), initial=0))
         found = {bisect_right(starts, hit.start) - 1 for hit in self.search(records)}
         return [spans[index] for index in sorted(found)]
 
 
-def _search_tokens(find: Find, look: LimitedLook) -> Callable[[list[bytes]], list[Hit]]:
-    """Confirms tokens; of each record, the first will do."""
+def _search_tokens(find: Find, check: LimitedCheck) -> Callable[[list[bytes]], list[Match]]:
+    """Return a search that confirms tokens; of each record, the first is enough."""
 
-    def first(text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
-        hits, place = look(text, start, end, checks)
+    def first(text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
+        hits, place = check(text, start, end, checks)
         return hits, _next_record(text, place) if hits else place
 
-    def search(records: list[bytes]) -> list[Hit]:
-        plain = flat.without_escapes(BORDER.join(records))
-        return walk_limited(find, plain, first, ends_of(records))
+    def search(records: list[bytes]) -> list[Match]:
+        plain = encodings.blank_json_escapes(TEXT_SEPARATOR.join(records))
+        return find_limited_matches(find, plain, first, ends_of(records))
 
     return search
 
 
-def _search_numbers(find: Find, look: Look) -> Callable[[list[bytes]], list[Hit]]:
-    """Confirms numbers. What goes over an escape, which is white space then, is taken for one."""
+def _search_numbers(find: Find, check: Check) -> Callable[[list[bytes]], list[Match]]:
+    """Return a search that confirms numbers. A candidate across an escape, which is blanked, counts as confirmed."""
 
-    def search(records: list[bytes]) -> list[Hit]:
-        raw = BORDER.join(records)
+    def search(records: list[bytes]) -> list[Match]:
+        raw = TEXT_SEPARATOR.join(records)
 
-        def first(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+        def first(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
             if raw[start:end] != text[start:end]:
-                hits, place = (Hit(start, end, TOO_MANY, 0.0),), end
+                hits, place = (Match(start, end, TOO_MANY_CANDIDATES, 0.0),), end
             else:
-                hits, place = look(text, start, end)  # type: ignore[assignment]
+                hits, place = check(text, start, end)  # type: ignore[assignment]
             return hits, _next_record(text, place) if hits else place
 
-        return walk(find, flat.without_escapes(raw), first)
+        return find_matches(find, encodings.blank_json_escapes(raw), first)
 
     return search
 
@@ -112,172 +110,105 @@ def _next_record(text: bytes, place: int) -> int:
     return len(text) if border < 0 else border
 
 
-class Sieve:
-    """Holds back the records in which some kinds of things may be found."""
+class Prefilter:
+    """Finds the records in which rules may find something of some kinds."""
 
-    def __init__(self, engine: Engine, kinds: frozenset[str]) -> None:
-        self._engine, self._kinds = engine, kinds
+    def __init__(self, rules: Rules, kinds: frozenset[str]) -> None:
+        self._secrets, self._kinds = rules.secrets, kinds
 
     @cached_property
-    def _finds(self) -> list[Find]:
+    def _finders(self) -> list[Find]:
         found: list[Find] = []
         signs = [*encodings.SIGNS, *encodings.CONTROL_SIGNS, *_STRUCTURE]
         if "secret" in self._kinds:
-            # All at once: one search for many signs takes hardly longer than one for few.
-            signs += map(_wide, (*self._engine.context_signs, *credential_files.SIGNS))
-            found += self._engine.find_addresses
+            # One search for many patterns takes hardly longer than one for few.
+            signs += map(_wide, (*self._secrets.context_signs, *credential_files.SIGNS))
+            found += self._secrets.find_addresses
         if "pii" in self._kinds:
-            found.append(finder(map(_wide, national_ids.SIGNS)))
-        return [finder(signs), *found, finder(_SEAM), finder([re.escape(ORIGIN)])]
+            found.append(compile_finder(map(_wide, national_ids.SIGNS)))
+        if "path" in self._kinds:
+            found += [compile_finder(map(_wide, machine_names.SIGNS)), compile_plain_finder(_wide(machine_names.AT))]
+        return [compile_finder(signs), *found, compile_finder(_BOUNDARY), compile_finder([re.escape(ORIGIN)])]
 
     @cached_property
-    def _looks(self) -> list[_Look]:
-        """What is told by a look at the JSON text itself, so that fewer records are read."""
-        looks = []
+    def _confirmed(self) -> list[_ConfirmedCandidates]:
+        confirmed = []
         if "secret" in self._kinds:
-            token = finder(map(_wide, self._engine.token_signs))
-            looks.append(_Look(token, _search_tokens(self._engine.find_token, self._engine.look_at_token())))
+            search = _search_tokens(self._secrets.find_token, self._secrets.token_check())
+            confirmed.append(_ConfirmedCandidates(compile_finder(map(_wide, self._secrets.token_signs)), search))
         if "pii" in self._kinds:
-            numbers = [finder(map(_wide, group)) for group in pii.GROUPS]
-            looks += [_Look(find, _search_numbers(find, pii.look_in_json)) for find in numbers]
-        return looks
+            numbers = [compile_finder(map(_wide, group)) for group in pii.GROUPS]
+            confirmed += [_ConfirmedCandidates(find, _search_numbers(find, pii.look_in_json)) for find in numbers]
+        return confirmed
 
-    def held(self, records: Sequence[bytes], known: Known | None = None, *, cut: bool = False) -> set[int]:
-        """The numbers of the records that must be read: for rules, for known values, for `cut` ones."""
-        if len(records) == 1:
-            return {0} if self._is_held(records[0], known, cut) else set()
-        starts = list(accumulate(map(_with_end, map(len, records)), initial=0))
-        found = self.lines(b"\n".join(records), known, cut=cut)
-        return {bisect_right(starts, start) - 1 for start, _ in found}
-
-    def lines(self, text: bytes, known: Known | None = None, *, cut: bool = False) -> list[Span]:
-        """The same for the lines of a text, each a record: where those stand that must be read. They are in order."""
-        rest = _Rest(text)
-        for find in self._all_finds(known, cut):
-            rest.hold(rest.touched(find))
-        for look in self._looks:
-            rest.hold(look.held(text, sorted(rest.touched(look.find))))
-        return sorted(rest.held)
-
-    def lines_again(self, text: bytes, spans: list[Span], known: Known | None, *, cut: bool) -> list[Span]:
-        """The same where it was told before, for what has become known since."""
-        rest = _Rest(text)
-        rest.hold(spans)
-        for find in _since(known, cut):
-            rest.hold(rest.touched(find))
-        return sorted(rest.held)
-
-    def holds_known(self, record: bytes, known: Known | None, *, cut: bool) -> bool:
-        """True for a record that may hold something known, or a part of it."""
-        return any(find(record, 0, len(record))[0] >= 0 for find in _since(known, cut))
-
-    def _is_held(self, record: bytes, known: Known | None, cut: bool) -> bool:
-        """The same for one record, which may have line ends within."""
-        size = len(record)
-        if any(find(record, 0, size)[0] >= 0 for find in self._all_finds(known, cut)):
-            return True
-        for look in self._looks:
-            sign = look.find(record, 0, size)[0]
-            if sign >= 0 and look.held(record, [(0, size)], record.rfind(b"\n", 0, sign) + 1):
-                return True
-        return False
-
-    def _all_finds(self, known: Known | None, cut: bool) -> list[Find]:
+    def lines_to_read(self, text: bytes) -> list[Span]:
+        """Return the lines of a text, each a record, that must be read, in order."""
         if not self._kinds:
             return []
-        return [*self._finds, *_since(known, cut)]
+        found: set[Span] = set()
+        for find in self._finders:
+            found.update(lines_with(find, text))
+        for candidates in self._confirmed:
+            spans = [span for span in lines_with(candidates.find, text) if span not in found]
+            found.update(candidates.confirm(text, spans))
+        return sorted(found)
 
-    def placed(self, records: Sequence[bytes]) -> set[int]:
-        """The numbers of the records in which something may name the person's machine."""
-        if "path" not in self._kinds:
-            return set()
-        starts = list(accumulate(map(_with_end, map(len, records)), initial=0))
-        found = touched_by(find_places(), b"\n".join(records))
-        return {bisect_right(starts, start) - 1 for start, _ in found}
-
-    def names_machine(self, text: bytes) -> bool:
-        """True where something may name the person's machine."""
-        return "path" in self._kinds and any(find(text, 0, len(text))[0] >= 0 for find in find_places())
-
-
-def _since(known: Known | None, cut: bool) -> list[Find]:
-    """Finders for what is not told by rules: known values, and titles that may hold a part of one."""
-    return [*([known.find] if known else []), *([_find_cut()] if cut else [])]
-
-
-def touched_by(finds: Iterable[Find], text: bytes) -> set[Span]:
-    """The lines of a text in which one of some finders finds something."""
-    rest = _Rest(text)
-    for find in finds:
-        rest.hold(rest.touched(find))
-    return rest.held
+    def must_read(self, record: bytes) -> bool:
+        """Tell whether a record, which may have line ends within, must be read."""
+        if not self._kinds:
+            return False
+        size = len(record)
+        return any(find(record, 0, size)[0] >= 0 for find in self._finders) or any(
+            candidates.find(record, 0, size)[0] >= 0 and candidates.confirm(record, [(0, size)])
+            for candidates in self._confirmed
+        )
 
 
-class _Rest:
-    """The lines of a text that may still hold nothing. Those that are held back are not searched again.
-
-    A line is looked for only where something was found in it: that most lines are short costs nothing.
-    """
-
-    def __init__(self, text: bytes) -> None:
-        self._whole = self._text = text
-        self.held: set[Span] = set()
-        self._starts, self._origins = [0], [0]
-        self._away = 0
-
-    def touched(self, find: Find) -> set[Span]:
-        """Those in which something is found."""
-        text, found = self._text, set[Span]()
-        place, length = 0, len(text)
-        while place < length and (at := find(text, place, length)[0]) >= 0:
-            begin, place = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at) + 1 or length
-            index = bisect_right(self._starts, begin) - 1
-            origin = begin - self._starts[index] + self._origins[index]
-            found.add((origin, origin + place - begin))
-        return found - self.held
-
-    def hold(self, found: Iterable[Span]) -> None:
-        """Hold some back."""
-        before = len(self.held)
-        self.held.update(found)
-        if len(self.held) > before:
-            self._away = sum(end - start for start, end in self.held)
-        if (len(self._whole) - self._away) * _WORTH < len(self._text):
-            self._put_together()
-
-    def _put_together(self) -> None:
-        """The lines that are left, as one text, and where each stretch of it begins and comes from."""
-        pieces, place = [], 0
-        self._origins = []
-        for start, end in sorted(self.held):
-            if start > place:
-                pieces.append(self._whole[place:start])
-                self._origins.append(place)
-            place = end
-        pieces.append(self._whole[place:])
-        self._origins.append(place)
-        self._starts = list(accumulate(map(len, pieces[:-1]), initial=0))
-        self._text = b"".join(pieces)
+@lru_cache(maxsize=16)
+def prefilter_for(rules: Rules, kinds: frozenset[str]) -> Prefilter | None:
+    """Return the prefilter of some rules; None if a user added rules, which may match anywhere."""
+    return None if rules.has_user_rules else Prefilter(rules, kinds)
 
 
-def call_places(text: bytes, calls: Container[str]) -> Iterator[int]:
-    """Where some JSON text has to do with one of some calls."""
+def lines_with(find: Find, text: bytes) -> list[Span]:
+    """Return the lines of a text in which a finder finds something."""
+    found = []
+    place, length = 0, len(text)
+    while place < length and (at := find(text, place, length)[0]) >= 0:
+        span = line_around(text, at)
+        found.append(span)
+        place = span[1]
+    return found
+
+
+def line_around(text: bytes, offset: int) -> Span:
+    """Return the line that an offset is in."""
+    return text.rfind(b"\n", 0, offset) + 1, text.find(b"\n", offset) + 1 or len(text)
+
+
+def all_lines(text: bytes) -> list[Span]:
+    """Return every line of a text."""
+    ends = list(accumulate(map(len, BytesIO(text))))
+    return list(zip([0, *ends], ends, strict=False))
+
+
+def calls_in(text: bytes, calls: Container[str]) -> Iterator[int]:
+    """Yield the offsets in JSON text at which one of some calls is named."""
     return (match.start() for match in _CALL.finditer(text) if match[1].decode("utf-8", "replace") in calls)
 
 
-@lru_cache(maxsize=1)
-def find_places() -> tuple[Find, Find]:
-    """Finders, in JSON text, of what may name the person's machine."""
-    return finder(map(_wide, machine_names.SIGNS)), plain_finder(_wide(machine_names.AT))
+def find_truncatable(text: bytes) -> Iterator[int]:
+    """Yield the offsets in JSON text of keys whose strings may be cut off."""
+    return (start for start, _ in all_spans(_truncatable_finder(), text))
 
 
 @lru_cache(maxsize=1)
-def _find_cut() -> Find:
-    return finder(_CUT)
+def _truncatable_finder() -> Find:
+    return compile_finder(_CUT)
 
 
 def _wide(sign: str) -> str:
-    """A sign as it may stand in JSON, and in JSON within JSON."""
+    """Widen a candidate pattern to its spellings in JSON, and in JSON within JSON."""
     return _PIECE.sub(_spelled, sign)
 
 
@@ -288,8 +219,8 @@ def _spelled(match: re.Match[str]) -> str:
     if piece == r"\s":
         return r"(?:\s|\\+[fnrt])"
     is_class = piece[0] == "[" and piece[1] != "^"
-    # With each layer there are more backslashes.
+    # Each layer of JSON adds backslashes.
     grows = least is not None and (piece == r"\\" or (is_class and r"\\" in piece))
     often = f"{{{least},}}" if grows else match[0][len(piece) :]
     is_space = piece == " " or (is_class and " " in piece)
-    return (f"(?:{piece}|{_NEXT})" if is_space else piece) + often
+    return (f"(?:{piece}|{_SPACE_SPELLINGS})" if is_space else piece) + often

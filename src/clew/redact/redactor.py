@@ -1,394 +1,546 @@
-"""Redaction over structures: sessions as unified JSON, records as an agent wrote them, JSON within strings.
+"""Masks JSON records, JSON values and texts of one session.
 
-A value that was found once is masked wherever it stands. So a session is best gone through twice: `learn` every part
-of it, then ask for each part again. Whoever cannot (a store that is appended to) gets what was learned so far.
+A value that was found once is masked wherever it occurs. So a session is best read twice: `learn` every part of it,
+then mask each part. A store that is appended to masks each record with what was learned so far.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain, islice
 from threading import Lock
+from typing import NamedTuple, TypeVar
 
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
-from clew.redact.batching import all_lines, batches, line_around, stretches
 from clew.redact.commands import is_credential_file
-from clew.redact.findings import Finding, Spans
-from clew.redact.flat import to_bytes
-from clew.redact.json_text import MISSING, literals, parsed, spelled, splice, to_raw, to_text
-from clew.redact.json_walk import Collected
-from clew.redact.looking import Looker, Seen, Setting
-from clew.redact.matcher import TOO_MANY
-from clew.redact.placing import Placing
-from clew.redact.prefilter import Sieve, Span, call_places
-from clew.redact.rebuilding import kept_texts, masked_whole, rebuilt, texts_of
+from clew.redact.encodings import to_bytes
+from clew.redact.findings import Finding, Spans, kinds_of
+from clew.redact.json_text import literals, parsed, spelled, splice, to_raw, to_text
+from clew.redact.json_values import mask_all_strings, replace_strings, strings_of, strings_to_keep
+from clew.redact.json_walk import CollectedStrings, StringCollector, is_image
+from clew.redact.known_values import SHORTEST, Known
+from clew.redact.masks import TAGGED_MARKER
+from clew.redact.matcher import TOO_MANY_CANDIDATES
+from clew.redact.packed import PACKED
+from clew.redact.prefilter import (
+    Prefilter,
+    Span,
+    all_lines,
+    calls_in,
+    find_truncatable,
+    line_around,
+    prefilter_for,
+)
+from clew.redact.scanner import Rules, apply, standard
 
-__all__ = ["Redactor", "Setting"]
-# So much of what was read is kept until it is masked.
-_MOST_SEEN = 24 << 20
-_MOST_TOLD = 100_000
 MOST_BYTES = max(64 << 20, MAX_RECORD_BYTES)
-"""A JSON record of more bytes is masked whole. Whoever raises CLEW_MAX_LINE to read longer records has them scanned."""
-Read = tuple[Collected, bool]
-"""The texts of a record, and whether it is one, no JSON."""
-_NOTHING = Seen(Collected([], [], [], [], [], [], []), {}, is_text=False)
+"""A JSON record of more bytes is masked whole. Raise CLEW_MAX_LINE to have longer records scanned."""
+# Records in so many bytes are kept between learning and masking, and the lines to read of so many.
+_MOST_CACHED_BYTES = 24 << 20
+_MOST_CACHED_LINES = 100_000
+_LEARNED_KINDS = frozenset({"secret", "pii"})
+KNOWN = "known_value"
+"""The rule that finds values that another rule found before."""
+_NOT_LEARNED = frozenset({KNOWN, TOO_MANY_CANDIDATES, PACKED})
+_BOUNDARY_CONFIDENCE = 0.8
+"""The least confidence of a finding across two strings, since joining them may have made it."""
+CHUNK_BYTES = 1 << 18
+_FEW, _MANY = 8, 256
+_PUNCTUATION = "\"'`()[]{}<>,;:.!?"
+_WORD_SEPARATOR = re.compile(r"""["'`()\[\]{}<>,;:=&|]+""")
+_LONGEST_WORD = 1024
+_T = TypeVar("_T")
+ScannedText = tuple[str, str | None]
+"""A text that is scanned, and the credential file that it comes from."""
 
 
-class Redactor(Looker):
-    """Masks what its setting forbids, in the parts of one session; counts the values it masked, by rule."""
+class Setting(NamedTuple):
+    """What is masked, and how."""
+
+    profile: str
+    mark: Callable[[str, str], str]
+    """Makes the marker of a value, given the value and the id of the rule that found it."""
+    rules: Rules | None = None
+
+
+class ScannedRecord(NamedTuple):
+    """A record with its strings, and what the rules find in them."""
+
+    strings: CollectedStrings
+    spans: Spans
+    is_json: bool
+
+
+class Redactor:
+    """Masks what its setting forbids in the parts of one session; counts the masked values, by rule."""
 
     def __init__(self, setting: Setting, masked: Counter[str] | None = None) -> None:
-        super().__init__(setting, masked)
-        self._seen: dict[bytes, Seen] = {}
-        self._seen_size = 0
-        self._told: dict[bytes, list[Span]] = {}
-        """Where lines must be read, in stretches that were gone through once."""
-        self._room = _MOST_TOLD
-        self._passed: set[bytes] = set()
-        """Records that showed no sign."""
+        self.setting = setting
+        self.masked: Counter[str] = Counter() if masked is None else masked
         self.has_origin = False
         """What was learned may hold the packed original of a converted session."""
         self.is_clean = True
         """Nothing was found in all that was learned."""
-        self._guard = Lock()
+        self._collector = StringCollector(setting.rules is not None and setting.rules.has_user_rules)
+        self._values: dict[str, str] = {}
+        self._known = Known()
+        self._indexed_values = 0
+        self._tags: dict[str, str] = {}
+        """The rules of values of which only the tags of their markers are known, by tag."""
+        self._marked: set[str] = set()
+        self._scanned: dict[bytes, ScannedRecord] = {}
+        self._cached_bytes = 0
+        self._lines: dict[bytes, list[Span]] = {}
+        """The lines that must be read for rules, by the digest of the text."""
+        self._cached_lines = 0
+        self._lock = Lock()
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Every value that was learned, with the rule that found it first."""
+        return self._values
+
+    @property
+    def version(self) -> str:
+        """The version of the rules."""
+        return self._rules.version
+
+    @cached_property
+    def _kinds(self) -> frozenset[str]:
+        return kinds_of(self.setting.profile)
+
+    @cached_property
+    def _rules(self) -> Rules:
+        return self.setting.rules or standard()
+
+    @cached_property
+    def _prefilter(self) -> Prefilter | None:
+        return prefilter_for(self._rules, self._kinds)
+
+    @cached_property
+    def _unscanned_marker(self) -> str:
+        return self.setting.mark("", TOO_MANY_CANDIDATES)
+
+    # --- Learning
 
     def learn(self, values: Iterable[JSON], path: str | None = None) -> int:
-        """Go through values without masking them: what is found in one is then known in all. Returns how many."""
-        path = path if path is not None and is_credential_file(path) else None
+        """Learn the secrets of some values without masking them; return how many values there were."""
+        path = _credential_file(path)
         count = 0
-        for batch in batches(((spelled(value), value) for value in values), lambda record: len(record[0])):
+        for batch in _batches(((spelled(value), value) for value in values), lambda record: len(record[0])):
             count += len(batch)
-            texts = [text for text, _ in batch]
-            held = set(self._held(texts, path))
-            self._learn_values([batch[number] for number in sorted(held)], path)
-            self._note_places(texts)
-            if path is None and len(self._passed) < _MOST_TOLD:
-                self._passed.update(_digest(text) for number, text in enumerate(texts) if number not in held)
-        self.settle()
+            if self._tags:
+                self._learn_tagged_words([value for _, value in batch])
+            records = {}
+            text, start = b"".join(raw + b"\n" for raw, _ in batch), 0
+            for raw, value in batch:
+                records[start] = raw, value
+                start += len(raw) + 1
+            for spans in self._lines_to_read(text, path, one_record_per_line=True):
+                self._learn_values([records[start] for start, _ in spans], path)
+            # A value that has no JSON text is always read.
+            self._learn_values([record for record in batch if not record[0]], path)
+        self.index_learned_values()
         return count
 
-    def _learn_values(self, batch: list[tuple[bytes, JSON]], path: str | None) -> None:
-        read = [self._within(text, value, path) for text, value in batch]
-        self._learn_some([text for text, _ in batch], read, path)
+    def learn_markers(self, masked: str) -> None:
+        """Learn the tags in masked text: words with such a tag are then masked, though the values are not stored.
 
-    def learn_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> None:
-        """The same for a part of a file: lines that are records each, or, not `apart`, one text. Then `settle`."""
-        path = path if path is not None and is_credential_file(path) else None
-        for spans in self._spans_in(text, path, apart):
-            raws = [text[start:end] for start, end in spans]
-            self._learn_some(raws, [self._read(raw, path) for raw in raws], path)
-        self._note_places([text])
-
-    def _learn_some(self, raws: list[bytes], read: list[Read | None], path: str | None) -> None:
-        for raw, seen in zip(raws, self._looked_at(read), strict=True):
-            if seen is None:
-                self.is_clean = False
-            else:
-                self._keep(raw, seen, path)
-
-    def _keep(self, raw: bytes, seen: Seen, path: str | None) -> None:
-        """Note what was found in a record, which is then not read again."""
-        self._note(seen.spans)
-        if path is None and self._seen_size < _MOST_SEEN:
-            self._seen_size += len(raw)
-            self._seen[_digest(raw)] = seen
-
-    def _looked_at(self, read: list[Read | None]) -> Iterator[Seen | None]:
-        """Records that are searched together; None for those that must be masked whole."""
-        looked = iter(self._look([texts for texts, _ in filter(None, read)]))
-        for each in read:
-            yield Seen(each[0], next(looked), each[1]) if each else None
-
-    def _note(self, spans: Spans) -> None:
-        if spans:
-            self.is_clean = False
-            self._remember(spans)
-
-    def _note_places(self, texts: Iterable[bytes]) -> None:
-        if self.is_clean and self._sieve is not None and any(map(self._sieve.names_machine, texts)):
-            self.is_clean = False
-
-    def held(self, texts: Sequence[bytes], path: str | None = None) -> Iterator[int]:
-        """The numbers of those of some records, given as JSON text, that must be looked at; the others hold nothing.
-
-        A record may tell which file a later one comes from: each is to be looked at before the next is asked for.
+        Without a key, markers have no tags, and nothing is learned.
         """
-        sieve = self._sieve
-        placed = sieve.placed(texts) if sieve and path is None else set()
-        read = self._held(texts, path)
-        yield from sorted(placed | set(read)) if placed else read
+        self._tags.update((tag, rule) for rule, tag in TAGGED_MARKER.findall(masked))
 
-    def _held(self, texts: Sequence[bytes], path: str | None) -> Iterator[int]:
-        """The same, but for those that only name the person's machine."""
-        sieve = None if path is not None else self._sieve
-        if sieve is None:
-            yield from range(len(texts))
+    def _learn_tagged_words(self, value: JSON) -> None:
+        """Learn the words of a value whose tags are known. A value with spaces is not recognised by its words."""
+        words = {word for text in strings_of(value) for run in text.split() for word in _words_in(run)}
+        for word in words - self._values.keys():
+            tagged = TAGGED_MARKER.fullmatch(self.setting.mark(word, "word"))
+            if tagged is not None and tagged[2] in self._tags:
+                self._values[word] = self._tags[tagged[2]]
+                self.is_clean = False
+
+    def _learn_values(self, records: list[tuple[bytes, JSON]], path: str | None) -> None:
+        read = [self._collect(raw, value, path) for raw, value in records]
+        self._learn_records([raw for raw, _ in records], self._scan(read), path)
+
+    def learn_lines(self, text: bytes, path: str | None = None, *, one_record_per_line: bool) -> None:
+        """Learn from a part of a file: lines that are records each, or one text. Call `index_learned_values` then."""
+        path = _credential_file(path)
+        for spans in self._lines_to_read(text, path, one_record_per_line):
+            raws = [text[start:end] for start, end in spans]
+            self._learn_records(raws, self._scan([self._read(raw, path) for raw in raws]), path)
+
+    def _learn_records(self, raws: list[bytes], scanned: Iterable[ScannedRecord | None], path: str | None) -> None:
+        for raw, record in zip(raws, scanned, strict=True):
+            if record is None:
+                self.is_clean = False
+                continue
+            if record.spans:
+                self.is_clean = False
+                self._learn_spans(record.spans)
+            if path is None and self._cached_bytes < _MOST_CACHED_BYTES:
+                self._cached_bytes += len(raw)
+                self._scanned[_digest(raw)] = record
+
+    def _learn_spans(self, spans: Spans) -> None:
+        for text, found in spans.items():
+            for finding in found:
+                value = text[finding.start : finding.end]
+                if finding.kind in _LEARNED_KINDS and finding.rule not in _NOT_LEARNED and len(value) >= SHORTEST:
+                    self._values.setdefault(value, finding.rule)
+
+    def index_learned_values(self) -> None:
+        """Search for everything that was learned from now on."""
+        self._known.add(islice(self._values, self._indexed_values, None))
+        self._indexed_values = len(self._values)
+
+    # --- Which records must be read
+
+    def _lines_to_read(self, text: bytes, path: str | None, one_record_per_line: bool) -> Iterator[list[Span]]:
+        """Yield the records of a text that must be read; then those that answer calls which were met in them."""
+        if path is not None or self._prefilter is None:
+            yield all_lines(text) if one_record_per_line else [(0, len(text))]
             return
-        held = sieve.held(texts, self._known, cut=bool(self._values))
-        for number, text in enumerate(texts):
-            if number in held or not text or (self._leaves.paths and self._answers(text)):
-                yield number
-
-    def _answers(self, text: bytes) -> bool:
-        """True where a record has to do with a call that was about a credential file."""
-        return bool(self._leaves.paths) and any(True for _ in call_places(text, self._leaves.paths))
-
-    def _spans_in(self, text: bytes, path: str | None, apart: bool) -> Iterator[list[Span]]:
-        """Where the records stand in a stretch that must be read; then those that answer calls met in them."""
-        sieve = None if path is not None else self._sieve
-        if not apart:
-            if sieve is None or not text or self._sieved(sieve, text, apart) or self._answers(text):
+        if not one_record_per_line:
+            if not text or self._prefilter.must_read(text) or any(True for _ in self._new_places(text)):
                 yield [(0, len(text))]
             return
-        if sieve is None:
-            yield all_lines(text)
-            return
-        spans = self._sieved(sieve, text, apart)
-        met = set(spans)
-        while True:
-            if spans:
-                yield spans
-            calls = call_places(text, self._leaves.paths) if self._leaves.paths else ()
-            spans = sorted({line_around(text, place) for place in calls} - met)
-            if not spans:
-                return
+        places = [*self._lines_with_candidates(self._prefilter, text)]
+        spans = sorted({*places, *(line_around(text, place) for place in self._new_places(text))})
+        met: set[Span] = set()
+        while spans:
+            yield spans
             met.update(spans)
+            answers = calls_in(text, self._collector.paths) if self._collector.paths else ()
+            spans = sorted({line_around(text, place) for place in answers} - met)
 
-    def _sieved(self, sieve: Sieve, text: bytes, apart: bool) -> list[Span]:
-        """Where the lines stand that must be read, or the whole. Told once, and then only for what is known since."""
-        key = _digest(text) + bytes([apart])
-        spans = self._told.get(key)
-        if spans is not None:
-            again = sieve.lines_again(text, spans, self._known, cut=bool(self._values)) if apart or not spans else spans
-            return again if apart or not again else [(0, len(text))]
-        if apart:
-            spans = sieve.lines(text, self._known, cut=bool(self._values))
-        else:
-            is_held = sieve.held([text], self._known, cut=bool(self._values))
-            spans = [(0, len(text))] if is_held else []
-        if len(spans) <= self._room:
-            self._room -= len(spans) + 1
-            self._told[key] = spans
+    def _lines_with_candidates(self, prefilter: Prefilter, text: bytes) -> list[Span]:
+        """Return the lines that must be read for rules. Masking asks for them again after learning."""
+        key = _digest(text)
+        spans = self._lines.get(key)
+        if spans is None:
+            spans = prefilter.lines_to_read(text)
+            if self._cached_lines < _MOST_CACHED_LINES:
+                self._cached_lines += len(spans) + 1
+                self._lines[key] = spans
         return spans
 
-    def _read(self, raw: bytes, path: str | None) -> Read | None:
-        """The texts of a record, and whether it is one; None where it must be masked whole."""
-        value = parsed(raw)
-        is_text = type(value) is str
-        if len(raw) > MOST_BYTES and not is_text:
-            return None
-        self._leaves.plain = value if is_text else ""
-        texts = self._leaves.collect(value, path)
-        return None if texts is None else (texts, is_text)
+    def _new_places(self, text: bytes) -> Iterator[int]:
+        """Yield offsets in JSON text for which a record must be read because of what was learned."""
+        yield from (start for start, _ in self._known.spans(text))
+        if self._known:
+            yield from find_truncatable(text)
+        if self._collector.paths:
+            yield from calls_in(text, self._collector.paths)
 
-    def _within(self, raw: bytes, value: JSON, path: str | None) -> Read | None:
-        """The same for a value at hand."""
-        texts = self._leaves.collect(value, path) if len(raw) <= MOST_BYTES else None
-        return None if texts is None else (texts, False)
+    def _answers_call(self, raw: bytes) -> bool:
+        """Tell whether a record names a call that was about a credential file."""
+        return bool(self._collector.paths) and any(True for _ in calls_in(raw, self._collector.paths))
+
+    # --- Scanning
+
+    def _read(self, raw: bytes, path: str | None) -> tuple[CollectedStrings, bool] | None:
+        """Parse a record and collect its strings; return None if it must be masked whole."""
+        value = parsed(raw)
+        if type(value) is str:
+            strings = self._collector.collect(value, path, is_json=False)
+            return None if strings is None else (strings, False)
+        return self._collect(raw, value, path)
+
+    def _collect(self, raw: bytes, value: JSON, path: str | None) -> tuple[CollectedStrings, bool] | None:
+        strings = self._collector.collect(value, path) if len(raw) <= MOST_BYTES else None
+        return None if strings is None else (strings, True)
+
+    def _scan(self, records: list[tuple[CollectedStrings, bool] | None]) -> Iterator[ScannedRecord | None]:
+        """Scan the strings of some records together; yield None for those that must be masked whole."""
+        texts = list(dict.fromkeys(text for record in records if record for text in _scanned_texts(record[0])))
+        paths = {number: path for number, (_, path) in enumerate(texts) if path is not None}
+        by_number = self._rules.findings([text for text, _ in texts], self._kinds, paths=paths)
+        found = {texts[number]: findings for number, findings in by_number.items()}
+        for record in records:
+            if record is None:
+                yield None
+                continue
+            strings, is_json = record
+            spans = _spans_by_string(strings, found)
+            for text in strings.packed:
+                _add(spans, text, [Finding(0, len(text), PACKED, "secret", 1.0)])
+            if strings.short:
+                short = list(dict.fromkeys(strings.short))
+                for number, findings in self._rules.user_findings(short, self._kinds).items():
+                    _add(spans, short[number], findings)
+            yield ScannedRecord(strings, spans, is_json)
+
+    def _with_known_values(self, raw: bytes, record: ScannedRecord, every: Iterable[str]) -> Spans:
+        """Return the findings of a record, and the known values in it, also in strings that rules do not scan.
+
+        `raw` is its JSON text, if it has any; `every` yields all its strings, keys and numbers included.
+        """
+        strings = record.strings
+        is_joined = any(group.is_boundary for group in strings.groups)
+        if not self._known or not (is_joined or strings.truncated or not raw or self._known.spans(raw)):
+            return record.spans
+        texts: dict[ScannedText, None] = dict.fromkeys((text, None) for text, _ in _scanned_texts(strings))
+        scanned = {string.text for string in strings.strings}.union(record.spans, strings.nested)
+        others = {*every, *chain.from_iterable(map(literals, strings.nested))} if record.is_json else set()
+        unscanned = [text for text in others if text not in scanned and not is_image(text)]
+        keys = [*(text for text, _ in texts), *unscanned]
+        found = {keys[number]: own for number, own in self._rules.known_in(keys, self._known).items()}
+        spans = _spans_by_string(
+            strings, {(text, path): found[text] for text, path in _scanned_texts(strings) if text in found}
+        )
+        for text, findings in [*record.spans.items(), *((text, found[text]) for text in unscanned if text in found)]:
+            _add(spans, text, findings)
+        for text in strings.truncated:
+            if cut := self._known.find_truncated(text):
+                _add(spans, text, [Finding(cut.start, cut.end, self._values[cut.value], "secret", 1.0)])
+        return spans
+
+    # --- Masking
 
     def value(self, value: JSON, path: str | None = None) -> JSON:
-        """The value with markers; the very same where nothing was found. Keys keep their order."""
-        path = path if path is not None and is_credential_file(path) else None
+        """Mask a value; return the same object if nothing was found. Keys keep their order."""
         if self.setting.profile == "none":
             return value
-        text = spelled(value)
-        key = _digest(text) if path is None and text and not self._answers(text) else b""
-        passed, seen = key in self._passed, self._seen.get(key)
-        since = passed and self._since(text)
-        named = passed and self._sieve is not None and self._sieve.names_machine(text)
-        if passed and not since:
-            placed = self._placing.value(text, value, self._lines_read) if named else value
-            if placed is not MISSING:
-                return placed
-        if seen is None:
-            seen = self._seen_now(text, value, path, only_known=passed and not named)
-        elif seen.spans or seen.texts.cut or self._with_known({text: seen}):
-            seen = self._seen_again(seen)
-        if seen is None:
-            self.masked[TOO_MANY] += 1
-            return self._masked_whole(value)
-        spans = self._all_spans(text, value, seen)
-        return rebuilt(value, self._applied(spans, seen.texts)) if spans else value
+        raw = spelled(value)
+        record = self._scan_value(raw, value, _credential_file(path))
+        if record is None:
+            self.masked[TOO_MANY_CANDIDATES] += 1
+            return self._mask_all_strings(value)
+        spans = self._with_known_values(raw, record, strings_of(value))
+        return replace_strings(value, self._replacements(spans, record.strings)) if spans else value
 
-    def _all_spans(self, text: bytes, value: JSON, seen: Seen) -> Spans:
-        """What was found in a value, and the known values where rules do not look."""
-        if text and not self._holds_known(text):
-            return seen.spans
-        return self._with_unsearched(seen.spans, seen.texts, texts_of(value))
+    def findings(self, value: JSON) -> list[tuple[str, Finding]]:
+        """Return the findings in the strings of a value, each with its string; nothing is masked.
 
-    def _seen_again(self, seen: Seen) -> Seen:
-        """A record that was learned from, with what is known since."""
-        [spans] = self._again([seen])
-        return seen._replace(spans=spans)
+        A value that would be masked whole is one finding.
+        """
+        raw = spelled(value)
+        record = self._scan_value(raw, value, None)
+        if record is None:
+            whole = to_text(raw)
+            return [(whole, Finding(0, len(whole), TOO_MANY_CANDIDATES, "secret", 0.3))]
+        spans = self._with_known_values(raw, record, strings_of(value))
+        return [(text, finding) for text, found in spans.items() for finding in found]
 
-    def _seen_now(self, text: bytes, value: JSON, path: str | None, *, only_known: bool) -> Seen | None:
-        """A value that is looked at for the first time; None where it must be masked whole."""
-        if not only_known and not any(True for _ in self.held([text], path)):
-            return _NOTHING
-        read = self._within(text, value, path)
-        if read is None:
-            return None
-        if only_known:
-            return self._seen_again(Seen(read[0], {}, is_text=False))
-        [seen] = self._looked_at([read])
-        return seen
+    def _scan_value(self, raw: bytes, value: JSON, path: str | None) -> ScannedRecord | None:
+        """Scan a value, unless it was learned from before; return None if it must be masked whole."""
+        if path is None and raw and not self._answers_call(raw) and (cached := self._scanned.get(_digest(raw))):
+            return cached
+        for _ in self._lines_to_read(raw, path, one_record_per_line=False):
+            [record] = self._scan([self._collect(raw, value, path)])
+            return record
+        return ScannedRecord(CollectedStrings([], [], [], [], [], []), {}, is_json=True)
 
     def text(self, text: str, path: str | None = None) -> str:
-        """A text with markers: plain, or JSON that stays JSON."""
+        """Mask a text: plain, or JSON that stays JSON."""
         return self.lines([text], path)[0]
 
     def lines(self, texts: Sequence[str], path: str | None = None) -> list[str]:
-        """JSON records with markers, spelled as they were but for the strings that hold them; other text as text."""
+        """Mask JSON records and plain texts. Of JSON text, only the strings with findings change."""
         raws = list(map(to_bytes, texts))
         pairs = zip(raws, self.records(raws, path), texts, strict=True)
         return [text if new is raw else new.decode("utf-8", "surrogatepass") for raw, new, text in pairs]
 
     def records(self, raws: Sequence[bytes], path: str | None = None) -> list[bytes]:
-        """Records, documents or texts, masked with what is known so far; those that hold nothing are the very same."""
-        if self.setting.profile == "none":
-            return list(raws)
-        path = path if path is not None and is_credential_file(path) else None
+        """Mask records, documents or texts; those without a finding are returned as the same objects."""
         bare = [raw.removesuffix(b"\n") for raw in raws]
-        text = b"\n".join(bare) + b"\n" if bare else b""
-        if text.count(b"\n") == len(raws):
-            pieces = (new for piece in stretches([(text, True)]) for _, new in self._masked(piece, path, apart=True))
-            masked = b"".join(pieces).split(b"\n")[:-1]
+        if any(b"\n" in raw for raw in bare):
+            masked = [
+                b"".join(new for _, new in self.masked_lines(raw, path, one_record_per_line=b"\n" not in raw))
+                for raw in bare
+            ]
         else:
-            masked = [b"".join([new for _, new in self._masked(raw, path, b"\n" not in raw)]) for raw in bare]
+            text = b"".join(raw + b"\n" for raw in bare)
+            parts = (self.masked_lines(part, path, one_record_per_line=True) for part in chunk_lines(text))
+            masked = b"".join(new for part in parts for _, new in part).split(b"\n")[:-1]
         pairs = zip(raws, bare, masked, strict=True)
         return [raw if new == old else new + raw[len(old) :] for raw, old, new in pairs]
 
-    def masked_lines(self, text: bytes, path: str | None = None, *, apart: bool) -> Iterator[tuple[bytes, bytes]]:
-        """A stretch of a file in pieces, each as it is and as it is masked; a record that changed is one by itself."""
-        path = path if path is not None and is_credential_file(path) else None
+    def masked_lines(
+        self, text: bytes, path: str | None = None, *, one_record_per_line: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield a part of a file in pieces, each as it is and masked; a record that changed is a piece by itself."""
         if self.setting.profile == "none":
             yield text, text
-        else:
-            yield from self._masked(text, path, apart)
-
-    def _masked(self, text: bytes, path: str | None, apart: bool) -> Iterator[tuple[bytes, bytes]]:
+            return
+        path = _credential_file(path)
         changed: dict[Span, bytes] = {}
-        for spans in self._spans_in(text, path, apart):
+        for spans in self._lines_to_read(text, path, one_record_per_line):
             raws = [text[start:end] for start, end in spans]
-            changed |= zip(spans, self._masked_some(raws, path), strict=True)
-        yield from self._pieces(text, changed, path)
+            changed |= zip(spans, self._mask_raw_records(raws, path), strict=True)
+        last = 0
+        for start, end in sorted(changed):
+            yield text[last:start], text[last:start]
+            yield text[start:end], changed[start, end]
+            last = end
+        yield text[last:], text[last:]
 
-    def _pieces(self, text: bytes, changed: dict[Span, bytes], path: str | None) -> Iterator[tuple[bytes, bytes]]:
-        """What was read, as it is now, and what lies between, without what names the machine."""
-        spans = sorted(changed)
-        borders = [0, *[place for span in spans for place in span], len(text)]
-        between = [text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
-        placed = between
-        if path is None and self._sieve is not None and any(map(self._sieve.names_machine, between)):
-            placed = self._placing.masked(between, self._lines_read)
-        for number, span in enumerate(spans):
-            yield between[number], placed[number]
-            yield text[span[0] : span[1]], changed[span]
-        yield between[-1], placed[-1]
+    def _mask_raw_records(self, raws: list[bytes], path: str | None) -> list[bytes]:
+        """Mask records. Those that were learned from are not scanned again, but for known values."""
+        scanned: dict[bytes, ScannedRecord | None] = {}
+        for raw in raws if path is None else ():
+            if (cached := self._scanned.get(_digest(raw))) and not self._answers_call(raw):
+                scanned[raw] = cached
+        fresh = [raw for raw in dict.fromkeys(raws) if raw not in scanned]
+        scanned |= zip(fresh, self._scan([self._read(raw, path) for raw in fresh]), strict=True)
+        return [self._mask_raw_record(raw, scanned[raw]) for raw in raws]
 
-    def _masked_some(self, raws: list[bytes], path: str | None) -> list[bytes]:
-        """Records, masked. What was read before is looked at again only for what is known since."""
-        seen = {raw: each for raw in raws if path is None and (each := self._seen.get(_digest(raw)))}
-        seen = {raw: each for raw, each in seen.items() if not self._answers(raw)}
-        # What was found in a record is known in it.
-        touched = self._with_known({raw: each for raw, each in seen.items() if not each.texts.cut and not each.spans})
-        again = [raw for raw, each in seen.items() if raw in touched or each.texts.cut or each.spans]
-        spans = dict(zip(again, self._again([seen[raw] for raw in again]), strict=True))
-        fresh = [raw for raw in dict.fromkeys(raws) if raw not in seen]
-        looked = dict(zip(fresh, self._looked_at([self._read(raw, path) for raw in fresh]), strict=True))
-        return [
-            (self._spliced(raw, each, spans.get(raw, each.spans)) if raw in spans or raw in looked else raw)
-            if (each := seen.get(raw) or looked[raw])
-            else self._masked_record(raw)
-            for raw in raws
-        ]
-
-    def _masked_record(self, raw: bytes) -> bytes:
-        """A record that has too many strings, or bytes, to be looked at."""
-        self.masked[TOO_MANY] += 1
-        masked = spelled(self._masked_whole(parsed(raw)))
-        return masked + b"\n" if raw.endswith(b"\n") else masked
-
-    def _masked_whole(self, value: JSON) -> JSON:
-        """A value that cannot be looked at, without its texts. Its keys and ids are searched, and stay if they can."""
-        kept = sorted(kept_texts(value))
-        found = self._rules.findings(kept, self._kinds, known=self._known)
-        return masked_whole(value, self._whole_marker, {text for at, text in enumerate(kept) if at not in found})
-
-    def _spliced(self, raw: bytes, seen: Seen, spans: Spans) -> bytes:
+    def _mask_raw_record(self, raw: bytes, record: ScannedRecord | None) -> bytes:
+        if record is None:
+            self.masked[TOO_MANY_CANDIDATES] += 1
+            masked = spelled(self._mask_all_strings(parsed(raw)))
+            return masked + b"\n" if raw.endswith(b"\n") else masked
         text = to_text(raw)
-        if not seen.is_text and self._holds_known(raw):
-            spans = self._with_unsearched(spans, seen.texts, literals(text))
+        spans = self._with_known_values(raw, record, literals(text))
         if not spans:
             return raw
-        changes = self._applied(spans, seen.texts)
-        masked = to_raw(changes.get(text, text) if seen.is_text else splice(text, changes))
-        # What is masked may reach over the end of a line that is no JSON.
+        changes = self._replacements(spans, record.strings)
+        masked = to_raw(splice(text, changes) if record.is_json else changes.get(text, text))
+        # A finding may reach over the end of a line that is not JSON.
         return masked + b"\n" if raw.endswith(b"\n") and not masked.endswith(b"\n") else masked
 
-    def _lines_read(self, raws: list[bytes]) -> list[bytes]:
-        """Lines that must be read to tell what names the machine."""
-        looked = zip(raws, self._looked_at([self._read(raw, None) for raw in raws]), strict=True)
-        return [self._spliced(raw, seen, seen.spans) if seen else self._masked_record(raw) for raw, seen in looked]
+    def _mask_all_strings(self, value: JSON) -> JSON:
+        """Mask all strings of a value that cannot be scanned. Its keys and ids are scanned, and stay if clean."""
+        kept = sorted(strings_to_keep(value))
+        found = self._rules.findings(kept, self._kinds, known=self._known)
+        clean = {text for number, text in enumerate(kept) if number not in found}
+        return mask_all_strings(value, self._unscanned_marker, clean)
 
-    def unread(self) -> str:
-        """The marker in the place of a record that is too long to be scanned."""
-        self.is_clean = False
-        self.masked[TOO_MANY] += 1
-        return self._whole_marker
+    def _replacements(self, spans: Spans, strings: CollectedStrings) -> dict[str, str]:
+        """Return the masked text of each string with findings, and of each nested JSON text with such strings."""
+        changes = {text: apply(text, found, self._mark) for text, found in spans.items()}
+        for text in reversed(strings.nested):
+            if (spliced := splice(text, changes)) != text:
+                changes[text] = spliced
+        return changes
 
-    def once(self, value: JSON) -> JSON:
-        """A value that stands alone: learned from, then masked."""
+    def learn_and_mask(self, value: JSON) -> JSON:
+        """Mask a value that belongs to no session: learn from it, then mask it."""
         self.learn([value])
         return self.value(value)
 
-    def apart(self, texts: Sequence[str]) -> list[str]:
-        """Texts that do not belong together, such as names: each is searched by itself, and none is the context of
-        another. A value that is found in one is masked in all."""
+    def mask_each(self, texts: Sequence[str]) -> list[str]:
+        """Mask texts that do not belong together, such as names: none is the context of another.
+
+        A value that is found in one is masked in all.
+        """
         self.learn(texts)
         return [str(self.value(text)) for text in texts]
 
-    def stream(self, value: JSON) -> JSON:
-        """A record that is written down now: masked with what is known so far. Any thread may ask."""
-        with self._guard:
-            return self.once(value)
+    def mask_for_append(self, value: JSON) -> JSON:
+        """Mask a record that is written now, with what was learned so far. Thread-safe."""
+        with self._lock:
+            return self.learn_and_mask(value)
 
-    @cached_property
-    def _placing(self) -> Placing:
-        return Placing(self._rules, self._mark)
+    def mask_unscanned(self) -> str:
+        """Return the marker for a record that is too long to be scanned, and count it."""
+        self.is_clean = False
+        self.masked[TOO_MANY_CANDIDATES] += 1
+        return self._unscanned_marker
 
-    @cached_property
-    def _whole_marker(self) -> str:
-        return self.setting.mark("", TOO_MANY)
+    def marker(self, value: str, rule: str) -> str:
+        """Return the marker of a value. A learned value keeps the rule that found it first."""
+        return self.setting.mark(value, self._values.get(value, rule))
+
+    def _mark(self, value: str, rule: str) -> str:
+        if value not in self._marked:
+            self._marked.add(value)
+            self.masked[self._values.get(value, rule)] += 1
+        return self.marker(value, rule)
 
     def stamp(self) -> dict[str, JSON]:
-        """What a document says of its redaction."""
+        """Return what a document states about its redaction."""
         return {"profile": self.setting.profile, "rules": self.version, "masked": self.masked.total()}
 
-    def findings(self, value: JSON) -> list[tuple[str, Finding]]:
-        """What is found in the texts of a value, each with its text; nothing is masked.
 
-        A value that would be masked whole is one finding.
-        """
-        text = spelled(value)
-        key = _digest(text) if text and not self._answers(text) else b""
-        passed, seen = key in self._passed, self._seen.get(key)
-        now: Seen | None
-        if seen is not None:
-            now = self._seen_again(seen)
+def chunk_lines(text: bytes) -> Iterator[bytes]:
+    """Split a text into chunks of whole lines, of about `CHUNK_BYTES`."""
+    start, length = 0, len(text)
+    while start < length:
+        stop = text.find(b"\n", start + CHUNK_BYTES - 1) + 1 or length
+        yield text[start:stop]
+        start = stop
+
+
+def _batches(records: Iterable[_T], size_of: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """Split records into lists of about `CHUNK_BYTES`."""
+    rest = iter(records)
+    while some := list(islice(rest, _FEW)):
+        size = sum(map(size_of, some))
+        while size <= CHUNK_BYTES:
+            more = list(islice(rest, min(_MANY, len(some) * (CHUNK_BYTES - size) // (size + 1) + 1)))
+            if not more:
+                break
+            some += more
+            size += sum(map(size_of, more))
+        yield some
+
+
+def _words_in(run: str) -> Iterator[str]:
+    """Yield the parts of a text without spaces that may be a value: without punctuation around it, or behind `=`."""
+    bare = run.strip(_PUNCTUATION)
+    for word in (run, bare, *_WORD_SEPARATOR.split(bare), bare.partition("=")[2], bare.partition(":")[2]):
+        if SHORTEST <= len(word) <= _LONGEST_WORD:
+            yield word
+
+
+def _credential_file(path: str | None) -> str | None:
+    """Return the path of a credential file; None for any other."""
+    return path if path is not None and is_credential_file(path) else None
+
+
+def _scanned_texts(strings: CollectedStrings) -> Iterator[ScannedText]:
+    """Yield the texts to scan for the strings of a value."""
+    for text, before, behind, path in strings.strings:
+        yield before + text + behind, path
+    for group in strings.groups:
+        yield group.joined(), group.path
+
+
+def _spans_by_string(strings: CollectedStrings, found: Mapping[ScannedText, list[Finding]]) -> Spans:
+    """Turn findings in scanned texts into findings in the strings of a value."""
+    spans: Spans = {}
+    for text, before, behind, path in strings.strings:
+        own = found.get((before + text + behind, path))
+        if own is not None:
+            _add(spans, text, _within(own, len(before), len(text)))
+    for group in strings.groups:
+        own = found.get((group.joined(), group.path))
+        parts: Spans = {}
+        for text, finding in group.split_by_string(own, _BOUNDARY_CONFIDENCE) if own else ():
+            parts.setdefault(text, []).append(finding)
+        for text, findings in parts.items():
+            _add(spans, text, findings)
+    return spans
+
+
+def _within(found: list[Finding], start: int, length: int) -> list[Finding]:
+    """Return the part of findings that lies in a text which begins at `start`."""
+    if not start:
+        return found
+    moved = (each._replace(start=max(each.start - start, 0), end=min(each.end - start, length)) for each in found)
+    return [finding for finding in moved if finding.start < finding.end]
+
+
+def _add(spans: Spans, text: str, found: list[Finding]) -> None:
+    """Add findings to those of a text, and join those that overlap."""
+    merged: list[Finding] = []
+    for finding in sorted([*spans.get(text, ()), *found]):
+        if merged and finding.start < merged[-1].end:
+            # A value and what was not checked behind it are no value together.
+            is_unchecked = finding.rule == TOO_MANY_CANDIDATES and finding.end > merged[-1].end
+            rule = TOO_MANY_CANDIDATES if is_unchecked else merged[-1].rule
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, finding.end), rule=rule)
         else:
-            named = passed and self._sieve is not None and self._sieve.names_machine(text)
-            if passed and not named and not self._since(text):
-                return []
-            now = self._seen_now(text, value, None, only_known=passed and not named)
-        if now is None:
-            whole = to_text(text)
-            return [(whole, Finding(0, len(whole), TOO_MANY, "secret", 0.3))]
-        spans = self._all_spans(text, value, now)
-        return [(text, finding) for text, found in spans.items() for finding in found]
+            merged.append(finding)
+    if merged:
+        spans[text] = merged
 
 
 def _digest(raw: bytes) -> bytes:

@@ -1,50 +1,47 @@
-"""The rules a scan goes by: the built-in ones, and what a user adds or excepts."""
+"""Scans texts: runs all rules over their bytes, merges overlapping matches, applies the user's allow-list.
+
+scan(text, profile) and scan_all(texts, profile) return findings; redact(text, profile) and apply(text, findings)
+return texts with markers. `Rules` is a set of rules, ready to run.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
-from clew.redact import encodings, flat, machine_names, pii
-from clew.redact.credential_files import file_hits
-from clew.redact.engine import Engine
-from clew.redact.findings import Finding
+from clew.redact import assignments, context_rules, encodings, machine_names, packed, pii
+from clew.redact.credential_files import find_in_credential_file
+from clew.redact.findings import Finding, kinds_of
 from clew.redact.known_values import Known
-from clew.redact.masks import MARKER_BYTES
-from clew.redact.matcher import BORDER, TOO_MANY, Hit
-from clew.redact.prefilter import Sieve
+from clew.redact.masks import MARKER_BYTES, PLAIN
+from clew.redact.matcher import (
+    TEXT_SEPARATOR,
+    TOO_MANY_CANDIDATES,
+    CheckLimit,
+    Find,
+    LimitedCheck,
+    Match,
+    compile_finder,
+    compile_plain_finder,
+    find_limited_matches,
+)
 from clew.redact.token_rules import Services, builtin
+from clew.redact.value_checks import is_mixed
 
-# What is left of a finding around a marker counts only if it could be a value by itself.
+Mark = Callable[[str, str], str]
+"""Makes the marker of a value, given the value and the id of the rule that found it."""
+# The rest of a match beside a marker counts only if it could be a value by itself.
 _SHORTEST_REST = 8
-_MOST_INSIDE = 1000
-# So much around what may be a host or an address is enough to tell where it begins and ends.
-_BEFORE, _BEHIND = 300, 100
-_BORDER = BORDER.decode()
-# So much of a long finding is looked at again, since a known value may reach into it.
-_EDGE = 256
-
-
-class UserRule(NamedTuple):
-    """An expression of the user's own."""
-
-    id: str
-    kind: str
-    pattern: Any
-
-
-class Allowed(NamedTuple):
-    """What the user says is no secret: values, expressions that fit a whole value, names of rules."""
-
-    values: frozenset[bytes] = frozenset()
-    patterns: tuple[Any, ...] = ()
-    rules: frozenset[str] = frozenset()
-
-
-_NOTHING = Allowed()
+_TEXT_SEPARATOR = TEXT_SEPARATOR.decode()
+_SHORTEST_TEXT = 8
+# The secret half of a pair of AWS keys lies within so many bytes of the other.
+_AWS_PAIR_BYTES = 200
+_AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
+_MOST_BASE64_LAYERS = 2
 # The rules that `token_rules.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
     cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
@@ -54,36 +51,125 @@ _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key b
     host_name private_address user_and_host user_name""".split()
 
 
+class UserRule(NamedTuple):
+    """A rule of the user's own."""
+
+    id: str
+    kind: str
+    pattern: Any
+
+
+class Allowed(NamedTuple):
+    """The user's allow-list: values, expressions that match a whole value, ids of rules."""
+
+    values: frozenset[bytes] = frozenset()
+    patterns: tuple[Any, ...] = ()
+    rules: frozenset[str] = frozenset()
+
+
+_NOTHING = Allowed()
+
+
+class SecretRules:
+    """The rules for secrets: a few passes over the bytes for candidates, and a precise check at each.
+
+    Candidates are searched for in groups: one automaton for all patterns would get a new state at nearly every byte
+    of a random text.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._base64 = re.compile("|".join(encodings.base64_signs()).encode())
+        self.token_signs = [*services.signs, *encodings.base64_signs(), *packed.SIGNS]
+        addresses = [reader.sign for reader in context_rules.READERS if reader.read is context_rules.read_address]
+        self.context_signs = [
+            *assignments.SIGNS,
+            *[reader.sign for reader in context_rules.READERS if reader.read is not context_rules.read_address],
+        ]
+        self.find_addresses = [compile_plain_finder(sign) for sign in addresses]
+        self.find_token: Find = compile_finder(self.token_signs)
+        self._find_context = [compile_finder(self.context_signs), *self.find_addresses]
+        self._readers: dict[int, list[context_rules.Reader]] = {}
+        for reader in context_rules.READERS:
+            for char in {*reader.starts, *reader.starts.upper()}:
+                self._readers.setdefault(char, []).append(reader)
+
+    def find(self, text: bytes, ends: Sequence[int] | None = None) -> list[Match]:
+        """Find the secrets in strings that are joined with separators, also below escapes and control sequences."""
+        return self._find_with_escapes(text, ends) + encodings.find_without_controls(
+            text, ends, self._find_with_escapes
+        )
+
+    def _find_with_escapes(self, text: bytes, ends: Sequence[int] | None) -> list[Match]:
+        return self._find_plain(text, ends) + encodings.find_below_escapes(text, ends, self._find_plain)
+
+    def _find_plain(
+        self, text: bytes, ends: Sequence[int] | None, checks: CheckLimit | None = None, base64_layers: int = 0
+    ) -> list[Match]:
+        found = find_limited_matches(self.find_token, text, self.token_check(base64_layers), ends, checks)
+        for find in self._find_context:
+            found += find_limited_matches(find, text, self._check_context, ends, checks)
+        return found
+
+    def token_check(self, base64_layers: int = 0) -> LimitedCheck:
+        """Return the check of token candidates, for text that was decoded from so many layers of base64."""
+        services = self._services
+
+        def check(text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
+            if text[start] in packed.FIRST_LETTERS and packed.is_sign(text, start, end):
+                hit = packed.packed_at(text, start, end)
+                return ((hit,), hit.end) if hit else ((), end)
+            begin = start + 1 if text[start] == 0x5F else start
+            token = services.at(text, begin) or services.split(text, begin) or services.around(text, start)
+            if token is not None:
+                found = [token, *_aws_secrets_near(text, token)]
+                while (glued := services.glued(text, token)) and glued.end > token.end:
+                    token = glued
+                    found.append(token)
+                return tuple(found), token.end
+            if base64_layers < _MOST_BASE64_LAYERS and self._base64.match(text, start):
+                return encodings.read_base64(
+                    text, start, lambda inside: self._find_plain(inside, [len(inside)], checks, base64_layers + 1)
+                )
+            # The next token may begin within what seemed to be the beginning of this one.
+            return (), begin + 2
+
+        return check
+
+    def _check_context(self, text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
+        for reader in self._readers.get(text[start], ()):
+            hits = reader.read(text, start)
+            if hits:
+                return hits, hits[-1].end
+        return assignments.read_assigned(text, start, end)
+
+
+def _aws_secrets_near(text: bytes, token: Match) -> list[Match]:
+    """Find the secret half of a pair of AWS keys, which has no prefix of its own, near the other half."""
+    if token.rule != "aws_access_key":
+        return []
+    begin, end = max(0, token.start - _AWS_PAIR_BYTES), token.end + _AWS_PAIR_BYTES
+    begin = max(begin, text.rfind(0, begin, token.start) + 1)
+    border = text.find(0, token.end, end)
+    around = _AWS_SECRET.finditer(text, begin, end if border < 0 else border)
+    return [Match(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if is_mixed(match[0])]
+
+
 class Rules:
-    """Rules, ready to run. `version` changes whenever a text could be judged differently."""
+    """A set of rules, ready to run. `version` changes whenever a text could be judged differently."""
 
     def __init__(
-        self, version: str, engine: Engine, user: Iterable[UserRule] = (), allowed: Allowed | None = None
+        self, version: str, secrets: SecretRules, user: Iterable[UserRule] = (), allowed: Allowed | None = None
     ) -> None:
         self.version = version
-        self._engine = engine
+        self.secrets = secrets
         self._user = tuple(user)
         self._allowed = allowed or _NOTHING
-        self._sieves: dict[frozenset[str], Sieve] = {}
-
-    def sieve(self, kinds: frozenset[str]) -> Sieve | None:
-        """Tells from the text of records which of them may hold something; None where a user's rules may find more."""
-        if self._user:
-            return None
-        if kinds not in self._sieves:
-            self._sieves[kinds] = Sieve(self._engine, kinds)
-        return self._sieves[kinds]
 
     @property
-    def has_own(self) -> bool:
-        """True where a user added rules."""
+    def has_user_rules(self) -> bool:
+        """True if the user added rules."""
         return bool(self._user)
-
-    def own_findings(self, texts: Sequence[str], kinds: frozenset[str]) -> dict[int, list[Finding]]:
-        """What the user's rules find of some kinds, by the numbers of the texts that hold something."""
-        whole = _Joined(texts)
-        hits = [pair for pair in self._found_by_user(whole, kinds) if self._stays(whole.raw, pair[0])]
-        return whole.findings(hits)
 
     def findings(
         self,
@@ -93,115 +179,82 @@ class Rules:
         known: Known | None = None,
         paths: Mapping[int, str] | None = None,
     ) -> dict[int, list[Finding]]:
-        """What these rules find of some kinds, by the numbers of the texts that hold something.
+        """Return the findings of some kinds, by the index of the text. Texts without a finding are left out.
 
-        All texts are searched as one. `paths` are the files that some of them were read from.
+        All texts are searched as one. `paths` are the files that some of them were read from, by index.
         """
         found: dict[int, list[Finding]] = {}
         for numbers in _searched_together(texts, paths or {}):
-            whole = _Joined([texts[number] for number in numbers])
+            joined = _JoinedTexts([texts[number] for number in numbers])
             path = paths.get(numbers[0]) if paths else None
-            hits = [pair for pair in self._found(whole, kinds, path, known) if self._stays(whole.raw, pair[0])]
-            for index, findings in whole.findings(hits).items():
+            matches = self._find(joined, kinds, path, known)
+            for index, findings in joined.findings(self._without_allowed(joined.raw, matches)).items():
                 found[numbers[index]] = findings
         return found
 
-    def with_known(self, text: str, found: list[Finding], known: Known) -> list[Finding]:
-        """What was found in a text before, and the values in it that are known since."""
-        gaps = list(_gaps(found, len(text)))
-        whole = _Joined([text[start:end] for start, end in gaps])
-        hits = [(hit, "secret") for hit in known.hits(whole.raw) if self._stays(whole.raw, hit)]
-        both = [(Hit(each.start, each.end, each.rule, each.confidence), each.kind) for each in found]
-        for number, more in whole.findings(hits).items():
-            at = gaps[number][0]
-            both += [(Hit(at + each.start, at + each.end, each.rule, each.confidence), each.kind) for each in more]
-        return [Finding(hit.start, hit.end, hit.rule, kind, hit.confidence) for hit, kind in _merged(both)]
+    def user_findings(self, texts: Sequence[str], kinds: frozenset[str]) -> dict[int, list[Finding]]:
+        """Return what the user's own rules find, by the index of the text."""
+        joined = _JoinedTexts(texts)
+        return joined.findings(self._without_allowed(joined.raw, self._find_by_user_rules(joined, kinds)))
 
     def known_in(self, texts: Sequence[str], known: Known) -> dict[int, list[Finding]]:
-        """The known values in those of some texts that hold any, by number."""
-        whole = _Joined(texts)
-        return whole.findings([(hit, "secret") for hit in known.hits(whole.raw) if self._stays(whole.raw, hit)])
+        """Return the known values in some texts, by the index of the text."""
+        joined = _JoinedTexts(texts)
+        matches = ((hit, "secret") for hit in known.hits(joined.raw))
+        return joined.findings(self._without_allowed(joined.raw, matches))
 
-    def hides_user(self, user: bytes) -> bool:
-        """True for the name of a user in a home path that must not be shown."""
-        return not machine_names.is_nobody(user) and self._stays(user, Hit(0, len(user), "user_name", 0.9))
-
-    def places(self, text: bytes) -> tuple[list[Hit], list[int]]:
-        """What names the machine in lines of JSON text, but for users; and where nested escapes need a closer look."""
-        nested: list[int] = []
-
-        def look(plain: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
-            begin = max(start - _BEFORE, text.rfind(b"\n", 0, start))
-            if text.find(b"\\\\", begin, end + _BEHIND) >= 0:
-                nested.append(start)
-                return (), end
-            hits, place = machine_names.look(plain, start, end)
-            return tuple(hit for hit in hits if self._stays(text, hit)), place
-
-        found = [(hit, "path") for hit in machine_names.other_hits(flat.without_escapes(text), look)]
-        return [hit for hit, _ in _merged(_outside_markers(text, found))] if found else [], nested
-
-    def _found(
-        self, whole: _Joined, kinds: frozenset[str], path: str | None, known: Known | None
-    ) -> Iterable[tuple[Hit, str]]:
-        raw = whole.raw
-        plain = flat.flatten(raw)
+    def _find(
+        self, joined: _JoinedTexts, kinds: frozenset[str], path: str | None, known: Known | None
+    ) -> Iterator[tuple[Match, str]]:
+        raw, ends = joined.raw, joined.ends
+        plain = encodings.blank_line_escapes(raw)
         if "secret" in kinds:
-            yield from ((hit, "secret") for hit in self._engine.all_hits(plain, whole.ends))
+            yield from ((hit, "secret") for hit in self.secrets.find(plain, ends))
             if path:
-                yield from ((hit, "secret") for hit in file_hits(plain, path))
+                yield from ((hit, "secret") for hit in find_in_credential_file(plain, path))
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
-            yield from ((hit, "pii") for hit in pii.pii_hits(plain))
-            yield from ((hit, "pii") for hit in encodings.layered_hits(plain, whole.ends, _personal))
-            yield from ((hit, "pii") for hit in encodings.hits_without_controls(plain, whole.ends, _personal))
+            yield from ((hit, "pii") for hit in pii.find_pii(plain))
+            yield from ((hit, "pii") for hit in encodings.find_below_escapes(plain, ends, _find_pii))
+            yield from ((hit, "pii") for hit in encodings.find_without_controls(plain, ends, _find_pii))
         if "path" in kinds:
-            yield from ((hit, "path") for hit in machine_names.place_hits(raw))
-            # In front of an address or a host, `\\n` is a line end. In a path of Windows it may begin a name.
-            yield from ((hit, "path") for hit in machine_names.other_hits(plain, machine_names.look))
-            yield from ((hit, "path") for hit in encodings.layered_hits(raw, whole.ends, _of_machine))
-            yield from ((hit, "path") for hit in encodings.hits_without_controls(raw, whole.ends, _of_machine))
-        yield from self._found_by_user(whole, kinds)
+            # Before an address or a host, `\n` is a line end. In a path of Windows it may begin a name.
+            yield from ((hit, "path") for hit in machine_names.find_all(raw))
+            yield from ((hit, "path") for hit in machine_names.find_hosts(plain))
+            yield from ((hit, "path") for hit in encodings.find_below_escapes(raw, ends, _find_machine_names))
+            yield from ((hit, "path") for hit in encodings.find_without_controls(raw, ends, _find_machine_names))
+        yield from self._find_by_user_rules(joined, kinds)
 
-    def _found_by_user(self, whole: _Joined, kinds: frozenset[str]) -> Iterator[tuple[Hit, str]]:
+    def _find_by_user_rules(self, joined: _JoinedTexts, kinds: frozenset[str]) -> Iterator[tuple[Match, str]]:
         for rule in self._user:
             if rule.kind in kinds:
-                yield from ((Hit(start, end, rule.id, 0.9), rule.kind) for start, end in whole.spans(rule.pattern))
+                yield from ((Match(start, end, rule.id, 0.9), rule.kind) for start, end in joined.spans(rule.pattern))
 
-    def _stays(self, raw: bytes, hit: Hit) -> bool:
-        """False for what the user allows."""
+    def _without_allowed(self, raw: bytes, matches: Iterable[tuple[Match, str]]) -> list[tuple[Match, str]]:
+        """Remove what the user's allow-list names."""
         allowed = self._allowed
         if allowed is _NOTHING:
-            return True
-        value = raw[hit.start : hit.end]
-        return not (
-            hit.rule in allowed.rules
-            or value in allowed.values
-            or any(pattern.fullmatch(value) for pattern in allowed.patterns)
-        )
+            return list(matches)
+        kept = []
+        for hit, kind in matches:
+            value = raw[hit.start : hit.end]
+            is_allowed = hit.rule in allowed.rules or value in allowed.values
+            if not is_allowed and not any(pattern.fullmatch(value) for pattern in allowed.patterns):
+                kept.append((hit, kind))
+        return kept
 
 
-def _personal(text: bytes, _: list[int]) -> list[Hit]:
-    return pii.pii_hits(text)
+def _find_pii(text: bytes, _: list[int]) -> list[Match]:
+    return pii.find_pii(text)
 
 
-def _of_machine(text: bytes, _: list[int]) -> list[Hit]:
-    return machine_names.place_hits(text)
-
-
-def _gaps(found: Iterable[Finding], length: int) -> Iterator[tuple[int, int]]:
-    """What is left of a text besides the inner parts of long findings, which are hidden anyway."""
-    place = 0
-    for finding in found:
-        if finding.end - finding.start > 2 * _EDGE:
-            yield place, finding.start + _EDGE
-            place = finding.end - _EDGE
-    yield place, length
+def _find_machine_names(text: bytes, _: list[int]) -> list[Match]:
+    return machine_names.find_all(text)
 
 
 def _searched_together(texts: Sequence[str], paths: Mapping[int, str]) -> Iterator[list[int]]:
-    """The numbers of texts that can be searched as one, and of each that cannot."""
+    """Yield the indexes of texts that can be searched as one, then each that cannot."""
     alone = {number for number, text in enumerate(texts) if "\0" in text}.union(paths)
     together = [number for number in range(len(texts)) if number not in alone] if alone else list(range(len(texts)))
     if together:
@@ -209,24 +262,24 @@ def _searched_together(texts: Sequence[str], paths: Mapping[int, str]) -> Iterat
     yield from ([number] for number in sorted(alone))
 
 
-class _Joined:
-    """Texts as one, for one search."""
+class _JoinedTexts:
+    """Texts that are joined with separators, for one search."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        self.raw = flat.to_bytes(_BORDER.join(texts))
+        self.raw = encodings.to_bytes(_TEXT_SEPARATOR.join(texts))
 
     @cached_property
     def _sizes(self) -> list[int]:
-        return list(map(len, self._texts if self.raw.isascii() else map(flat.to_bytes, self._texts)))
+        return list(map(len, self._texts if self.raw.isascii() else map(encodings.to_bytes, self._texts)))
 
     @cached_property
     def _starts(self) -> list[int]:
-        return list(accumulate((size + len(BORDER) for size in self._sizes[:-1]), initial=0))
+        return list(accumulate((size + len(TEXT_SEPARATOR) for size in self._sizes[:-1]), initial=0))
 
     @property
     def ends(self) -> list[int] | None:
-        """Where a single text ends, which may hold what looks like a border; None where borders tell it."""
+        """Where a single text ends, which may contain a separator; None if separators tell where texts end."""
         return [len(self.raw)] if len(self._texts) == 1 else None
 
     def _piece(self, number: int) -> bytes:
@@ -234,18 +287,18 @@ class _Joined:
         return self.raw[start : start + self._sizes[number]]
 
     def spans(self, pattern: Any) -> Iterator[tuple[int, int]]:
-        """Where an expression fits one of the texts."""
+        """Yield where an expression matches within one of the texts."""
         for number, start in enumerate(self._starts):
             found = (match.span() for match in pattern.finditer(self._piece(number)))
             yield from ((start + first, start + last) for first, last in found if last > first)
 
-    def findings(self, hits: list[tuple[Hit, str]]) -> dict[int, list[Finding]]:
-        """Hits dealt out to the texts that they lie in."""
-        if not hits:
+    def findings(self, matches: list[tuple[Match, str]]) -> dict[int, list[Finding]]:
+        """Merge matches, and turn them into findings by the index of the text."""
+        if not matches:
             return {}
-        found: dict[int, list[tuple[int, int, Hit, str]]] = {}
+        found: dict[int, list[tuple[int, int, Match, str]]] = {}
         starts, sizes = self._starts, self._sizes
-        for hit, kind in _merged(_outside_markers(self.raw, hits)):
+        for hit, kind in _merged(_outside_markers(self.raw, matches)):
             number = bisect_right(starts, hit[0]) - 1
             while number < len(starts) and (start := starts[number]) < hit[1]:
                 first, last = max(0, hit[0] - start), min(sizes[number], hit[1] - start)
@@ -255,35 +308,38 @@ class _Joined:
         return {number: _to_findings(self._piece(number), own) for number, own in found.items()}
 
 
-def _outside_markers(raw: bytes, found: Iterable[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
-    """Findings without the markers in them: a marker is never found again."""
+def _outside_markers(raw: bytes, matches: list[tuple[Match, str]]) -> list[tuple[Match, str]]:
+    """Cut markers out of matches: a marker is never masked again."""
     if b"[REDACTED" not in raw:
-        return list(found)
+        return matches
     markers = [match.span() for match in MARKER_BYTES.finditer(raw)]
     ends = [end for _, end in markers]
-    return [(rest, kind) for hit, kind in found for rest in _rests(hit, markers, ends)]
+    return [(rest, kind) for hit, kind in matches for rest in _beside_markers(hit, markers, ends)]
 
 
-def _rests(hit: Hit, markers: list[tuple[int, int]], ends: list[int]) -> list[Hit]:
+def _beside_markers(hit: Match, markers: list[tuple[int, int]], ends: list[int]) -> list[Match]:
     first = bisect_right(ends, hit.start)
-    inside = list(takewhile(lambda span: span[0] < hit.end, markers[first : first + _MOST_INSIDE]))
+    inside = list(takewhile(lambda span: span[0] < hit.end, (markers[at] for at in range(first, len(markers)))))
     if not inside:
         return [hit]
     # What was not checked is masked whatever its length, and also where it begins within a marker.
-    least = 1 if hit.rule == TOO_MANY else _SHORTEST_REST
-    if inside[0][0] <= hit.start and hit.rule != TOO_MANY:
+    least = 1 if hit.rule == TOO_MANY_CANDIDATES else _SHORTEST_REST
+    if inside[0][0] <= hit.start and hit.rule != TOO_MANY_CANDIDATES:
         return []
     borders = [hit.start, *[place for span in inside for place in span], hit.end]
     pieces = zip(borders[::2], borders[1::2], strict=True)
-    return [Hit(start, end, hit.rule, hit.confidence) for start, end in pieces if end - start >= least]
+    return [Match(start, end, hit.rule, hit.confidence) for start, end in pieces if end - start >= least]
 
 
-def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
-    """Sorted, and joined where they overlap; the surest names the whole, unless part of it was not checked."""
-    found.sort(key=lambda pair: (pair[0][0], -pair[0][1]))
-    merged: list[tuple[Hit, str]] = []
+def _merged(matches: list[tuple[Match, str]]) -> list[tuple[Match, str]]:
+    """Sort matches, and join those that overlap.
+
+    The rule with the highest confidence names the joined match, unless part of it was not checked.
+    """
+    matches.sort(key=lambda pair: (pair[0][0], -pair[0][1]))
+    merged: list[tuple[Match, str]] = []
     stop = 0
-    for pair in found:
+    for pair in matches:
         hit, kind = pair
         if not merged or hit[0] >= stop:
             merged.append(pair)
@@ -294,33 +350,86 @@ def _merged(found: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
         if is_surer or hit[1] > stop:
             stop = max(stop, hit[1])
             best = hit if is_surer else last
-            # What was masked without being checked is no value by itself.
-            rule = TOO_MANY if TOO_MANY in (hit[2], last[2]) else best.rule
-            merged[-1] = (Hit(last.start, stop, rule, best.confidence), kind if is_surer else last_kind)
+            rule = TOO_MANY_CANDIDATES if TOO_MANY_CANDIDATES in (hit[2], last[2]) else best.rule
+            merged[-1] = (Match(last.start, stop, rule, best.confidence), kind if is_surer else last_kind)
     return merged
 
 
-def _to_findings(raw: bytes, found: list[tuple[int, int, Hit, str]]) -> list[Finding]:
+def _to_findings(raw: bytes, found: list[tuple[int, int, Match, str]]) -> list[Finding]:
+    offsets = [place for each in found for place in each[:2]]
     if not raw.isascii():
-        places = flat.to_characters(raw, [place for each in found for place in each[:2]])
-        spans = zip(places[::2], places[1::2], found, strict=True)
-        found = [(start, end, hit, kind) for start, end, (_, _, hit, kind) in spans]
-    return [Finding(start, end, hit[2], kind, hit[3]) for start, end, hit, kind in found]
+        offsets = encodings.to_character_offsets(raw, offsets)
+    spans = zip(offsets[::2], offsets[1::2], found, strict=True)
+    return [Finding(start, end, hit[2], kind, hit[3]) for start, end, (_, _, hit, kind) in spans]
 
 
 @lru_cache(maxsize=1)
 def standard() -> Rules:
-    """The built-in rules."""
+    """Return the built-in rules."""
     version, rules = builtin()
-    return Rules(version, Engine(Services(rules)))
+    return Rules(version, SecretRules(Services(rules)))
 
 
 @lru_cache(maxsize=1)
 def rule_ids() -> frozenset[str]:
-    """The ids of all built-in rules."""
+    """Return the ids of all built-in rules."""
     return frozenset({rule.id for rule in builtin()[1]}.union(_OTHER_IDS))
 
 
 def rules_version() -> str:
-    """The version of the built-in rules. What was scanned under another is scanned again."""
+    """Return the version of the built-in rules. What was scanned under another version is scanned again."""
     return builtin()[0]
+
+
+def scan(
+    text: str,
+    profile: str = "secrets",
+    *,
+    path: str | None = None,
+    rules: Rules | None = None,
+    known: Known | None = None,
+) -> list[Finding]:
+    """Find what must be masked in a text: sorted, without overlaps.
+
+    `path` is the file that the text was read from, if any; `rules` adds a user's rules and exceptions; `known` are
+    values that were found before, which are found here in every spelling.
+    """
+    kinds = kinds_of(profile)
+    if not kinds or len(text) < _SHORTEST_TEXT:
+        return []
+    chosen = standard() if rules is None else rules
+    return chosen.findings([text], kinds, known=known, paths={0: path} if path else None).get(0, [])
+
+
+def scan_all(
+    texts: Sequence[str], profile: str = "secrets", *, rules: Rules | None = None, known: Known | None = None
+) -> dict[int, list[Finding]]:
+    """Scan many texts at once; return findings by index. Much faster than `scan` for short texts."""
+    kinds = kinds_of(profile)
+    if not kinds or not texts:
+        return {}
+    chosen = standard() if rules is None else rules
+    return chosen.findings(texts, kinds, known=known)
+
+
+def redact(
+    text: str,
+    profile: str = "secrets",
+    *,
+    mark: Mark | None = None,
+    path: str | None = None,
+    rules: Rules | None = None,
+    known: Known | None = None,
+) -> str:
+    """Replace each finding in a text by a marker; without `mark`, by the plain one."""
+    return apply(text, scan(text, profile, path=path, rules=rules, known=known), mark)
+
+
+def apply(text: str, findings: Iterable[Finding], mark: Mark | None = None) -> str:
+    """Replace each of some findings, which are sorted and do not overlap, by a marker."""
+    pieces, last = [], 0
+    for finding in findings:
+        value = text[finding.start : finding.end]
+        pieces += [text[last : finding.start], PLAIN if mark is None else mark(value, finding.rule)]
+        last = finding.end
+    return "".join([*pieces, text[last:]])

@@ -1,4 +1,4 @@
-"""What a person has set: the key of the markers, and rules of their own. The one part here that touches files."""
+"""Loads the user's settings: the key of the markers, and rules of their own. Only this module touches files."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from clew.redact.redactor import Setting
 from clew.redact.user_rules import load_rules
 
 KEY_FILE = "redaction.key"
-"""In clew's data folder: what the tags of all markers of this person are made with."""
+"""The file in clew's data folder with the key of the tags in markers."""
 RULES_FILE = "redaction.toml"
-"""In clew's configuration folder: rules and allow-lists of the person's own."""
-_LENGTH = 32
+"""The file in clew's configuration folder with the user's own rules and allow-list."""
+_KEY_BYTES = 32
 _READ_ATTEMPTS, _READ_PAUSE_SECONDS = 20, 0.05
 
 
 class KeyUnavailable(SourceUnreadable):
-    """The key can neither be read nor made, as in a data folder that nobody may write to."""
+    """The key can neither be read nor created, as in a read-only data folder."""
 
 
-def chosen(
+def load_settings(
     profile: str,
     *,
     plain: bool = False,
     rules: Path | None = None,
     without_key: Callable[[KeyUnavailable], object] | None = None,
 ) -> Setting:
-    """What is masked and how: by the rules of a file, which is else the one in the person's configuration.
+    """Load the setting of a profile, with the rules of a file or those in the user's configuration.
 
-    Where there can be no key, `without_key` is told, and markers are plain; without it, KeyUnavailable is raised.
+    Without a key, `without_key` is called and markers are plain; if it is not given, KeyUnavailable is raised.
     """
     kinds_of(profile)
     own = config_dir() / RULES_FILE
     file = rules or (own if own.is_file() else None)
-    marker = Marker() if plain else OwnMarker(data_dir(), without_key)
+    marker = Marker() if plain else UserMarker(data_dir(), without_key)
     return Setting(profile, marker, load_rules(file) if file else None)
 
 
-class OwnMarker:
-    """Marks under the person's own key, which is read, or made, when something is marked for the first time."""
+class UserMarker:
+    """Makes markers under the user's key, which is read or created when the first marker is made."""
 
     def __init__(self, folder: Path, without_key: Callable[[KeyUnavailable], object] | None = None) -> None:
         self._folder, self._without_key = folder, without_key
         self._marker: Marker | None = None
 
     def __call__(self, value: str, rule: str) -> str:
-        """The marker for a value that a rule found."""
+        """Return the marker of a value that a rule found."""
         if self._marker is None:
             try:
                 self._marker = Marker(marker_key(self._folder))
@@ -70,31 +70,31 @@ class OwnMarker:
 
 
 def marker_key(folder: Path) -> bytes:
-    """The key in a folder, for its owner alone; made on first use, once, whoever else makes one at the same time."""
+    """Return the key in a folder, readable for its owner alone; create it once, even if processes race."""
     path = folder / KEY_FILE
     if not path.exists():
-        _make(path)
+        _create(path)
     key = b""
     for _ in range(_READ_ATTEMPTS):
         try:
             key = path.read_bytes()
         except OSError as error:
             raise KeyUnavailable(f"{path}: {error.strerror or error}") from error
-        if len(key) >= _LENGTH:
+        if len(key) >= _KEY_BYTES:
             break
         time.sleep(_READ_PAUSE_SECONDS)  # where there are no hard links, another process may be writing it right now
-    if len(key) < _LENGTH:
-        raise SourceUnreadable(f"{path}: is no key; remove it, and a new one is made")
+    if len(key) < _KEY_BYTES:
+        raise SourceUnreadable(f"{path}: is not a key; remove it, and clew creates a new one")
     return key
 
 
-def _make(path: Path) -> None:
+def _create(path: Path) -> None:
     try:
         private_folder(str(path.parent))
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which nobody else may read
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     except OSError as error:
         raise KeyUnavailable(f"{path}: {error.strerror or error}") from error
-    key = secrets.token_bytes(_LENGTH)
+    key = secrets.token_bytes(_KEY_BYTES)
     try:
         with open(descriptor, "wb") as handle:
             handle.write(key)
@@ -105,13 +105,13 @@ def _make(path: Path) -> None:
         pass
     except OSError:
         # The file system has no hard links (exFAT, some network shares).
-        _make_in_place(path, key)
+        _create_in_place(path, key)
     finally:
         Path(name).unlink()
 
 
-def _make_in_place(path: Path, key: bytes) -> None:
-    """Write the key to a file that nobody else has made."""
+def _create_in_place(path: Path, key: bytes) -> None:
+    """Write the key to a file that does not exist yet."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

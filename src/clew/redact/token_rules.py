@@ -10,7 +10,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from clew.redact import value_checks
-from clew.redact.matcher import Hit
+from clew.redact.matcher import Match
 
 # How much of a token must follow its beginning before it is looked at, where the beginning says little. To ask for some
 # behind every beginning would give the search many states, and spare no look.
@@ -107,7 +107,7 @@ class Services:
                 self._begun.setdefault(key, []).append(each)
         self.signs = _signs(rules)
 
-    def at(self, text: bytes, place: int) -> Hit | None:
+    def at(self, text: bytes, place: int) -> Match | None:
         """The token that begins here."""
         for each in self._begun.get(text[place : place + 2], ()):
             match = each.precise.match(text, place) if text.startswith(each.begins, place) else None
@@ -115,7 +115,7 @@ class Services:
                 return hit
         return None
 
-    def glued(self, text: bytes, token: Hit) -> Hit | None:
+    def glued(self, text: bytes, token: Match) -> Match | None:
         """The token that begins where another ends, or with what was taken for its last characters."""
         begin = max(token.start + _LONGEST_BEGINNING, token.end - _LONGEST_BEGINNING)
         for match in _NEXT.finditer(text, begin, token.end + _LONGEST_BEGINNING):
@@ -123,10 +123,10 @@ class Services:
                 break
             hit = self.at(text[match.start() : match.start() + _AFTER], 0)
             if hit is not None:
-                return Hit(match.start() + hit.start, match.start() + hit.end, hit.rule, hit.confidence)
+                return Match(match.start() + hit.start, match.start() + hit.end, hit.rule, hit.confidence)
         return None
 
-    def split(self, text: bytes, place: int) -> Hit | None:
+    def split(self, text: bytes, place: int) -> Match | None:
         """The token that begins here and goes on in the next line or two."""
         if not _BROKEN.match(text, place) or text[place : place + 2] not in self._begun:
             return None
@@ -139,10 +139,10 @@ class Services:
             hit = self.at(text[max(0, place - 1) : place] + joined, min(1, place))
             if hit is not None and hit.end - min(1, place) > cut[0]:
                 added = sum(end - start for start, end in cuts)
-                return Hit(place + hit.start - min(1, place), place + hit.end - min(1, place) + added, hit.rule, 0.7)
+                return Match(place + hit.start - min(1, place), place + hit.end - min(1, place) + added, hit.rule, 0.7)
         return None
 
-    def around(self, text: bytes, place: int) -> Hit | None:
+    def around(self, text: bytes, place: int) -> Match | None:
         """The token that has its telling part here."""
         if not self._shape.match(text, place):
             return None
@@ -166,7 +166,7 @@ def _cut(text: bytes, place: int) -> tuple[int, int] | None:
     return None
 
 
-def _judge(rule: Rule, match: re.Match[bytes]) -> Hit | None:
+def _judge(rule: Rule, match: re.Match[bytes]) -> Match | None:
     groups = match.re.groupindex
     shown = match.end("show") if "show" in groups else match.start()
     told = shown if "show" in groups else match.end("begin") if "begin" in groups else match.start()
@@ -175,7 +175,7 @@ def _judge(rule: Rule, match: re.Match[bytes]) -> Hit | None:
     if not _CHECKS[rule.check](proof):
         return None
     sure = rule.check == "jwt" or (rule.check == "crc" and value_checks.has_crc(value))
-    return Hit(shown, match.end(), rule.id, 0.99 if sure else 0.8 if rule.weak else 0.95)
+    return Match(shown, match.end(), rule.id, 0.99 if sure else 0.8 if rule.weak else 0.95)
 
 
 def _signs(rules: tuple[Rule, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A user's own rules and exceptions, from a TOML file.
+"""Loads a user's own rules and exceptions from a TOML file.
 
     [[rule]]
     id = "staff_number"
@@ -7,11 +7,11 @@
 
     [allow]
     values = ["a value that is no secret"]
-    patterns = ['test-[a-z]+']   # must fit the whole of what was found
-    rules = ["host_name"]        # built-in rules that are not wanted
+    patterns = ['test-[a-z]+']   # must match the whole value
+    rules = ["host_name"]        # built-in rules to switch off
 
-Expressions are re2's: linear in time on every text. One that does not compile, fits nothing at all, or compiles to a
-machine larger than a limit is refused with its line.
+Expressions are re2's: linear in time on every text. One that does not compile, matches the empty text, or compiles to
+more instructions than `MOST_INSTRUCTIONS` is refused with its line.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ from pathlib import Path
 from typing import Any, get_args
 
 from clew.errors import UsageError
-from clew.redact.engine import Engine
 from clew.redact.findings import Kind
 from clew.redact.matcher import compile_bytes
-from clew.redact.scanner import Allowed, Rules, UserRule, rule_ids
+from clew.redact.scanner import Allowed, Rules, SecretRules, UserRule, rule_ids
 from clew.redact.token_rules import Services, builtin
 
-# Instructions of the compiled expression, and bytes it may take: so a search keeps its speed on hostile texts.
-LARGEST = 2_000
-_MEMORY = 4 << 20
-_MOST = 200
+# Limits of a compiled expression, which keep a search fast on hostile texts.
+MOST_INSTRUCTIONS = 2_000
+_MEMORY_BYTES = 4 << 20
+_MOST_RULES = 200
 _ID = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 _TABLES, _RULE, _ALLOW = {"rule", "allow"}, {"id", "pattern", "kind"}, {"values", "patterns", "rules"}
 
 
 def load_rules(path: Path) -> Rules:
-    """The built-in rules with those of a file. Raises UsageError with the file, the line and what is wrong there."""
+    """Load the built-in rules with those of a file. Raises UsageError with the file, the line and the mistake."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -48,7 +47,7 @@ def load_rules(path: Path) -> Rules:
 
 
 def parse_rules(text: str, name: str = "rules") -> Rules:
-    """The same for text at hand."""
+    """Parse rules from text."""
     source = _Source(text, name)
     try:
         table = tomllib.loads(text)
@@ -56,22 +55,24 @@ def parse_rules(text: str, name: str = "rules") -> Rules:
         raise UsageError(f"{name}: {error}") from error
     source.only(table, _TABLES, "")
     rows = source.list_of(table.get("rule", []), dict, "rule")
-    if len(rows) > _MOST:
-        raise UsageError(f"{name}: {len(rows)} rules; at most {_MOST}")
+    if len(rows) > _MOST_RULES:
+        raise UsageError(f"{name}: {len(rows)} rules; at most {_MOST_RULES}")
     user = [_rule(source, row) for row in rows]
     version, rules = builtin()
     added = hashlib.sha256(text.encode()).hexdigest()[:8] if user or table.get("allow") else ""
-    return Rules(f"{version}+{added}" if added else version, Engine(Services(rules)), user, _allowed(source, table))
+    return Rules(
+        f"{version}+{added}" if added else version, SecretRules(Services(rules)), user, _allowed(source, table)
+    )
 
 
 class _Source:
-    """The file, to name the line of what is refused."""
+    """The text of a rules file, to name the line of a mistake."""
 
     def __init__(self, text: str, name: str) -> None:
         self._lines, self._name = text.splitlines(), name
 
     def refuse(self, sought: str, why: str) -> UsageError:
-        """The error for the line that holds a text."""
+        """Return the error for the line that holds a text."""
         for number, line in enumerate(self._lines, 1):
             if sought and sought in line:
                 return UsageError(f"{self._name}:{number}: {why}")
@@ -88,19 +89,20 @@ class _Source:
         return value
 
     def compile(self, pattern: object, what: str) -> Any:
-        """A compiled expression, or the refusal."""
+        """Compile an expression. Raises UsageError if it is refused."""
         import re2
 
         if not isinstance(pattern, str) or not pattern:
             raise self.refuse(what, f"{what}: no pattern")
         sought = pattern.splitlines()[0]
         try:
-            compiled = compile_bytes(_in_utf8(pattern), memory=_MEMORY)
+            compiled = compile_bytes(_in_utf8(pattern), memory=_MEMORY_BYTES)
         except re2.error as error:
             raise self.refuse(sought, f"{what}: the expression is refused: {_said(error)}") from error
-        if compiled.programsize > LARGEST:
+        if compiled.programsize > MOST_INSTRUCTIONS:
             raise self.refuse(
-                sought, f"{what}: the expression is too costly ({compiled.programsize} steps; at most {LARGEST})"
+                sought,
+                f"{what}: the expression is too costly ({compiled.programsize} steps; at most {MOST_INSTRUCTIONS})",
             )
         if compiled.fullmatch(b""):
             raise self.refuse(sought, f"{what}: the expression fits a text of no length")
@@ -113,7 +115,7 @@ def _like(rule: str) -> str:
 
 
 def _in_utf8(pattern: str) -> str:
-    """The expression over bytes: letters beyond ASCII stand as their bytes."""
+    """Turn an expression into one over bytes: characters beyond ASCII become their bytes in UTF-8."""
     return "".join(
         char if char.isascii() else f"(?:{char.encode('utf-8', 'replace').decode('latin-1')})" for char in pattern
     )

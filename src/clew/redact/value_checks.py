@@ -8,7 +8,7 @@ import re
 import zlib
 from functools import lru_cache
 
-from clew.redact.matcher import Find, finder
+from clew.redact.matcher import Find, compile_finder
 
 _FILLER = (
     r"(?i)your[_-]|[_-]your|^your|votre[_-]|^my[_-]|example|placeholder|change_?-?me|replace_?-?(?:me|with)|insert_?-?(?:your|here)"
@@ -38,7 +38,7 @@ def is_filler(value: bytes) -> bool:
 
 @lru_cache(maxsize=1)
 def _filler() -> Find:
-    return finder([_FILLER])
+    return compile_finder([_FILLER])
 
 
 def _differ(value: bytes, least: int) -> bool:

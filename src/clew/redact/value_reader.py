@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from clew.redact.matcher import BORDER, Find, finder
+from clew.redact.matcher import TEXT_SEPARATOR, Find, compile_finder
 from clew.redact.value_checks import DIGITS, chance, count_of, is_filler
 
 LONGEST = 4096
@@ -110,7 +110,7 @@ def _read_quoted(text: bytes, opening: re.Match[bytes], *, has_escapes: bool = T
 
 def _ends_text(text: bytes, place: int) -> bool:
     """True where a text ends, or one of several that are searched together."""
-    return place == len(text) or text.startswith(BORDER, place)
+    return place == len(text) or text.startswith(TEXT_SEPARATOR, place)
 
 
 def _is_escaped(before: bytes, depth: int) -> bool:
@@ -140,7 +140,7 @@ def _says(value: bytes) -> bool:
 
 @lru_cache(maxsize=1)
 def _said() -> Find:
-    return finder([_SAID_WORDS])
+    return compile_finder([_SAID_WORDS])
 
 
 def is_phrase(value: bytes) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.errors import UnknownReference, UsageError
 from clew.io.codec import dumps
@@ -15,6 +16,7 @@ from clew.model.json import JSON
 from clew.store.layout import (
     CONFIG,
     FORMAT,
+    MESSAGES,
     OWN,
     PROJECTS,
     SESSIONS,
@@ -28,6 +30,9 @@ from clew.store.layout import (
 from clew.store.project import Project, project_folder
 from clew.store.session import Session, is_session
 from clew.store.writer import Clock, WriterConfig, new_uuid
+
+if TYPE_CHECKING:
+    from clew.redact.redactor import Redactor
 
 
 class Store:
@@ -49,7 +54,7 @@ class Store:
         alone: bool | None = None,
         user_type: str | None = None,
         version: str = "0.1.0",
-        redact: Redact | str | None = None,
+        redact: Redact | Redactor | str | None = None,
         clock: Clock = time.time,
         system: System = SYSTEM,
     ) -> None:
@@ -59,7 +64,12 @@ class Store:
         given: dict[str, JSON] = {"durability": durability, "lock_wait": lock_wait, "alone": alone}
         given |= {"user_type": user_type, "redact": redact if isinstance(redact, str) else None}
         self.settings = read_settings(self.root, {name: item for name, item in given.items() if item is not None})
-        function = redact if callable(redact) else _masking(self.settings.redact)
+        self._redactor: Redactor | None = None
+        if callable(redact):
+            function: Redact | None = redact
+        else:
+            self._redactor = _redactor(redact, self.settings.redact)
+            function = None if self._redactor is None else self._redactor.mask_for_append
         system = ignore_missing_locks(system) if self.settings.alone else system
         self._config = WriterConfig(self.settings, system, clock, version, function, self._configure)
 
@@ -68,14 +78,14 @@ class Store:
 
     def session(self, session: str | None = None) -> Session:
         """Return the session with this id, which is created by its first message; without an id, a new one."""
-        return Session(session_folder(self.root, session or new_uuid()), self._config)
+        return self._opened(session_folder(self.root, session or new_uuid()))
 
     def get(self, session: str) -> Session:
         """Return the session with this id; raises UnknownReference if there is none."""
         folder = session_folder(self.root, session)
         if not is_session(folder):
             raise UnknownReference(f"{self.root}: no session {session!r}")
-        return Session(folder, self._config)
+        return self._opened(folder)
 
     def sessions(self) -> Iterator[Session]:
         """Yield every session, the most recently written first."""
@@ -86,6 +96,15 @@ class Store:
     def project(self, workspace: Path | str) -> Project:
         """Return the conversation of a project folder, in the layout of sage-emacs."""
         return Project(project_folder(self.root / PROJECTS, str(workspace)), str(workspace), self._config)
+
+    def _opened(self, folder: Path) -> Session:
+        """Open a session. Values that were masked in it before, by whichever process, are masked from then on."""
+        session, log = Session(folder, self._config), folder / MESSAGES
+        if self._redactor is not None and log.is_file() and not log.is_symlink():
+            with suppress(OSError), log.open(encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    self._redactor.learn_markers(line)
+        return session
 
     def _configure(self) -> None:
         """Write the format into the configuration of a new store; an existing one is never changed."""
@@ -105,13 +124,16 @@ def _refuse_file(root: Path) -> None:
         raise UsageError(f"{there}: is a file, and a store is a folder")
 
 
-def _masking(profile: str) -> Redact | None:
+def _redactor(given: Redactor | str | None, profile: str) -> Redactor | None:
+    """Return the redactor that was given, or one of the profile in the settings."""
+    if given is not None and not isinstance(given, str):
+        return given
     if profile == "none":
         return None
     from clew.redact.redactor import Redactor
-    from clew.redact.settings import chosen
+    from clew.redact.settings import load_settings
 
-    return Redactor(chosen(profile)).stream
+    return Redactor(load_settings(profile))
 
 
 def _written(folder: Path) -> tuple[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -15,7 +15,7 @@ from clew.host import config_dir
 from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.redact.masks import PLAIN
-from clew.redact.settings import RULES_FILE, chosen
+from clew.redact.settings import RULES_FILE, load_settings
 
 if TYPE_CHECKING:
     from clew.redact.redactor import Redactor, Setting
@@ -91,14 +91,15 @@ class Masking:
         """The session as it may be seen."""
         return session.redacted(self.redactor()) if self.is_on else session
 
-    def text(self, text: str) -> str:
-        """A text as it may be seen."""
+    def text(self, text: str, calls: Sequence[JSON] = (), /) -> str:
+        """Mask a text. `calls` are those of its session that read credential files, with their outputs."""
         if not self.is_on or not text:
             return text
         redactor = _taught.get()
-        if redactor is None or redactor.setting.profile != self.profile:
+        if redactor is None or redactor.setting.profile != self.profile or calls:
             redactor = self.redactor()
-        return str(redactor.stream(text))
+            redactor.learn(calls)
+        return str(redactor.mask_for_append(text))
 
     def texts(self, texts: list[str], path: str | None = None) -> list[str]:
         """Texts as they may be seen; `path` is the file that they come from."""
@@ -113,11 +114,11 @@ class Masking:
 
     def names(self, names: list[str]) -> list[str]:
         """Names as they may be seen, each masked by itself."""
-        return self.redactor().apart(names) if self.is_on else names
+        return self.redactor().mask_each(names) if self.is_on else names
 
     def value(self, value: JSON) -> JSON:
         """A value that stands alone."""
-        return self.redactor().once(value) if self.is_on else value
+        return self.redactor().learn_and_mask(value) if self.is_on else value
 
     def reference(self, text: str) -> str:
         """What stands for a text in an address: the text itself, unless something in it is masked."""
@@ -162,4 +163,4 @@ def _state_of_rules() -> tuple[int, int] | None:
 @lru_cache(maxsize=16)
 def _setting(profile: str, manner: Manner, _state: tuple[int, int] | None) -> Setting:
     """What is masked, and how. The rules are read again when their file has changed. Without a key, masks are plain."""
-    return chosen(profile, plain=manner.plain, rules=manner.rules, without_key=lambda _error: None)
+    return load_settings(profile, plain=manner.plain, rules=manner.rules, without_key=lambda _error: None)
