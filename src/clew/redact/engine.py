@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from clew.redact import assignments, context_rules, encodings, packed
 from clew.redact.matcher import Checks, Find, Hit, LimitedLook, finder, plain_finder, walk_limited
 from clew.redact.token_rules import Services
-from clew.redact.value_checks import is_mixed
+from clew.redact.value_checks import has_digits_and_both_cases
 
 _NEAR = 200
 _DEEPEST = 2
@@ -26,18 +26,10 @@ class Engine:
         self._services = services
         self._encoded = re.compile("|".join(encodings.base64_signs()).encode())
         self.token_signs = [*services.signs, *encodings.base64_signs(), *packed.SIGNS]
-        addresses = [reader.sign for reader in context_rules.READERS if reader.read is context_rules.read_address]
-        self.context_signs = [
-            *assignments.SIGNS,
-            *[reader.sign for reader in context_rules.READERS if reader.read is not context_rules.read_address],
-        ]
-        self.find_addresses = [plain_finder(sign) for sign in addresses]
+        self.context_signs = [*assignments.CANDIDATE_PATTERNS, *context_rules.CANDIDATE_PATTERNS]
+        self.find_addresses = [plain_finder(context_rules.ADDRESS_PATTERN)]
         self.find_token: Find = finder(self.token_signs)
         self._find_context = [finder(self.context_signs), *self.find_addresses]
-        self._readers: dict[int, list[context_rules.Reader]] = {}
-        for reader in context_rules.READERS:
-            for char in {*reader.starts, *reader.starts.upper()}:
-                self._readers.setdefault(char, []).append(reader)
 
     def all_hits(self, text: bytes, ends: Sequence[int] | None = None) -> list[Hit]:
         """Every secret in some flat strings, joined with borders, and under their escapes and control sequences."""
@@ -79,11 +71,8 @@ class Engine:
         return look
 
     def _look_at_context(self, text: bytes, start: int, end: int, checks: Checks) -> tuple[tuple[Hit, ...], int]:
-        for reader in self._readers.get(text[start], ()):
-            hits = reader.read(text, start)
-            if hits:
-                return hits, hits[-1].end
-        return assignments.read_assigned(text, start, end)
+        hits, position = context_rules.match_at(text, start, end)
+        return (hits, position) if hits else assignments.match_at(text, start, end)
 
 
 def _near(text: bytes, token: Hit) -> list[Hit]:
@@ -94,4 +83,4 @@ def _near(text: bytes, token: Hit) -> list[Hit]:
     begin = max(begin, text.rfind(0, begin, token.start) + 1)
     border = text.find(0, token.end, end)
     around = _AWS_SECRET.finditer(text, begin, end if border < 0 else border)
-    return [Hit(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if is_mixed(match[0])]
+    return [Hit(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if has_digits_and_both_cases(match[0])]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from clew.model.json import JSON
-from clew.redact.commands import is_credential_file, read_by
+from clew.redact.credential_files import is_credential_file, read_by
 from clew.redact.json_text import number_text, read
 from clew.redact.packed import ORIGIN, is_packed
 from clew.redact.skip_rules import ARGUMENTS, CALL_IDS, COMMANDS, PATH_KEYS, SPECIAL, is_left, picture, told_by

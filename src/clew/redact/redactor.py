@@ -15,7 +15,7 @@ from threading import Lock
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
 from clew.redact.batching import all_lines, batches, line_around, stretches
-from clew.redact.commands import is_credential_file
+from clew.redact.credential_files import is_credential_file
 from clew.redact.findings import Finding, Spans
 from clew.redact.flat import to_bytes
 from clew.redact.json_text import MISSING, literals, parsed, spelled, splice, to_raw, to_text

@@ -32,9 +32,9 @@ _WEAK = (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])")
 _CHECKS: dict[str, Callable[[bytes], bool]] = {
     "random": value_checks.is_random,
     "crc": value_checks.is_random,
-    "mixed": value_checks.is_mixed,
-    "mixed_upper": value_checks.is_mixed_upper,
-    "spread": value_checks.is_spread,
+    "mixed": value_checks.has_digits_and_both_cases,
+    "mixed_upper": value_checks.has_digits_and_capitals,
+    "spread": value_checks.has_enough_distinct_chars,
     "jwt": value_checks.is_jwt,
     "none": bool,
 }
