@@ -36,31 +36,36 @@ _QUOTE = r"(?:[a-zA-Z@$]?\\*[\"'`]|\xe2\x80|\xe3\x80|\xc2\xab)"
 _MARK = r"[0-9A-Z!@#%^&*+/?~$=-]"
 _VALUE = rf"(?:[(\[{{][ \t]*)*(?:{_QUOTE}[^\s\"'`,)]|[a-z_.]*{_MARK})"
 _LINK = secret_names.LINK_WORDS
-CANDIDATE_PATTERNS = (
+# All that may follow a name is one expression: the names are searched for once, which keeps the search small.
+_CONNECTION_PATTERNS = (
     # name = value, name: value, name := value, name ?= value, name => value, name || value, <name>value
-    rf"{_N}{_CLOSE}[ \t]*(?:{_OPERATOR}|>)[ \t]*{_VALUE}",
-    # KEY=value, pass: value, pw=value, PAT = value
-    rf"(?i:key|pass|pw|pat|auth|bearer){_CLOSE}[ \t]*{_OPERATOR}[ \t]*{_QUOTE}?[A-Za-z_.+/-]*[0-9!@#%^&*~$]",
-    r"(?:PASS|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD)=[a-z]{5}",
+    rf"{_CLOSE}[ \t]*(?:{_OPERATOR}|>(?:<!\[CDATA\[)?)[ \t]*{_VALUE}",
     # name: Type = "value", name string = "value", name[] = "value"
-    rf"{_N}{_CLOSE}(?:[ \t]*[:,]?[ \t]*[A-Za-z0-9_.*&<>\[\]?|]+){{1,4}}[ \t]*:?=[ \t]*(?:[(\[{{][ \t]*)*{_QUOTE}",
-    # name(Type("value")), name = Type("value"), get("name", "value"), .name("value"), name 'value'
-    rf"{_N}{_CLOSE}[ \t]*{_OPERATOR}?[ \t]*(?:new[ \t])?[A-Za-z0-9_.:<>\[\]]*\([ \t]*{_QUOTE}[^\s\"'`,)]",
-    rf"{_N}\\*[\"'`][ \t]*,[ \t\r\n]*{_QUOTE}",
-    rf"{_N}[ \t]+{_QUOTE}[^\s\"'`]",
-    # A phrase: words with spaces, in quotes or to the end of a line.
-    rf"(?i:{secret_names.PHRASED}){_CLOSE}[ \t]*{_OPERATOR}[ \t]*[\"'`\\]*[A-Za-z0-9'-]+ [A-Za-z0-9'-]+(?:[ \"'`\\\r\n]|\xe2\x80\xa6|$)",
+    rf"{_CLOSE}(?:[ \t]*:?[ \t]*[A-Za-z0-9_.*&<>\[\]?|'{{}};]+){{1,5}}[ \t]*:?=[ \t]*(?:[(\[{{][ \t]*)*{_QUOTE}",
+    # name = Type("value"), get("name", "value"), .name("value"), name 'value'
+    rf"{_CLOSE}[ \t]*{_OPERATOR}?[ \t]*(?:new[ \t])?[A-Za-z0-9_.:<>\[\]]*[({{][ \t]*{_QUOTE}[^\s\"'`,)]",
+    rf"\\*[\"'`][ \t]*,[ \t\r\n]*{_QUOTE}",
+    rf"[ \t]+{_QUOTE}[^\s\"'`]",
     # The value on the next line, in a block of YAML, or in the next element.
-    rf"{_N}{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\]?[+-]?[0-9]?[ \t]*[\r\n][ \t\r\n>|*+-]*[\"'`]?[A-Za-z_.]*[0-9!@#%^&*~$]",
-    rf"{_N}[\"'`]*</[A-Za-z]+>[ \t\r\n]*<[A-Za-z]+>",
+    rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]?[+-]?[0-9]?[ \t]*[\r\n][ \t\r\n>|*+-]*[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
+    r"[\"'`]*</[A-Za-z]+>[ \t\r\n]*<[A-Za-z]+>",
+    # A sentence.
+    rf"(?:[ \t]+[A-Za-z'\x80-\xff-]+){{0,5}}[ \t]*(?:{_LINK})?[ \t:]+[\"'`*(\[]*[A-Za-z!@#$%^&*_.+/-]*[0-9!@#$%^&*?]",
+    *tables.CONNECTION_PATTERNS,
+)
+CANDIDATE_PATTERNS = (
+    rf"{_N}(?:{'|'.join(_CONNECTION_PATTERNS)})",
+    # KEY=value, pass: value, pw=value, PAT = value
+    rf"(?i:key|pass|pw|pat|auth|bearer){_CLOSE}[ \t]*{_OPERATOR}[ \t]*{_QUOTE}?[A-Za-z_.+/-]*[0-9!@#%^&*~$?]",
+    r"(?:PASS|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD)=[a-z]{5}",
+    # A phrase: words with spaces, in quotes or to the end of a line.
+    rf"(?i:{secret_names.PHRASED}){_CLOSE}[ \t]*(?:{_OPERATOR}|>)[ \t]*[\"'`\\]*[A-Za-z0-9'-]+ [A-Za-z0-9'-]+(?:[ \"'`\\\r\n]|\xe2\x80\xa6|$)",
     # setenv NAME value, ENV NAME value, #define NAME value, --name value
     r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS|SECRET|TOKEN|KEY)[A-Z0-9_]*[ \t]+[\"']?[A-Za-z0-9!@#%^&*_]",
     r"-(?i:[a-z]+-)*(?i:password|passwd|passphrase|token|secret|api-?key|pass|pw|pwd|secret-?key|access-?key)[ \t]+[\"']?[^\s\-\"'|<>&;$]",
-    # A sentence.
-    rf"(?i:{secret_names.SPOKEN})(?:[ \t]+[A-Za-z'\x80-\xff-]+){{0,5}}[ \t]*(?:{_LINK})?[ \t:]*[\"'`*(\[]*[A-Za-z!@#$%^&*_.+/-]*[0-9!@#$%^&*]",
     rf"(?i:{secret_names.FOREIGN})",
     # value="..." with the name nearby
-    rf"(?i:\bvalue|\bval|<string|<value|\bcontent|\bsecretstring|\bbody|\bdefault)[\"'\\]*[ \t]*[:=>][ \t]*{_VALUE}",
+    rf"(?i:\bvalue|\bval|<string|\bsecretstring|\bdefault[ \t]+=)[\"'\\]*[ \t]*[:=>]?[ \t]*{_VALUE}",
     *tables.CANDIDATE_PATTERNS,
 )
 
@@ -69,7 +74,9 @@ _MAX_NAME_BEFORE_KEYWORD = 48
 _MAX_CONNECTION_BYTES = 120
 _PAIR_WINDOW_BYTES = 240
 _NAME_BYTES = rb"A-Za-z0-9_.\-\x80-\xff"
-_NAME = re.compile(rb"[ \t(\"'-]{0,3}(%b|[%b]{1,80})" % (secret_names.FOREIGN.encode("latin-1"), _NAME_BYTES), re.I)
+_NAME = re.compile(
+    rb"[ \t(\"'-]{0,3}(%b|[%b]{1,80})" % (secret_names.SPACED_NAMES.encode("latin-1"), _NAME_BYTES), re.IGNORECASE
+)
 _NAME_CHARS = bytes([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", *range(0x80, 0x100)])
 _DIRECTIVE = re.compile(
     rb"(?i)(?:^|[\s%#`;&>])(?:define|env|arg|setenv|set(?:x|[ \t]+-[a-z]+)?|export|put|putenv|configure[ \t]+set|config[ \t]+set|requirepass)[ \t]+\Z"
@@ -145,11 +152,13 @@ def _judge_argument(found: _Assignment) -> bool:
     if not found.value.quoted or found.text[found.name_start - 1 : found.name_start] not in (b'"', b"'", b"`"):
         return False
     is_setter = _SETTER.search(found.before(80)) is not None
-    return _judge_default(found) if is_setter else _judge_wrapped(found) and count_random_chars(found.word) >= 8
+    return _judge_default(found) if is_setter else _judge_wrapped(found)
 
 
 def _judge_call(found: _Assignment) -> bool:
     """`.password("x")`, `setToken("x")`; `decrypt_password("x")` only if it is random."""
+    if not secret_names.meaning(found.name.rpartition(b".")[2]):
+        return False
     first = found.name[:4].lower()
     if first.startswith((b"set", b"with")) or found.name.startswith(b".") or b"." in found.name:
         return _judge_default(found)
@@ -157,7 +166,7 @@ def _judge_call(found: _Assignment) -> bool:
 
 
 def _judge_element(found: _Assignment) -> bool:
-    if not found.before(2).endswith((b"<", b"<!")) and b"</" not in found.link[0]:
+    if not found.before(2).endswith((b"<", b'="', b"='")) and b"</" not in found.link[0]:
         return False
     word = found.text[found.value.start : found.value.end]
     return not word.isdigit() and is_secret_value(found.meaning, word, Written.QUOTED)
@@ -168,7 +177,7 @@ def _judge_space(found: _Assignment) -> bool:
     word = found.word
     if found.name.startswith(b"-") or found.before(1) == b"-":
         return len(word) >= 6 and not is_code(word) and _is_argument(found.meaning, word, found.value.quoted)
-    if _DIRECTIVE.search(found.before(40)):
+    if _DIRECTIVE.search(found.before(40)) or found.name in (b"requirepass", b"masterauth"):
         return is_secret_value(found.meaning, word, Written.SHELL)
     if _SQL_BEFORE.search(found.before(20)) and found.value.quoted:
         return is_secret_value("password", word, Written.QUOTED)
@@ -209,30 +218,60 @@ _END = r"[\"'`\]\\)*]{0,8}"
 _QUOTED = r"(?=[bfruBFRUL@$]{0,2}\\{0,8}[\"'`]|\xe2\x80|\xe3\x80|\xc2\xab)"
 _OP = r"(?P<op>[?+:.|&!=<~]{0,2}[:=][>=~-]{0,2}|<-|->|\|\||\?\?|\?:|(?<=[ \t])or)"
 _WRAPPER = r"(?:(?:new[ \t]{1,4})?[A-Za-z0-9_.:<>\[\]*&!]{1,40}[({][ \t]{0,4}){1,2}"
+_MARKED = r"(?=[^\s]{0,60}[0-9!@#$%^&*?])"
 _CONNECTIONS = (
-    _Connection(_bytes(rf"{_END}(?P<gap>[ \t]{{0,16}}){_OP}(?P<after>[ \t]{{0,16}})(?:[(\[{{][ \t]{{0,4}}){{0,3}}"), _judge_operator),
-    _Connection(_bytes(rf"{_END}[ \t]{{0,16}}{_OP}?[ \t]{{0,16}}{_WRAPPER}[\"'][\w.-]{{1,60}}[\"'],[ \t]{{0,4}}{_QUOTED}"), _judge_default),
+    _Connection(
+        _bytes(rf"{_END}(?P<gap>[ \t]{{0,16}}){_OP}[ \t]{{0,16}}(?:(?:[(\[{{][ \t]{{0,4}}){{1,3}}{_QUOTED})?"),
+        _judge_operator,
+    ),
+    _Connection(
+        _bytes(rf"{_END}[ \t]{{0,16}}{_OP}?[ \t]{{0,16}}{_WRAPPER}[\"'][\w.-]{{1,60}}[\"'],[ \t]{{0,4}}{_QUOTED}"),
+        _judge_default,
+    ),
     _Connection(_bytes(rf"{_END}[ \t]{{0,16}}{_OP}[ \t]{{0,16}}{_WRAPPER}{_QUOTED}"), _judge_wrapped),
     _Connection(
-        _bytes(rf"{_END}(?:[ \t]{{0,4}}[:,]?[ \t]{{0,4}}[\w.*&<>\[\]?|]{{1,40}}){{1,4}}[ \t]{{0,4}}:?=[ \t]{{0,4}}(?:[(\[{{][ \t]{{0,4}}){{0,3}}{_QUOTED}"),
+        _bytes(
+            rf"{_END}(?:[ \t]{{0,4}}+:?+[ \t]{{0,4}}+[\w.*&<>\[\]?|'{{}};]{{1,40}}+){{1,5}}+[ \t]{{0,4}}+:?=[ \t]{{0,4}}(?:[(\[{{][ \t]{{0,4}}){{0,3}}{_QUOTED}"
+        ),
         _judge_quoted,
     ),
     _Connection(_bytes(rf"\\{{0,6}}[\"'`][ \t]{{0,4}},[ \t\r\n]{{0,40}}{_QUOTED}"), _judge_argument),
-    _Connection(_bytes(rf"[ \t]?\([ \t\r\n]{{0,20}}{_QUOTED}"), _judge_call),
-    _Connection(_bytes(r"(?:[ \t][^<>\n]{0,80})?>[ \t\r\n]{0,40}"), _judge_element),
+    _Connection(_bytes(rf"[ \t]?[({{][ \t\r\n]{{0,20}}{_QUOTED}"), _judge_call),
+    _Connection(_bytes(r"[\"']?(?:[ \t][^<>\n]{0,80})?>[ \t\r\n]{0,40}"), _judge_element),
     _Connection(_bytes(r"[\"']?</[A-Za-z:]{1,20}>[ \t\r\n]{0,80}<[A-Za-z:]{1,20}>[ \t\r\n]{0,40}"), _judge_element),
-    _Connection(_bytes(rf"{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[|>][+-]?[0-9]?[ \t]{{0,4}}(?:[\r\n]{{1,4}}[ \t>|+-]{{1,40}}){{1,2}}"), _judge_next_line),
-    _Connection(_bytes(rf"{_END}[ \t]{{0,4}}[:=]?[ \t]{{0,4}}\\?(?:[\r\n]{{1,4}}[ \t>|*+-]{{0,40}}){{1,3}}"), _judge_next_line),
+    _Connection(
+        _bytes(
+            rf"{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[|>][+-]?[0-9]?[ \t]{{0,4}}(?:[\r\n]{{1,4}}+[ \t>|+-]{{1,40}}+){{1,2}}+"
+        ),
+        _judge_next_line,
+    ),
+    _Connection(
+        _bytes(
+            rf"(?:{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[\\(\[{{]?|\"(?=\r?\n\r?\n))(?:[\r\n]{{1,4}}+[ \t>|*+-]{{0,40}}+){{1,3}}+"
+        ),
+        _judge_next_line,
+    ),
     _Connection(_bytes(r"[ \t]{1,16}"), _judge_space),
     _Connection(
-        _bytes(rf"(?:[ \t]{{1,3}}[A-Za-z'\x80-\xff-]{{1,24}}){{0,5}}?[ \t]{{0,3}}(?P<link>(?i:{_LINK}))[ \t:]{{1,4}}[*(\[]{{0,3}}"), _judge_sentence
+        _bytes(
+            rf"(?:[ \t]{{1,3}}[A-Za-z'\x80-\xff-]{{1,24}}){{0,5}}?[ \t]{{0,3}}(?P<link>(?i:{_LINK}))[ \t:]{{1,4}}[*(\[]{{0,3}}{_MARKED}"
+        ),
+        _judge_sentence,
     ),
-    _Connection(_bytes(rf"[ \t]{{0,3}}(?P<link>(?i:{secret_names.UNSPACED_LINK_WORDS}))[ \t]{{0,3}}[*(\[]{{0,3}}"), _judge_sentence),
+    _Connection(
+        _bytes(rf"[ \t]{{0,3}}(?P<link>(?i:{secret_names.UNSPACED_LINK_WORDS}))[ \t]{{0,3}}[*(\[]{{0,3}}"),
+        _judge_sentence,
+    ),
     _Connection(_bytes(r"[ \t]{1,3}(?P<link>)"), _judge_sentence),
 )
 _ELEMENT_TEXT = re.compile(rb"(?:<!\[CDATA\[)?([^<\s][^<\n]{3,4000}?)[ \t\r\n]{0,40}(?:\]\]>[ \t\r\n]{0,40})?</")
-_PAIR_NAME = re.compile(rb"(?i)(?:name|key|id|label|title|field|header|variable|property)[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4}[\"'\\]{0,8}([\w.\- ]{2,60})")
-_PAIR_VALUE = re.compile(rb"(?i)(?:value|val|string|content|secretstring|body|default)[\"'\\]{0,8}[ \t]{0,4}(?::|=>?|>)[ \t]{0,4}")
+_PAIR_NAME = re.compile(
+    rb"(?i)(?:name|key|id|label|title|field|header|variable|property)(?:[ \t]{1,4}(?=[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
+)
+_NAME_AFTER_VALUE = re.compile(rb"[\"'\\]{0,8}[ \t\r\n,;]{1,40}[\"'\\]{0,8}" + _PAIR_NAME.pattern[4:], re.IGNORECASE)
+_PAIR_VALUE = re.compile(
+    rb"(?i)<?(?:value|val|string|secretstring|default(?=[ \t]+=))[\"'\\]{0,8}[ \t]{0,4}(?::|=>?|>)[ \t]{0,4}"
+)
 _SENTENCE_END = b".,;:)*\xe3\x80\x82\xe3\x80\x8d"
 
 
@@ -241,8 +280,8 @@ def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
     pair = _PAIR_VALUE.match(text, start)
     if pair is not None:
         return _match_pair(text, pair)
-    if text[start : start + 1] in b",;|\t)":
-        return tables.match_at(text, start, end)
+    if text[start] == 0x29:
+        return tables.match_insert(text, start, end)
     match = _NAME.match(text, start)
     if match is None:
         return (), start + 1
@@ -261,11 +300,11 @@ def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
             found = _Assignment(text, name, name_start, meaning, link, value)
             if _is_variable(found):
                 continue
+            phrase = value_reader.read_phrase_line(text, value.start) if _is_line_of_config(found) else None
+            if phrase is not None:
+                return (Hit(value.start, phrase, "assigned_password", 0.8),), phrase
             if connection.judge(found) or (value.quoted and value.is_truncated and is_truncated_phrase(found.word)):
                 return _hit(found, connection), value.end
-            phrase = value_reader.read_phrase_line(text, value.start) if _begins_line(found) else None
-            if phrase is not None and not value.quoted and "op" in link.groupdict():
-                return (Hit(value.start, phrase, "assigned_password", 0.8),), phrase
     hits, position = tables.match_name(text, name_start, name_end, meaning)
     return (hits, position) if hits else ((), next_position)
 
@@ -313,8 +352,10 @@ def _start_of_name(text: bytes, position: int) -> int:
     return position - (len(before) - len(before.rstrip(_NAME_CHARS)))
 
 
-def _begins_line(found: _Assignment) -> bool:
-    """Return True for a name with nothing before it in its line, as in YAML and .env files."""
+def _is_line_of_config(found: _Assignment) -> bool:
+    """Return True for a bare value after a name with nothing before it in its line, as in YAML and .env files."""
+    if found.value.quoted or "op" not in found.link.groupdict():
+        return False
     before = found.before(_MAX_NAME_BEFORE_KEYWORD)
     return not before[before.rfind(b"\n") + 1 :].strip(b" \t-")
 
@@ -327,8 +368,9 @@ def _match_pair(text: bytes, pair: re.Match[bytes]) -> tuple[tuple[Hit, ...], in
     start = max(0, pair.start() - _PAIR_WINDOW_BYTES)
     before = text[max(start, text.rfind(b"\0", start, pair.start()) + 1) : pair.start()]
     before = before[max(before.rfind(b"}"), before.rfind(b">"), before.rfind(b"]")) + 1 :]
-    after = re.split(rb"[{}>\[\0]", text[value.end : value.end + _PAIR_WINDOW_BYTES // 2], maxsplit=1)[0]
-    names = [*_PAIR_NAME.findall(before)[-1:], *_PAIR_NAME.findall(after)[:1]]
+    names = _PAIR_NAME.findall(before)[-1:]
+    behind = _NAME_AFTER_VALUE.match(text, value.end) if not names else None
+    names += [behind[1]] if behind else []
     word = text[value.start : value.end]
     for name in names:
         meaning = secret_names.meaning(name.strip())

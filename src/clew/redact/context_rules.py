@@ -143,7 +143,11 @@ def _is_url_password(user: bytes, value: bytes) -> bool:
         return False
     # With names in braces, only what is besides them can be a password.
     literal, count = _BRACED.subn(b"", value)
-    return _VARIABLE.match(value) is None and not is_placeholder(value) and not (count and len(literal) < _SHORTEST_LITERAL)
+    return (
+        _VARIABLE.match(value) is None
+        and not is_placeholder(value)
+        and not (count and len(literal) < _SHORTEST_LITERAL)
+    )
 
 
 def _is_variable_or_placeholder(value: bytes) -> bool:
@@ -244,6 +248,7 @@ _ATTACHED = frozenset(b"mysql mariadb mysqldump mysqladmin mysqlimport 7z 7za 7z
 """Programs whose `-p` is followed by the password without a space."""
 _LOGIN_ONLY = frozenset(b"docker podman nerdctl buildah skopeo oras crane helm az".split())
 _USER_AND_PASSWORD = frozenset(b"curl http https wget".split())
+_USER_PERCENT_PASSWORD = frozenset(b"smbclient rpcclient smbget".split())
 _OPTIONS_WITH_WORD = frozenset(b"-H -h -p -P -n -c -C -f -o -t".split())
 _PIPED = re.compile(
     rb"(?:echo(?:[ \t]+-[neE]+)*|printf[ \t]+[\"']?%s(?:\\n|[\r\n]+)?[\"']?|printf)[ \t]+"
@@ -267,7 +272,10 @@ def match_command(text: bytes, position: int) -> tuple[Hit, ...]:
         return ()
     hits: list[Hit] = []
     for start, end in _password_arguments(program, arguments, words):
-        if program in _USER_AND_PASSWORD:
+        if program in _USER_PERCENT_PASSWORD:
+            percent = text.find(b"%", start, end)
+            hits += _argument(text, percent + 1, end - (text[end - 1 : end] in (b'"', b"'"))) if percent > 0 else ()
+        elif program in _USER_AND_PASSWORD:
             hits += _match_user_and_password(text, start, end)
         else:
             hits += _argument(text, start, end)
@@ -296,9 +304,9 @@ def _password_arguments(program: bytes, spans: list[tuple[int, int]], words: lis
     }
     if program in positional:
         first, count = positional[program]
-        plain = _positional(words)
+        plain = [number for number in _positional(words) if words[number][:1] != b"/"]
         if len(plain) >= count and (not first or words[plain[0]] in first):
-            yield spans[plain[count - 1]]
+            yield spans[plain[-1]]
         return
     flags = _FLAGS[program]
     for number, ((start, end), word) in enumerate(zip(spans, words, strict=True)):
@@ -327,7 +335,7 @@ def _positional(words: list[bytes]) -> list[int]:
 
 
 def _argument(text: bytes, start: int, end: int) -> tuple[Hit, ...]:
-    """Check an argument, without its quotes and what comes before the password (`pass:`, `user%`)."""
+    """Check an argument, without its quotes and the `pass:` of OpenSSL."""
     if text[start : start + 1] in (b'"', b"'"):
         start, end = start + 1, end - (text[end - 1 : end] == text[start : start + 1])
     value = text[start:end]
@@ -336,8 +344,6 @@ def _argument(text: bytes, start: int, end: int) -> tuple[Hit, ...]:
             if mark != b"pass:":
                 return ()
             start += len(mark)
-    if b"%" in value and not value.startswith(b"%") and value[: value.find(b"%")].replace(b"\\", b"").isalnum():
-        start += value.index(b"%") + 1
     value = text[start:end]
     if len(value) < 3 or value.startswith(b"-") or value.isdigit() and len(value) < 6:
         return ()

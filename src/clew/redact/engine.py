@@ -83,4 +83,8 @@ def _near(text: bytes, token: Hit) -> list[Hit]:
     begin = max(begin, text.rfind(0, begin, token.start) + 1)
     border = text.find(0, token.end, end)
     around = _AWS_SECRET.finditer(text, begin, end if border < 0 else border)
-    return [Hit(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if has_digits_and_both_cases(match[0])]
+    return [
+        Hit(match.start(), match.end(), "aws_secret_key", 0.85)
+        for match in around
+        if has_digits_and_both_cases(match[0])
+    ]

@@ -21,24 +21,30 @@ def _as_latin1(word: str) -> str:
     """Return the UTF-8 bytes of a word as an expression for bytes, and how JSON may escape it."""
     if word.isascii():
         return re.escape(word)
-    escaped = "".join(char if char.isascii() else f"\\\\u{ord(char):04x}" for char in word)
-    return re.escape(word.encode().decode("latin-1")) + "|" + escaped
+    # A search without regard to case knows capitals of ASCII alone.
+    spellings = sorted({word, word.capitalize(), word.upper()})
+    escaped = ["".join(char if char.isascii() else f"\\\\u{ord(char):04x}" for char in each) for each in spellings]
+    return "|".join([*(re.escape(each.encode().decode("latin-1")) for each in spellings), *escaped])
 
 
 FOREIGN = "|".join(map(_as_latin1, (*_FOREIGN_WORDS, *_FOREIGN_PHRASES)))
 """Words for `password` in other languages, as an expression for bytes."""
 STRONG = (
     "passw(?:or)?d|passphrase|passcode|pwd|psswd|psswo?rd|paswo?r?d|secret|credential|_auth|mnemonic"
-    rf"|(?:{_KEYS})[_.-]?key"
+    "|requirepass|masterauth"
+    rf"|(?:{_KEYS})[_. -]?key"
 )
 """Parts of names that mean a secret, except `token`."""
 TELLING = STRONG
 # Any of these in a name, however long; counting its characters would need many states. Not `tokens`, which are counted,
 # thousands of times in a transcript.
-NAMES = rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
+NAMES = (
+    rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
+    "|[a-z0-9][_-](?:pass|pw|pat|key)|(?-i:[a-z](?:Pass|Pw|PW|Pat|PAT|Key))"
+)
 SIGNS = NAMES
-SPOKEN = rf"passw(?:or)?d|passphrase|passcode|passwd|pwd|token|secret|key|{FOREIGN}"
-"""Names that sentences are about."""
+SPACED_NAMES = rf"{FOREIGN}|(?:{_KEYS}) key|(?:access|auth|api|bearer|refresh|secret|session) token"
+"""Names of several words."""
 LINK_WORDS = "|".join(
     map(
         _as_latin1,

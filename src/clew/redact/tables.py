@@ -6,15 +6,11 @@ import re
 
 from clew.redact import secret_names
 from clew.redact.matcher import Hit
-from clew.redact.value_checks import DIGITS, Written, count_of, count_random_chars, is_reference, is_secret_value
+from clew.redact.value_checks import DIGITS, Written, count_of, is_secret_value
 
-_N = rf"(?i:{secret_names.NAMES}|pass|pw|api_?key)"
-CANDIDATE_PATTERNS = (
-    # A header cell between separators, or the last of its line.
-    rf"{_N}[\"'`*]*(?:[ \t]*\||[,;\t][A-Za-z\"'_])",
-    rf"[,;\t|][ \t]*[\"'`]?[A-Za-z_ ]*{_N}[\"'`]?[ \t|]*[\r\n]",
-    r"\)[ \t\r\n]*(?i:values)[ \t\r\n]*\(",
-)
+# A header cell between separators, or the last of its line.
+CONNECTION_PATTERNS = (r"[\"'`*]*(?:[ \t]*\||[,;\t][A-Za-z\"'_]|[ \t|]*[\r\n])",)
+CANDIDATE_PATTERNS = (r"\)[ \t\r\n]*(?i:values)[ \t\r\n]*\(",)
 _MAX_LINE_BYTES = 1000
 _MAX_TABLE_BYTES = 8000
 _MAX_ROWS = 40
@@ -26,30 +22,22 @@ _CELLS = {
     for delimiter, escaped in ((b",", b","), (b";", b";"), (b"\t", rb"\t"), (b"|", rb"\|"))
 }
 _INSERT_COLUMNS = re.compile(rb"(?i)\(([^()]{3,500})\)[ \t\r\n]*values[ \t\r\n]*\Z")
-_SQL_VALUE = re.compile(rb"[ \t\r\n]*[NnEe]?(?:'((?:[^'\\]|''|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,()'\"]*))[ \t\r\n]*(,|\))")
-
-
-def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
-    """Read the table or the statement at a candidate that begins with a separator or a closing bracket."""
-    if text[start : start + 1] == b")":
-        return _match_insert(text, start, end)
-    match = re.compile(rb"[,;\t|][ \t]*[\"'`]?([A-Za-z0-9_ .\-\x80-\xff]{2,80})").match(text, start)
-    meaning = secret_names.meaning(match[1].strip()) if match else ""
-    if match is None or not meaning:
-        return (), start + 1
-    hits, position = match_name(text, match.start(1), match.end(1), meaning)
-    return hits, position if hits else start + 1
+_SQL_VALUE = re.compile(
+    rb"[ \t\r\n]*[NnEe]?(?:'((?:[^'\\]|''|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,()'\"]*))[ \t\r\n]*(,|\))"
+)
 
 
 def match_name(text: bytes, name_start: int, name_end: int, meaning: str) -> tuple[tuple[Hit, ...], int]:
     """Read the cells below a header cell, and the cell beside it in a Markdown table."""
-    begin = max(0, name_start - _MAX_LINE_BYTES, text.rfind(b"\n", max(0, name_start - _MAX_LINE_BYTES), name_start) + 1)
+    begin = max(
+        0, name_start - _MAX_LINE_BYTES, text.rfind(b"\n", max(0, name_start - _MAX_LINE_BYTES), name_start) + 1
+    )
     end = _end_of_line(text, name_end)
     delimiter = _delimiter(text, begin, name_start, name_end, end)
     if delimiter is None:
         return (), name_end
     header = _split(text, begin, end, delimiter)
-    column = next((number for number, (_, stop) in enumerate(header) if stop >= name_end), None)
+    column = next((number for number, span in enumerate(header) if span == (name_start, name_end)), None)
     if column is None or len(header) < 2:
         return (), name_end
     hits = _cell_beside(text, header, column, meaning) if delimiter == b"|" else []
@@ -93,14 +81,12 @@ def _cell_beside(text: bytes, row: list[tuple[int, int]], column: int, meaning: 
     start, stop = row[column + 1]
     word = text[start:stop]
     # Names are in rows too, without values.
-    if len(word) < 8 or b" " in word or count_random_chars(word) < 8 or is_reference(word):
+    if b" " in word or not is_secret_value(meaning, word, Written.NEARBY):
         return []
     return [_hit(start, stop, meaning)]
 
 
-def _cells_below(
-    text: bytes, position: int, delimiter: bytes, columns: int, column: int, meaning: str
-) -> list[Hit]:
+def _cells_below(text: bytes, position: int, delimiter: bytes, columns: int, column: int, meaning: str) -> list[Hit]:
     hits: list[Hit] = []
     limit = position + _MAX_TABLE_BYTES
     for _ in range(_MAX_ROWS):
@@ -125,10 +111,12 @@ def _is_cell_secret(word: bytes, meaning: str) -> bool:
     if b" " in word or len(word) < 6:
         return False
     has_mark = bool(count_of(DIGITS, word)) or word.upper() == word or not word.isalnum()
-    return has_mark and is_secret_value(meaning, word, Written.QUOTED) and not (meaning == "password" and word.isdigit())
+    return (
+        has_mark and is_secret_value(meaning, word, Written.QUOTED) and not (meaning == "password" and word.isdigit())
+    )
 
 
-def _match_insert(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
+def match_insert(text: bytes, start: int, end: int) -> tuple[tuple[Hit, ...], int]:
     """Read `INSERT INTO t (name, password) VALUES ('ada', 'x')`."""
     columns = _INSERT_COLUMNS.search(text, max(0, start - _MAX_COLUMNS_BYTES), end - 1)
     if columns is None:

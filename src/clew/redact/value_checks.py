@@ -38,7 +38,7 @@ _PLACEHOLDER_WORDS = re.compile(
 )
 """Words that people write in the place of a secret. With one of them, only random characters make a secret."""
 _SEQUENCES = re.compile(
-    rb"(?i)x{4,}|\*{3,}|_{4,}|\.{4,}|-{4,}|(.)\1{4,}|0?12345678?9?0?|23456789?|abcdefg?h?i?j?|deadbeef|cafebabe|qwerty"
+    rb"(?i)x{4,}|\*{3,}|_{4,}|\.{4,}|-{4,}|(.)\1{4,}|0?12345678?9?0?|23456789?|abcdefg?h?i?j?(?:klmnopqrstuvwxyz)?|0123456789|deadbeef|cafebabe|qwerty"
 )
 _TEMPLATE = re.compile(
     rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
@@ -47,6 +47,10 @@ _TEMPLATE = re.compile(
     rb"|secret://|keyring:|env:|[$]env:|&(?:quot|apos|#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4});?\Z"
 )
 _ELSEWHERE = re.compile(rb"(?i)(?:https?|wss?|file|s3|gs|ssh|git|arn|urn|data|sha[0-9]{1,3}|md5)[:-]|[A-Z]:\\")
+_REGEX = re.compile(rb"\[\^|\]\??[*+{]|\]\?\[|\(\?[:=!<]|\\[dwsS][+*]|\.\*")
+_NAME_AND_OPERATOR = re.compile(rb"[A-Za-z_ .-]+[=:]+[ \t]*\Z")
+_BRACED_NAME = re.compile(rb"[$#%]?\{[^{}]*\}")
+_MIN_LITERAL_CHARS = 8
 _PATH = re.compile(rb"[~.]{0,2}/[\w.-]+/|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{2,4}\Z")
 
 
@@ -57,22 +61,30 @@ def is_placeholder(value: bytes) -> bool:
     """
     value = value[:CHECKED_CHARS]
     rest, words = _PLACEHOLDER_WORDS.subn(b" ", value)
-    if words and count_random_chars(rest) < 8:
+    if words and (count_random_chars(rest) < 8 or value.endswith((b"EXAMPLE", b"EXAMPLEKEY"))):
         return True
     rest = _SEQUENCES.sub(b"", rest)
-    return len(set(rest)) < min(4, len(value))
+    return len(set(rest)) < min(5, len(value)) or len(rest) * 3 < len(value)
 
 
 def is_reference(value: bytes) -> bool:
     """Return True for a placeholder, a template, or a reference to where the secret is."""
-    if _TEMPLATE.match(value) or _ELSEWHERE.match(value) or is_placeholder(value):
+    if _TEMPLATE.match(value) or _ELSEWHERE.match(value) or _NAME_AND_OPERATOR.match(value):
+        return True
+    if is_placeholder(value) or _REGEX.search(value):
+        return True
+    # Of a format string, only what is beside the names in braces can be a secret.
+    literal, names = _BRACED_NAME.subn(b" ", value)
+    if names and count_random_chars(literal) < _MIN_LITERAL_CHARS:
         return True
     return bool(_PATH.match(value)) and count_random_chars(value) < 12
 
 
 # --- Random characters
 
-_WORD_AND_DIGITS = re.compile(rb"[A-Za-z]*[0-9]{0,4}")
+_WORD_AND_DIGITS = re.compile(rb"(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[A-Za-z](?![A-Za-z]))*+[0-9]{0,4}")
+_CAMEL_CASE = re.compile(rb"[a-z]?(?:[A-Z]?[a-z]{1,}+)*+[0-9]{0,4}")
+_CAPITAL_LETTERS = re.compile(rb"[A-Z]")
 _CASE_CHANGE = re.compile(rb"[a-z][A-Z]")
 _CONSONANTS = re.compile(rb"[bcdfghjklmnpqrstvwxz]{6}")
 _SYMBOLS_TO_SPACES = bytes(char if bytes([char]).isalnum() else 32 for char in range(256))
@@ -89,6 +101,8 @@ def _is_word(part: bytes) -> bool:
     if not _WORD_AND_DIGITS.fullmatch(part):
         return False
     # Letters alone can be random too: no language has six consonants in a row, no name so many changes of case.
+    if _CAMEL_CASE.fullmatch(part) and len(part) >= 4 * len(_CAPITAL_LETTERS.findall(part)):
+        return not _CONSONANTS.search(part.lower())
     if len(part) < 12:
         return len(_CASE_CHANGE.findall(part)) < 3
     return not _CONSONANTS.search(part.lower()) and len(_CASE_CHANGE.findall(part)) * 6 < len(part)
@@ -113,13 +127,15 @@ def has_enough_distinct_chars(value: bytes) -> bool:
 
 
 def has_digits_and_both_cases(value: bytes) -> bool:
-    """Return True for a random value with two digits, two small letters and two capitals or more."""
-    return is_random(value) and min(count_of(kind, value) for kind in (DIGITS, _CAPITALS, _SMALL)) >= 2
+    """Return True for a random value of small letters and capitals, with a digit or many changes of case."""
+    if not is_random(value) or min(count_of(_CAPITALS, value), count_of(_SMALL, value)) < 2:
+        return False
+    return count_of(DIGITS, value) > 0 or len(_CASE_CHANGE.findall(value)) >= 3
 
 
 def has_digits_and_capitals(value: bytes) -> bool:
-    """Return True for a random value of capitals and at least three digits, not all of it digits."""
-    return is_random(value) and 3 <= count_of(DIGITS, value) <= len(value) - 3
+    """Return True for a random value of capitals and at least one digit, not all of it digits."""
+    return is_random(value) and 1 <= count_of(DIGITS, value) <= len(value) - 3
 
 
 def count_of(kind: bytes, value: bytes) -> int:
@@ -182,8 +198,14 @@ _NAME = re.compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
 _LETTERS = re.compile(rb"[A-Za-z]+")
 _WORDS_IN_NAME = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+")
 _SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
-_IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*(?:[.:/-]+[A-Za-z_][A-Za-z0-9_]*)+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+[0-9]?")
-_HASH_OR_ID = re.compile(rb"[0-9a-f]{16}|[0-9a-f]{24}|v?[0-9]+(?:\.[0-9]+)+[\w.+-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:.Z+-]*")
+_IDENTIFIER = re.compile(
+    rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|/)[A-Za-z_][A-Za-z0-9_]*)+|[A-Z]?[a-z]{2,}[0-9]{0,3}(?:[A-Z][a-z]{2,}[0-9]{0,3})+"
+)
+_TYPE_NAME = re.compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
+_LOWER_NAME = re.compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
+_HASH_OR_ID = re.compile(
+    rb"[0-9a-f]{16}|[0-9a-f]{24}|v?[0-9]+(?:\.[0-9]+)+[\w.+-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:.Z+-]*"
+)
 _DESCRIBING_WORDS = re.compile(
     rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
     rb"|false|number|object|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean"
@@ -262,9 +284,16 @@ def is_secret_value(meaning: str, value: bytes, written: Written) -> bool:
     if meaning == "password":
         return _is_password(value, written)
     if meaning == "secret":
-        return _is_key(value, written) or (written is Written.SHELL and len(value) >= 8 and _is_password(value, written))
+        return _is_key(value, written) or (
+            written is Written.SHELL and len(value) >= 8 and value.upper() != value and _is_password(value, written)
+        )
     # `key` and its like name many other things.
-    return len(value) >= 12 and not _HASH_OR_ID.fullmatch(value) and _is_key(value, written) and not _IDENTIFIER.match(value)
+    return (
+        len(value) >= 12
+        and not _HASH_OR_ID.fullmatch(value)
+        and _is_key(value, written)
+        and not _IDENTIFIER.match(value)
+    )
 
 
 def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
@@ -272,23 +301,39 @@ def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
         return meaning == "password" and len(value) >= 6
     if written is Written.NEARBY:
         return False
-    return is_phrase(value) if meaning == "password" else len(value.split(b" ")) in _SEED_PHRASE_WORDS and is_phrase(value)
+    return (
+        is_phrase(value) if meaning == "password" else len(value.split(b" ")) in _SEED_PHRASE_WORDS and is_phrase(value)
+    )
 
 
 def _is_password(value: bytes, written: Written) -> bool:
     """Nearly anything is a password, but a word or a name only where it can be nothing else."""
     is_literal = written in (Written.QUOTED, Written.SHELL, Written.ARGUMENT)
     if written is Written.NEARBY:
-        return len(value) >= 6 and not _is_ordinary(value) and (count_random_chars(value) >= 8 or is_strong_password(value))
+        return not _is_ordinary(value) and _is_password_in_doubt(value)
+    if written is Written.BARE and _LETTERS.fullmatch(value.strip(b"&*?!")):
+        return False  # a type or a name
     if _LETTERS.fullmatch(value):
         words = _WORDS_IN_NAME.findall(value)
         return is_literal and len(value) >= 5 and (not _DESCRIBING_WORDS.search(value) or len(words) > 6)
     if value.isdigit():
         return len(value) >= 6 and is_literal
     is_name = bool(_NAME.fullmatch(value) and _DESCRIBING_WORDS.search(value))
-    if not is_literal and (is_code(value) or is_name):
+    is_bare = written in (Written.BARE, Written.SHELL)
+    if is_bare and (is_code(value) or is_name):
         return count_random_chars(value) >= 24
     return not is_name or count_random_chars(value) >= 12
+
+
+def _is_password_in_doubt(value: bytes) -> bool:
+    """Beside a name, a password shows itself: random characters, or letters and digits with capitals or symbols."""
+    if count_random_chars(value) >= 8 or (is_strong_password(value) and len(value) >= 6):
+        return True
+    return (
+        len(value) >= 8
+        and bool(count_of(DIGITS, value) and _LETTERS.search(value))
+        and not _LOWER_NAME.fullmatch(value)
+    )
 
 
 def _is_ordinary(value: bytes) -> bool:
@@ -298,6 +343,8 @@ def _is_ordinary(value: bytes) -> bool:
 def _is_key(value: bytes, written: Written) -> bool:
     """A key or token is random; it may be a strong password too. Code and type names are neither."""
     if len(value) < 8 or value.isdigit() or (_IDENTIFIER.fullmatch(value) and count_random_chars(value) < 16):
+        return False
+    if written is Written.BARE and _TYPE_NAME.fullmatch(value):
         return False
     if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
         return False
