@@ -97,7 +97,7 @@ COMMANDS = [
     "MYSQL_PWD=<V> mysql", "sqlcmd -S db -U sa -P <V>", "zip -P <V> a.zip b", "unzip -P '<V>' a.zip", "7z x -p<V> a.7z",
     "keytool -list -storepass <V> -keystore k.jks", "rabbitmqctl add_user ada <V>", "wpa_passphrase net '<V>'",
     "vault login <V>", "ipmitool -H h -U ada -P <V> power status", "echo <V> | docker login -u ada --password-stdin",
-    "sudo -S ls <<< '<V>'", "wget --password=<V> https://lindwerk.de/x", "net use X: \\\\srv\\x <V> /user:ada",
+    "sudo -S ls <<< '<V>'", "wget --password=<V> https://lindwerk.de/x",
 ]  # fmt: skip
 PASSWORDS = [
     "CREATE USER ada IDENTIFIED BY '<V>';", "ALTER USER ada WITH PASSWORD '<V>';", "CREATE ROLE a LOGIN PASSWORD '<V>';",
@@ -159,12 +159,12 @@ def carriers(is_password: bool) -> Iterator[tuple[str, str]]:
     yield from (("sentence", template) for template in (PASSWORDS if is_password else TOKENS))
 
 
-def plant(chance: random.Random, family: str, template: str, is_password: bool) -> Planted:
-    """Put a value into a carrier."""
+def plant(chance: random.Random, family: str, template: str, is_password: bool, name: str = "") -> Planted:
+    """Put a value into a carrier, under a name of its kind or the given one."""
     value = human_password(chance) if is_password else random_token(chance)
     if family == "credentials" and "@db" in template:
         value = value.replace("@", "4").replace("#", "_").replace("?", "_").replace("%", "_")
-    words = chance.choice(_PASSWORD_NAMES if is_password else _TOKEN_NAMES).split()
+    words = (name or chance.choice(_PASSWORD_NAMES if is_password else _TOKEN_NAMES)).split()
     camel = words[0] + "".join(map(str.title, words[1:]))
     names = {"<U>": "_".join(words).upper(), "<s>": "_".join(words), "<c>": camel, "<k>": "-".join(words)}
     text = template

@@ -47,8 +47,8 @@ _CONNECTION_PATTERNS = (
     rf"\\*[\"'`][ \t]*,[ \t\r\n]*{_QUOTE}",
     rf"[ \t]+{_QUOTE}[^\s\"'`]",
     # The value on the next line, in a block of YAML, or in the next element.
-    rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]?[+-]?[0-9]?[ \t]*[\r\n][ \t\r\n>|*+-]*[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
-    r"[\"'`]*</[A-Za-z]+>[ \t\r\n]*<[A-Za-z]+>",
+    rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]*[+-]?[0-9]?[ \t\\]*[\r\n][ \t\r\n>|*+\\-]*[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
+    r"[\"'`]*</[A-Za-z]+>[ \t\r\n\\]*<[A-Za-z]+>",
     # A sentence.
     rf"(?:[ \t]+[A-Za-z'\x80-\xff-]+){{0,5}}[ \t]*(?:{_LINK})?[ \t:]+[\"'`*(\[]*[A-Za-z!@#$%^&*_.+/-]*[0-9!@#$%^&*?]",
     *tables.CONNECTION_PATTERNS,
@@ -238,16 +238,16 @@ _CONNECTIONS = (
     _Connection(_bytes(rf"\\{{0,6}}[\"'`][ \t]{{0,4}},[ \t\r\n]{{0,40}}{_QUOTED}"), _judge_argument),
     _Connection(_bytes(rf"[ \t]?[({{][ \t\r\n]{{0,20}}{_QUOTED}"), _judge_call),
     _Connection(_bytes(r"[\"']?(?:[ \t][^<>\n]{0,80})?>[ \t\r\n]{0,40}"), _judge_element),
-    _Connection(_bytes(r"[\"']?</[A-Za-z:]{1,20}>[ \t\r\n]{0,80}<[A-Za-z:]{1,20}>[ \t\r\n]{0,40}"), _judge_element),
+    _Connection(_bytes(r"[\"']?</[A-Za-z:]{1,20}>[ \t\r\n\\]{0,80}<[A-Za-z:]{1,20}>[ \t\r\n]{0,40}"), _judge_element),
     _Connection(
         _bytes(
-            rf"{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[|>][+-]?[0-9]?[ \t]{{0,4}}(?:[\r\n]{{1,4}}+[ \t>|+-]{{1,40}}+){{1,2}}+"
+            rf"{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[|>][+-]?[0-9]?[ \t\\]{{0,8}}(?:[\r\n]{{1,4}}+[ \t>|+-]{{1,40}}+){{1,2}}+"
         ),
         _judge_next_line,
     ),
     _Connection(
         _bytes(
-            rf"(?:{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[\\(\[{{]?|\"(?=\r?\n\r?\n))(?:[\r\n]{{1,4}}+[ \t>|*+-]{{0,40}}+){{1,3}}+"
+            rf"(?:{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[(\[{{]?|\\{{0,8}}\"(?=[\r\n\\]{{2}}))(?:\\{{0,8}}[\r\n]{{1,4}}+[ \t>|*+-]{{0,40}}+){{1,4}}+"
         ),
         _judge_next_line,
     ),
@@ -266,7 +266,7 @@ _CONNECTIONS = (
 )
 _ELEMENT_TEXT = re.compile(rb"(?:<!\[CDATA\[)?([^<\s][^<\n]{3,4000}?)[ \t\r\n]{0,40}(?:\]\]>[ \t\r\n]{0,40})?</")
 _PAIR_NAME = re.compile(
-    rb"(?i)(?:name|key|id|label|title|field|header|variable|property)(?:[ \t]{1,4}(?=[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
+    rb"(?i)(?:name|key|id|label|title|field|header|variable|property)(?:[ \t]{1,4}(?=\\{0,8}[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
 )
 _NAME_AFTER_VALUE = re.compile(rb"[\"'\\]{0,8}[ \t\r\n,;]{1,40}[\"'\\]{0,8}" + _PAIR_NAME.pattern[4:], re.IGNORECASE)
 _PAIR_VALUE = re.compile(

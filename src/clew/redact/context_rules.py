@@ -238,7 +238,6 @@ _PROGRAMS: dict[bytes, tuple[bytes, ...]] = {
     b"htpasswd": (),
     b"rabbitmqctl": (),
     b"vault": (),
-    b"net": (),
     b"psql pg_dump pg_restore": (b"--password",),
     b"svn": (b"--password",),
 }
@@ -292,21 +291,21 @@ def _arguments(text: bytes, position: int) -> Iterator[tuple[int, int]]:
 def _password_arguments(program: bytes, spans: list[tuple[int, int]], words: list[bytes]) -> Iterator[tuple[int, int]]:
     """Yield the spans of the arguments that are passwords, by position or behind a flag."""
     if program == b"htpasswd":
-        plain = _positional(words)
-        if any(word[:1] == b"-" and b"b" in word for word in words) and len(plain) >= 2:
-            yield spans[plain[min(2, len(plain) - 1)]]
+        flags = b"".join(word for word in words if word[:1] == b"-")
+        plain, number = _positional(words), 1 if b"n" in flags else 2
+        if b"b" in flags and len(plain) > number:
+            yield spans[plain[number]]
         return
     positional = {
         b"wpa_passphrase": ((), 2),
         b"rabbitmqctl": ((b"add_user", b"change_password"), 3),
         b"vault": ((b"login",), 2),
-        b"net": ((b"use", b"user"), 3),
     }
     if program in positional:
         first, count = positional[program]
-        plain = [number for number in _positional(words) if words[number][:1] != b"/"]
+        plain = _positional(words)
         if len(plain) >= count and (not first or words[plain[0]] in first):
-            yield spans[plain[-1]]
+            yield spans[plain[count - 1]]
         return
     flags = _FLAGS[program]
     for number, ((start, end), word) in enumerate(zip(spans, words, strict=True)):
@@ -427,7 +426,7 @@ def match_identified_by(text: bytes, position: int) -> tuple[Hit, ...]:
 
 _CREDENTIALS = re.compile(
     rb"(?i)(?:auth|credentials?|creds|login|BasicAuth|PasswordCredentials?|NetworkCredential|UserInfo|UserPassword|PasswordAuth)"
-    rb"[\w.]{0,20}[ \t]{0,2}[=:]?[ \t]{0,2}[(\[][ \t\r\n]{0,20}[bu]?[\"']([^\"'\n]{0,80})[\"'],[ \t\r\n]{0,20}[bu]?[\"']([^\"'\n]{4,200})[\"']"
+    rb"[\w.]{0,20}[ \t]{0,2}[=:]?[ \t]{0,2}[(\[][ \t\r\n]{0,20}[bu]?\\{0,8}[\"']([^\"'\\\n]{0,80})\\{0,8}[\"'],[ \t\r\n]{0,20}[bu]?\\{0,8}[\"']([^\"'\\\n]{4,200})\\{0,8}[\"']"
 )
 _JWK_PRIVATE = re.compile(
     rb"\\{0,8}[\"'](?:d|p|q|dp|dq|qi|k)\\{0,8}[\"'][ \t]{0,4}:[ \t]{0,4}\\{0,8}[\"']([A-Za-z0-9_-]{16,2000})"
@@ -528,7 +527,7 @@ _RULES = (
     Rule(
         b"aclbnup",
         r"(?i:auth|credentials?|creds|login|NetworkCredential|UserInfo|UserPassword)[A-Za-z0-9_.]*[ \t]?[=:]?[ \t]?"
-        r"[(\[][ \t\r\n]*[bu]?[\"'][^\"'\n]*[\"'],[ \t\r\n]*[bu]?[\"'][^\"'\n]",
+        r"[(\[][ \t\r\n]*[bu]?\\*[\"'][^\"'\n]*[\"'],[ \t\r\n]*[bu]?\\*[\"'][^\"'\n]",
         match_credentials_tuple,
     ),
     Rule(

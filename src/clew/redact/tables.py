@@ -9,7 +9,7 @@ from clew.redact.matcher import Hit
 from clew.redact.value_checks import DIGITS, Written, count_of, is_secret_value
 
 # A header cell between separators, or the last of its line.
-CONNECTION_PATTERNS = (r"[\"'`*]*(?:[ \t]*\||[,;\t][A-Za-z\"'_]|[ \t|]*[\r\n])",)
+CONNECTION_PATTERNS = (r"[\"'`*\\]*(?:[ \t]*\||(?:[,;]|\t+)[A-Za-z\"'_\\]|[ \t|\\]*[\r\n])",)
 CANDIDATE_PATTERNS = (r"\)[ \t\r\n]*(?i:values)[ \t\r\n]*\(",)
 _MAX_LINE_BYTES = 1000
 _MAX_TABLE_BYTES = 8000
@@ -18,7 +18,7 @@ _MAX_COLUMNS_BYTES = 600
 _HEADER_CELL = re.compile(rb"[\"'`* \t]*[A-Za-z_\x80-\xff][\w .()/\x80-\xff-]{0,40}[\"'`* \t]*")
 _RULER = re.compile(rb"[ \t|:+=-]+")
 _CELLS = {
-    delimiter: re.compile(rb"(?:[ \t]*\"((?:[^\"]|\"\")*)\"[ \t]*|([^%b\r\n]*))(?:%b|\Z)" % (escaped, escaped))
+    delimiter: re.compile(rb"(?:[ \t]*\\*\"((?:[^\"\\]|\"\")*)\\*\"[ \t]*|([^%b\r\n]*))(?:%b|\Z)" % (escaped, escaped))
     for delimiter, escaped in ((b",", b","), (b";", b";"), (b"\t", rb"\t"), (b"|", rb"\|"))
 }
 _INSERT_COLUMNS = re.compile(rb"(?i)\(([^()]{3,500})\)[ \t\r\n]*values[ \t\r\n]*\Z")
@@ -48,15 +48,19 @@ def match_name(text: bytes, name_start: int, name_end: int, meaning: str) -> tup
 
 def _delimiter(text: bytes, begin: int, name_start: int, name_end: int, end: int) -> bytes | None:
     """Return what separates the cells of the line around a name."""
-    after = text[name_end:end].lstrip(b"\"'`* ")[:1]
-    before = text[begin:name_start].rstrip(b"\"'`* ")[-1:]
+    after = text[name_end:end].lstrip(b"\"'`* \\")[:1]
+    before = text[begin:name_start].rstrip(b"\"'`* \\")[-1:]
     return next((char for char in (after, before) if char in _CELLS), None)
 
 
 def _end_of_line(text: bytes, position: int) -> int:
     limit = min(len(text), position + _MAX_LINE_BYTES)
     ends = [found for char in b"\r\n\0" if (found := text.find(char, position, limit)) >= 0]
-    return min(ends, default=limit)
+    end = min(ends, default=limit)
+    # JSON in JSON leaves a backslash before a line end.
+    while end > position and text[end - 1] == 0x5C:
+        end -= 1
+    return end
 
 
 def _split(text: bytes, begin: int, end: int, delimiter: bytes) -> list[tuple[int, int]]:
@@ -90,7 +94,7 @@ def _cells_below(text: bytes, position: int, delimiter: bytes, columns: int, col
     hits: list[Hit] = []
     limit = position + _MAX_TABLE_BYTES
     for _ in range(_MAX_ROWS):
-        while text[position : position + 1] in (b"\r", b"\n"):
+        while text[position : position + 1] in (b"\r", b"\n", b"\\"):
             position += 1
         end = _end_of_line(text, position)
         if end == position or end > limit or text[position : position + 1] == b"\0":

@@ -13,7 +13,7 @@ _MAX_BACKSLASHES = 64
 _MAX_ELLIPSIS_BYTES = 8
 _CORNER_QUOTES = {b"\xe3\x80\x8c": b"\xe3\x80\x8d", b"\xe3\x80\x8e": b"\xe3\x80\x8f", b"\xc2\xab": b"\xc2\xbb"}
 _OPENING_QUOTE = re.compile(
-    rb"(?:[bfruBFRUL@$]{1,2}(?=[\"'])|[$](?=\\*[\"']))?(?:\\*(?:\"\"\"|'''|[\"'`])|\xe2\x80[\x9c-\x9e\x98]|\xe3\x80[\x8c\x8e]|\xc2\xab)"
+    rb"(?:[bfruBFRUL@$]{1,2}(?=\\*[\"']))?(?:\\*(?:\"\"\"|'''|[\"'`])|\xe2\x80[\x9c-\x9e\x98]|\xe3\x80[\x8c\x8e]|\xc2\xab)"
 )
 _BARE = re.compile(rb"[^\s\"'`<>,;\\|]{1,4096}")
 _ELLIPSIS = re.compile(rb"[ \t]*(?:\xe2\x80\xa6|\.\.\.)[ \t]*\Z")
