@@ -1,7 +1,7 @@
 """Make secrets in carriers: texts of many syntaxes that hold a name and a value, with noise around them.
 
-A carrier is a template with `<U>` (NAME_IN_CAPITALS), `<s>` (snake_case), `<c>` (camelCase), `<k>` (kebab-case) or `<P>`
-(PascalCase) for the name, and `<V>` for the value. Every value is made at run time.
+A carrier is a template with `<U>` (NAME_IN_CAPITALS), `<s>` (snake_case), `<c>` (camelCase), `<k>` (kebab-case) or
+`<P>` (PascalCase) for the name, and `<V>` for the value. Every value is made at run time.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ NAMED: dict[str, list[str]] = {
     "shell": [
         "ENV <U> <V>", "ENV <U>=<V>", "ARG <U>=<V>", "set -gx <U> <V>", "set -x <U> '<V>'", "setenv <U> <V>",
         'setenv <U> "<V>"', "setx <U> <V>", "declare -x <U>=<V>", "readonly <U>='<V>'", "env <U>=<V> make",
-        "docker run -e <U>=<V> app", "kubectl create secret generic a --from-literal=<s>=<V>", "heroku config:set <U>=<V>",
+        "docker run -e <U>=<V> app", "kubectl create secret generic a --from-literal=<s>=<V>",
+        "heroku config:set <U>=<V>",
         "fly secrets set <U>=<V>", "npm config set <s> <V>", "git config --global <s> <V>", "x --<k> <V> y",
         "x --<k> '<V>'", 'x --<k> "<V>"', "terraform apply -var '<s>=<V>'", "aws configure set <s> <V>",
     ],
@@ -100,15 +101,18 @@ COMMANDS = [
     "sudo -S ls <<< '<V>'", "wget --password=<V> https://lindwerk.de/x",
 ]  # fmt: skip
 PASSWORDS = [
-    "CREATE USER ada IDENTIFIED BY '<V>';", "ALTER USER ada WITH PASSWORD '<V>';", "CREATE ROLE a LOGIN PASSWORD '<V>';",
+    "CREATE USER ada IDENTIFIED BY '<V>';", "ALTER USER ada WITH PASSWORD '<V>';",
+    "CREATE ROLE a LOGIN PASSWORD '<V>';",
     "SET PASSWORD FOR ada = '<V>';", "SET PASSWORD FOR 'ada'@'h' = PASSWORD('<V>');", "requirepass <V>",
     "machine h login ada password <V>", "The password is <V>.", "the password for the staging box is <V>",
     "My password: <V>", "password was changed to <V> yesterday", "Use password `<V>` for now.",
-    "user: ada / password: <V>", "login ada pw: <V>", "ID: ada PW: <V>", "das Passwort ist <V>", "Das Passwort lautet: <V>",
+    "user: ada / password: <V>", "login ada pw: <V>", "ID: ada PW: <V>", "das Passwort ist <V>",
+    "Das Passwort lautet: <V>",
     "Kennwort: <V>", "Das Kennwort für den Server ist <V>", "le mot de passe est <V>", "Mot de passe : <V>",
     "le mot de passe du serveur est <V>", "la contraseña es <V>", "Contraseña: <V>", "a senha é <V>", "Senha: <V>",
     "het wachtwoord is <V>", "Wachtwoord: <V>", "hasło to <V>", "Hasło: <V>", "пароль: <V>", "Пароль это <V>",
-    "パスワードは<V>です".replace("です", " です"), "パスワード：<V>", "密码是 <V>", "密码：<V>", "密碼: <V>", "la parola d'ordine è <V>",
+    "パスワードは<V>です".replace("です", " です"), "パスワード：<V>",
+    "密码是 <V>", "密码：<V>", "密碼: <V>", "la parola d'ordine è <V>",
 ]  # fmt: skip
 TOKENS = [
     "the token is <V>", "my api key is <V>", "API key: <V>", "access token = <V>", "Authorization: Bearer <V>",
@@ -118,6 +122,7 @@ TOKENS = [
 
 _PASSWORD_NAMES = ["db password", "admin passwd", "smtp password", "root pwd", "user pass", "login pw", "password"]
 _TOKEN_NAMES = ["api key", "github token", "client secret", "auth token", "stripe secret key", "access token", "my pat"]
+_BASE62 = string.ascii_letters + string.digits
 _WORDS = "harbour tangerine kestrel meadow saturn velvet copper falcon orchid thunder winter maple anchor".split()
 
 

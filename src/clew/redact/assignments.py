@@ -47,7 +47,8 @@ _CONNECTION_PATTERNS = (
     rf"\\*[\"'`][ \t]*,[ \t\r\n]*{_QUOTE}",
     rf"[ \t]+{_QUOTE}[^\s\"'`]",
     # The value on the next line, in a block of YAML, or in the next element.
-    rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]*[+-]?[0-9]?[ \t\\]*[\r\n][ \t\r\n>|*+\\-]*[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
+    rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]*[+-]?[0-9]?[ \t\\]*[\r\n][ \t\r\n>|*+\\-]*"
+    r"[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
     r"[\"'`]*</[A-Za-z]+>[ \t\r\n\\]*<[A-Za-z]+>",
     # A sentence.
     rf"(?:[ \t]+[A-Za-z'\x80-\xff-]+){{0,5}}[ \t]*(?:{_LINK})?[ \t:]+[\"'`*(\[]*[A-Za-z!@#$%^&*_.+/-]*[0-9!@#$%^&*?]",
@@ -59,13 +60,15 @@ CANDIDATE_PATTERNS = (
     rf"(?i:key|pass|pw|pat|auth|bearer){_CLOSE}[ \t]*{_OPERATOR}[ \t]*{_QUOTE}?[A-Za-z_.+/-]*[0-9!@#%^&*~$?]",
     r"(?:PASS|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD)=[a-z]{5}",
     # A phrase: words with spaces, in quotes or to the end of a line.
-    rf"(?i:{secret_names.PHRASED}){_CLOSE}[ \t]*(?:{_OPERATOR}|>)[ \t]*[\"'`\\]*[A-Za-z0-9'-]+ [A-Za-z0-9'-]+(?:[ \"'`\\\r\n]|\xe2\x80\xa6|$)",
+    rf"(?i:{secret_names.PHRASED}){_CLOSE}[ \t]*(?:{_OPERATOR}|>)[ \t]*[\"'`\\]*"
+    r"[A-Za-z0-9'-]+ [A-Za-z0-9'-]+(?:[ \"'`\\\r\n]|\xe2\x80\xa6|$)",
     # setenv NAME value, ENV NAME value, #define NAME value, --name value
     r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS|SECRET|TOKEN|KEY)[A-Z0-9_]*[ \t]+[\"']?[A-Za-z0-9!@#%^&*_]",
-    r"-(?i:[a-z]+-)*(?i:password|passwd|passphrase|token|secret|api-?key|pass|pw|pwd|secret-?key|access-?key)[ \t]+[\"']?[^\s\-\"'|<>&;$]",
+    r"-(?i:[a-z]+-)*(?i:password|passwd|passphrase|token|secret|api-?key|pass|pw|pwd|secret-?key|access-?key)"
+    r"[ \t]+[\"']?[^\s\-\"'|<>&;$]",
     rf"(?i:{secret_names.FOREIGN})",
     # value="..." with the name nearby
-    rf"(?i:\bvalue|\bval|<string|\bsecretstring|\bdefault[ \t]+=)[\"'\\]*[ \t]*[:=>]?[ \t]*{_VALUE}",
+    rf"(?:(?i:\bvalue|\bval|<string|\bsecretstring)[\"'\\]*[ \t]*[:=>]|\bdefault[ \t]+=)[ \t]*{_VALUE}",
     *tables.CANDIDATE_PATTERNS,
 )
 
@@ -79,13 +82,15 @@ _NAME = re.compile(
 )
 _NAME_CHARS = bytes([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", *range(0x80, 0x100)])
 _DIRECTIVE = re.compile(
-    rb"(?i)(?:^|[\s%#`;&>])(?:define|env|arg|setenv|set(?:x|[ \t]+-[a-z]+)?|export|put|putenv|configure[ \t]+set|config[ \t]+set|requirepass)[ \t]+\Z"
+    rb"(?i)(?:^|[\s%#`;&>])(?:define|env|arg|setenv|set(?:x|[ \t]+-[a-z]+)?|export|put|putenv"
+    rb"|configure[ \t]+set|config[ \t]+set|requirepass)[ \t]+\Z"
 )
 _SQL_BEFORE = re.compile(rb"(?i)\b(?:with|set|by|identified|user|role|encrypted|login)[ \t]+\Z")
 _SETTER = re.compile(
     rb"(?i)(?:\b(?:get|getenv|env|environ|setdefault|set|setproperty|getproperty|put|putenv|setenv|define|header|append"
     rb"|add|setitem|setrequestheader|insert|store|config|option|default|pair|entry|of|with\w{0,20}|setvar|setx|const)"
-    rb"|[a-z](?:Get|Set|Put|Add|Header|Property|Env)|Property|Header|Env)[!?]?[(\[{ ][ \t]{0,4}\\{0,6}[\"'`][^\"'`\s]{0,40}\Z"
+    rb"|[a-z](?:Get|Set|Put|Add|Header|Property|Env)|Property|Header|Env)[!?]?[(\[{ ][ \t]{0,4}"
+    rb"\\{0,6}[\"'`][^\"'`\s]{0,40}\Z"
 )
 
 
@@ -231,7 +236,8 @@ _CONNECTIONS = (
     _Connection(_bytes(rf"{_END}[ \t]{{0,16}}{_OP}[ \t]{{0,16}}{_WRAPPER}{_QUOTED}"), _judge_wrapped),
     _Connection(
         _bytes(
-            rf"{_END}(?:[ \t]{{0,4}}+:?+[ \t]{{0,4}}+[\w.*&<>\[\]?|'{{}};]{{1,40}}+){{1,5}}+[ \t]{{0,4}}+:?=[ \t]{{0,4}}(?:[(\[{{][ \t]{{0,4}}){{0,3}}{_QUOTED}"
+            rf"{_END}(?:[ \t]{{0,4}}+:?+[ \t]{{0,4}}+[\w.*&<>\[\]?|'{{}};]{{1,40}}+){{1,5}}+"
+            rf"[ \t]{{0,4}}+:?=[ \t]{{0,4}}(?:[(\[{{][ \t]{{0,4}}){{0,3}}{_QUOTED}"
         ),
         _judge_quoted,
     ),
@@ -241,20 +247,23 @@ _CONNECTIONS = (
     _Connection(_bytes(r"[\"']?</[A-Za-z:]{1,20}>[ \t\r\n\\]{0,80}<[A-Za-z:]{1,20}>[ \t\r\n]{0,40}"), _judge_element),
     _Connection(
         _bytes(
-            rf"{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[|>][+-]?[0-9]?[ \t\\]{{0,8}}(?:[\r\n]{{1,4}}+[ \t>|+-]{{1,40}}+){{1,2}}+"
+            rf"{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[|>][+-]?[0-9]?[ \t\\]{{0,8}}"
+            r"(?:[\r\n]{1,4}+[ \t>|+-]{1,40}+){1,2}+"
         ),
         _judge_next_line,
     ),
     _Connection(
         _bytes(
-            rf"(?:{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[(\[{{]?|\\{{0,8}}\"(?=[\r\n\\]{{2}}))(?:\\{{0,8}}[\r\n]{{1,4}}+[ \t>|*+-]{{0,40}}+){{1,4}}+"
+            rf"(?:{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[(\[{{]?|\\{{0,8}}\"(?=[\r\n\\]{{2}}))"
+            r"(?:\\{0,8}[\r\n]{1,4}+[ \t>|*+-]{0,40}+){1,4}+"
         ),
         _judge_next_line,
     ),
     _Connection(_bytes(r"[ \t]{1,16}"), _judge_space),
     _Connection(
         _bytes(
-            rf"(?:[ \t]{{1,3}}[A-Za-z'\x80-\xff-]{{1,24}}){{0,5}}?[ \t]{{0,3}}(?P<link>(?i:{_LINK}))[ \t:]{{1,4}}[*(\[]{{0,3}}{_MARKED}"
+            rf"(?:[ \t]{{1,3}}[A-Za-z'\x80-\xff-]{{1,24}}){{0,5}}?"
+            rf"[ \t]{{0,3}}(?P<link>(?i:{_LINK}))[ \t:]{{1,4}}[*(\[]{{0,3}}{_MARKED}"
         ),
         _judge_sentence,
     ),
@@ -266,7 +275,8 @@ _CONNECTIONS = (
 )
 _ELEMENT_TEXT = re.compile(rb"(?:<!\[CDATA\[)?([^<\s][^<\n]{3,4000}?)[ \t\r\n]{0,40}(?:\]\]>[ \t\r\n]{0,40})?</")
 _PAIR_NAME = re.compile(
-    rb"(?i)(?:name|key|id|label|title|field|header|variable|property)(?:[ \t]{1,4}(?=\\{0,8}[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
+    rb"(?i)(?:name|key|id|label|title|field|header|variable|property)"
+    rb"(?:[ \t]{1,4}(?=\\{0,8}[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
 )
 _NAME_AFTER_VALUE = re.compile(rb"[\"'\\]{0,8}[ \t\r\n,;]{1,40}[\"'\\]{0,8}" + _PAIR_NAME.pattern[4:], re.IGNORECASE)
 _PAIR_VALUE = re.compile(

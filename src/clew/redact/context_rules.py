@@ -291,9 +291,9 @@ def _arguments(text: bytes, position: int) -> Iterator[tuple[int, int]]:
 def _password_arguments(program: bytes, spans: list[tuple[int, int]], words: list[bytes]) -> Iterator[tuple[int, int]]:
     """Yield the spans of the arguments that are passwords, by position or behind a flag."""
     if program == b"htpasswd":
-        flags = b"".join(word for word in words if word[:1] == b"-")
-        plain, number = _positional(words), 1 if b"n" in flags else 2
-        if b"b" in flags and len(plain) > number:
+        letters = b"".join(word for word in words if word[:1] == b"-")
+        plain, number = _positional(words), 1 if b"n" in letters else 2
+        if b"b" in letters and len(plain) > number:
             yield spans[plain[number]]
         return
     positional = {
@@ -344,7 +344,7 @@ def _argument(text: bytes, start: int, end: int) -> tuple[Hit, ...]:
                 return ()
             start += len(mark)
     value = text[start:end]
-    if len(value) < 3 or value.startswith(b"-") or value.isdigit() and len(value) < 6:
+    if len(value) < 3 or value.startswith(b"-") or (value.isdigit() and len(value) < 6):
         return ()
     if is_reference(value) or _is_variable_or_placeholder(value) or _BRACKETS.search(value):
         return ()
@@ -425,8 +425,10 @@ def match_identified_by(text: bytes, position: int) -> tuple[Hit, ...]:
 # --- Tuples of credentials and keys of web tokens
 
 _CREDENTIALS = re.compile(
-    rb"(?i)(?:auth|credentials?|creds|login|BasicAuth|PasswordCredentials?|NetworkCredential|UserInfo|UserPassword|PasswordAuth)"
-    rb"[\w.]{0,20}[ \t]{0,2}[=:]?[ \t]{0,2}[(\[][ \t\r\n]{0,20}[bu]?\\{0,8}[\"']([^\"'\\\n]{0,80})\\{0,8}[\"'],[ \t\r\n]{0,20}[bu]?\\{0,8}[\"']([^\"'\\\n]{4,200})\\{0,8}[\"']"
+    rb"(?i)(?:auth|credentials?|creds|login|BasicAuth|PasswordCredentials?|NetworkCredential|UserInfo|UserPassword"
+    rb"|PasswordAuth)[\w.]{0,20}[ \t]{0,2}[=:]?[ \t]{0,2}[(\[][ \t\r\n]{0,20}"
+    rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{0,80})\\{0,8}[\"'],[ \t\r\n]{0,20}"
+    rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{4,200})\\{0,8}[\"']"
 )
 _JWK_PRIVATE = re.compile(
     rb"\\{0,8}[\"'](?:d|p|q|dp|dq|qi|k)\\{0,8}[\"'][ \t]{0,4}:[ \t]{0,4}\\{0,8}[\"']([A-Za-z0-9_-]{16,2000})"

@@ -54,8 +54,8 @@ CONTROL_SIGNS = (
 )
 """What begins a control sequence of a terminal, in a text and in JSON text."""
 _WORDS = (
-    b"PASSWORD password Password SECRET secret Secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY= ACCESS_KEY Bearer"
-    b" PRIVATE+KEY"
+    b"PASSWORD password Password SECRET secret Secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY="
+    b" ACCESS_KEY Bearer PRIVATE+KEY"
 ).split()
 # How tokens begin that are looked for in base64.
 _BEGINNINGS = (

@@ -48,8 +48,9 @@ _NOTHING = Allowed()
 # The rules that `token_rules.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
     cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
-    packed_data private_jwk private_key spoken_password spoken_secret too_many_candidates url_parameter url_password url_token
-    xml_secret br_cpf ca_sin card de_tax_id email es_dni iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone
+    packed_data private_jwk private_key spoken_password spoken_secret too_many_candidates url_parameter
+    url_password url_token xml_secret br_cpf ca_sin card de_tax_id email es_dni
+    iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone
     pl_pesel ssn
     host_name private_address user_and_host user_name""".split()
 

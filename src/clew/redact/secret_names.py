@@ -48,7 +48,7 @@ SPACED_NAMES = rf"{FOREIGN}|(?:{_KEYS}) key|(?:access|auth|api|bearer|refresh|se
 LINK_WORDS = "|".join(
     map(
         _as_latin1,
-        "is was are be to now now: currently ist lautet war est es era é è e jest sono foi это het : = - -> – → =>".split(),
+        "is was are be to now currently ist lautet war est es era é è e jest sono foi это het : = - -> – → =>".split(),
     )
 )
 """What stands in a sentence between the name and the value."""
@@ -84,13 +84,14 @@ _OTHER_TOKENS = frozenset(
 )
 # A word before `key` that says it opens nothing.
 _OTHER_KEYS = frozenset(
-    """alt array arrow attribute block bucket cache child chunk column composite config context ctrl data dedupe default dict
-    document down duplicate entity enter entry env event extra field first flag foreign format function group hash header
-    hot i18n idempotency idx index item job json key keyboard label lang last left legacy local locale lock lookup map member
-    message meta metadata method model name natural node null object on option order param parent part partition pk position
-    post press primary prop property public publishable query reducer ref registry right route row s3 scope scroll search
-    section select set shard shift short sort source state state store surrogate tab tag template test theme title toggle
-    translation tree type unique up url value variable version view widget with""".split()
+    """alt array arrow attribute block bucket cache child chunk column composite config context ctrl data dedupe
+    default dict document down duplicate enter entity entry env event extra field first flag foreign format
+    function group hash header hot i18n idempotency idx index item job json key keyboard label lang last left
+    legacy local locale lock lookup map member message meta metadata method model name natural node null object
+    on option order param parent part partition pk position post press primary prop property public publishable
+    query reducer ref registry right route row s3 scope scroll search section select set shard shift short sort
+    source state store surrogate tab tag template test theme title toggle translation tree type unique up url
+    value variable version view widget with""".split()
 )
 
 

@@ -348,5 +348,4 @@ def _is_key(value: bytes, written: Written) -> bool:
         return False
     if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
         return False
-    enough = 8 if len(value) < 16 else 10
-    return count_random_chars(value) >= enough or is_strong_password(value)
+    return count_random_chars(value) >= 8 or is_strong_password(value)
