@@ -60,7 +60,7 @@ CANDIDATE_PATTERNS = (
     rf"(?i:key|pass|pw|pat|auth|bearer){_CLOSE}[ \t]*{_OPERATOR}[ \t]*{_QUOTE}?[A-Za-z_.+/-]*[0-9!@#%^&*~$?]",
     r"(?:PASS|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD)=[a-z]{5}",
     # A phrase: words with spaces, in quotes or to the end of a line.
-    rf"(?i:{secret_names.PHRASED}){_CLOSE}[ \t]*(?:{_OPERATOR}|>)[ \t]*[\"'`\\]*"
+    rf"(?i:{secret_names.PHRASED}){_CLOSE}[ \t]*(?:{_OPERATOR}|>)[ \t]*[\"'`\\{{]*"
     r"[A-Za-z0-9'-]+ [A-Za-z0-9'-]+(?:[ \"'`\\\r\n]|\xe2\x80\xa6|$)",
     # setenv NAME value, ENV NAME value, #define NAME value, --name value
     r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS|SECRET|TOKEN|KEY)[A-Z0-9_]*[ \t]+[\"']?[A-Za-z0-9!@#%^&*_]",
@@ -75,6 +75,7 @@ CANDIDATE_PATTERNS = (
 _MAX_NAME_BYTES = 80
 _MAX_NAME_BEFORE_KEYWORD = 48
 _MAX_CONNECTION_BYTES = 120
+_MIN_RANDOM_IN_BRACES = 16
 _PAIR_WINDOW_BYTES = 240
 _NAME_BYTES = rb"A-Za-z0-9_.\-\x80-\xff"
 _NAME = re.compile(
@@ -173,7 +174,10 @@ def _judge_call(found: _Assignment) -> bool:
 def _judge_element(found: _Assignment) -> bool:
     if not found.before(2).endswith((b"<", b'="', b"='")) and b"</" not in found.link[0]:
         return False
-    word = found.text[found.value.start : found.value.end]
+    word = found.word
+    # Jenkins writes encrypted values in braces.
+    if word[:1] == b"{" and word[-1:] == b"}" and word[1:2] not in b"{%":
+        return count_random_chars(word) >= _MIN_RANDOM_IN_BRACES
     return not word.isdigit() and is_secret_value(found.meaning, word, Written.QUOTED)
 
 

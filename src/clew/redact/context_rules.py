@@ -73,7 +73,8 @@ def _is_bearer(value: bytes) -> bool:
 def match_authorization(text: bytes, position: int) -> tuple[Hit, ...]:
     """`Authorization: x`, with a scheme of any name or none."""
     match = _AUTHORIZED.match(text, position)
-    if match is None:
+    # `AppAuthorization` is the name of a type.
+    if match is None or text[position - 1 : position].isalnum():
         return ()
     if match[1] and match[1].strip().lower() in {b"bearer", b"basic"}:
         return match_scheme(text, match.start(1))

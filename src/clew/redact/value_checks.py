@@ -98,11 +98,11 @@ def count_random_chars(value: bytes) -> int:
 
 
 def _is_word(part: bytes) -> bool:
+    if _CAMEL_CASE.fullmatch(part) and len(part) >= 4 * len(_CAPITAL_LETTERS.findall(part)):
+        return not _CONSONANTS.search(part.lower())
     if not _WORD_AND_DIGITS.fullmatch(part):
         return False
     # Letters alone can be random too: no language has six consonants in a row, no name so many changes of case.
-    if _CAMEL_CASE.fullmatch(part) and len(part) >= 4 * len(_CAPITAL_LETTERS.findall(part)):
-        return not _CONSONANTS.search(part.lower())
     if len(part) < 12:
         return len(_CASE_CHANGE.findall(part)) < 3
     return not _CONSONANTS.search(part.lower()) and len(_CASE_CHANGE.findall(part)) * 6 < len(part)
