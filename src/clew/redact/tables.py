@@ -69,9 +69,9 @@ def _split(text: bytes, begin: int, end: int, delimiter: bytes) -> list[tuple[in
     for match in _CELLS[delimiter].finditer(text, begin, end):
         group = 1 if match[1] is not None else 2
         start, stop = match.span(group)
-        while start < stop and text[start] in b" \t`*":
+        while start < stop and text[start] in b" \t`*\\":
             start += 1
-        while stop > start and text[stop - 1] in b" \t`*":
+        while stop > start and text[stop - 1] in b" \t`*\\":
             stop -= 1
         spans.append((start, stop))
         if match.end() >= end:

@@ -64,7 +64,7 @@ def is_placeholder(value: bytes) -> bool:
     if words and (count_random_chars(rest) < 8 or value.endswith((b"EXAMPLE", b"EXAMPLEKEY"))):
         return True
     rest = _SEQUENCES.sub(b"", rest)
-    return len(set(rest)) < min(5, len(value)) or len(rest) * 3 < len(value)
+    return len(set(rest)) < min(5, len(value)) or len(rest) * 3 <= len(value)
 
 
 def is_reference(value: bytes) -> bool:
@@ -348,4 +348,5 @@ def _is_key(value: bytes, written: Written) -> bool:
         return False
     if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
         return False
-    return count_random_chars(value) >= 8 or is_strong_password(value)
+    enough = 10 if len(value) >= 16 and value.lower() == value else 8
+    return count_random_chars(value) >= enough or is_strong_password(value)
