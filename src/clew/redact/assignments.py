@@ -212,8 +212,8 @@ def _judge_sentence(found: _Assignment) -> bool:
     if len(word) < 6 or is_reference(word) or is_code(word) or not letters:
         return False
     if found.meaning != "password":
-        least = 8 if found.value.quoted else 12
-        return bool(digits) and is_secret_value(found.meaning, word, Written.NEARBY) and count_random_chars(word) >= least
+        is_random = count_random_chars(word) >= (8 if found.value.quoted else 12)
+        return bool(digits) and is_random and is_secret_value(found.meaning, word, Written.NEARBY)
     if not found.link["link"] and not found.value.quoted:
         return bool(digits) and is_secret_value("password", word, Written.BARE)
     return bool(digits) or (is_strong_password(word + b"0") and is_secret_value("password", word, Written.QUOTED))
