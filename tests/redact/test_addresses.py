@@ -15,7 +15,7 @@ from clew.redact import Marker, redact, scan
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
 
-PASSWORDS = [
+VALUES = [
     "S3cr@tPassw0rd99", "p@ssw0rdLong77", "@leading9x", "trailing9x@", "a@b@c@d9x", "Sl/ash9xQ", "a/b@c/d9Q",
     "Que?stion9x", "Ha#sh9xQ", "co:lon9xQ", "a:b/c?d#e@f9Q", "%40S3cret9x", "p%40ss%2Fw0rd9", "per%cent9x",
     "(br{ack}et)9x", "$dollar!9x", "*star9xQz", "9000/x@y7Q", "x;y,z=9&Q+~", "p@ss/w0rd9",
@@ -25,14 +25,14 @@ FORMS = ["postgres://admin:{}@db/", "mysql+pymysql://app:{}@10.0.0.7:3306/shop?x
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("value", PASSWORDS)
+@pytest.mark.parametrize("value", VALUES)
 def test_a_password_with_any_sign_is_masked_whole(value: str, form: str) -> None:
     for around in ("{}", "see {} there", 'url = "{}"', "(`{}`)", "DATABASE_URL={}\n", "a\n{}\nb"):
         text = around.format(form.format(value))
         assert redact(text) == around.format(form.format("[REDACTED]")), text
 
 
-@pytest.mark.parametrize("value", PASSWORDS)
+@pytest.mark.parametrize("value", VALUES)
 def test_a_password_in_an_address_of_the_web_is_masked(value: str) -> None:
     text = f"git clone https://ada:{value}@git.lindwerk.de/shop.git"
     # What begins like a port is one, in addresses of the web.

@@ -1,30 +1,38 @@
-"""Secrets that only their surroundings give away: a header, a flag, an address, a tag, a sentence.
+"""Find secrets that only their surroundings give away: a header, an address, a cookie, an argument of a program.
 
-Each reader has a sign, which the one pass over a text looks for, and a function that reads what stands there. What may
-repeat often in a sign is not counted, since each count is another state of the search; it has no room for the beginning
-of another sign of its kind, so that no byte is gone over often.
+Each rule has a candidate pattern for re2 and a function that checks what is there. What may repeat often in a candidate
+pattern is not counted, since each count is another state of the search.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from clew.redact import secret_names, value_reader
+from clew.redact import value_reader
 from clew.redact.matcher import TEXT_SEPARATOR, Match
-from clew.redact.value_checks import chance, is_filler, is_printable, unbase64
+from clew.redact.value_checks import (
+    DIGITS,
+    Written,
+    count_of,
+    count_random_chars,
+    is_code,
+    is_placeholder,
+    is_printable,
+    is_reference,
+    is_secret_value,
+    unbase64,
+)
 
-_PASSWORD = r"(?i:password|passphrase|passcode|passwd|pwd)"
-_SAID = r"(?:(?i:is|was|to|are|will be|should be|set to)[ \t:]{1,3})?"
 
+class Rule(NamedTuple):
+    """One kind of surroundings."""
 
-class Reader(NamedTuple):
-    """How one kind of surroundings is recognised and read."""
-
-    starts: bytes
-    sign: str
-    read: Callable[[bytes, int], tuple[Match, ...]]
+    first_bytes: bytes
+    """What a candidate may begin with, in small letters."""
+    candidate_pattern: str
+    match: Callable[[bytes, int], tuple[Match, ...]]
 
 
 def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Match, ...]:
@@ -40,9 +48,9 @@ _AUTHORIZED = re.compile(
 )
 
 
-def read_scheme(text: bytes, place: int) -> tuple[Match, ...]:
+def match_scheme(text: bytes, position: int) -> tuple[Match, ...]:
     """`Bearer x`, `Basic x`."""
-    match = _SCHEMED.match(text, place)
+    match = _SCHEMED.match(text, position)
     if match is None:
         return ()
     start, end, value = match.start(2), match.end(2), match[2]
@@ -57,19 +65,20 @@ def read_scheme(text: bytes, place: int) -> tuple[Match, ...]:
 
 
 def _is_bearer(value: bytes) -> bool:
-    if is_filler(value) or len(value) < 6 or b"://" in value:
+    if is_placeholder(value) or len(value) < 6 or b"://" in value:
         return False
-    return any(48 <= char <= 57 for char in value) or chance(value) >= 12
+    return any(48 <= char <= 57 for char in value) or count_random_chars(value) >= 12
 
 
-def read_authorization(text: bytes, place: int) -> tuple[Match, ...]:
+def match_authorization(text: bytes, position: int) -> tuple[Match, ...]:
     """`Authorization: x`, with a scheme of any name or none."""
-    match = _AUTHORIZED.match(text, place)
-    if match is None:
+    match = _AUTHORIZED.match(text, position)
+    # `AppAuthorization` is the name of a type.
+    if match is None or text[position - 1 : position].isalnum():
         return ()
     if match[1] and match[1].strip().lower() in {b"bearer", b"basic"}:
-        return read_scheme(text, match.start(1))
-    if is_filler(match[2]) or chance(match[2]) < 10:
+        return match_scheme(text, match.start(1))
+    if is_placeholder(match[2]) or count_random_chars(match[2]) < 10:
         return ()
     return _one(match.start(2), match.end(2), "authorization", 0.9)
 
@@ -90,26 +99,26 @@ _VARIABLE = re.compile(
 )
 _TOKEN_USER = re.compile(rb"://([A-Za-z0-9_-]{20,200})@")
 _PARAMETER = re.compile(rb"[?&]([A-Za-z0-9_-]{2,30})=([A-Za-z0-9_.%~+/=-]{16,4000})")
-_USUAL = frozenset(
+COMMON_DUMMY_PASSWORDS = frozenset(
     b"password passwd pass pwd secret postgres root admin guest user username test example changeme token pw"
     b" mypassword p x foo bar baz bar:baz bar@baz user1 pass1 hunter".split()
 )
 
 
-def read_address(text: bytes, place: int) -> tuple[Match, ...]:
+def match_address(text: bytes, position: int) -> tuple[Match, ...]:
     """`scheme://user:password@host`."""
-    match = _USERINFO.match(text, place)
-    length = _length_of_password(match[1], match[2], _is_of_web(text, place)) if match else 0
+    match = _USERINFO.match(text, position)
+    length = _length_of_password(match[1], match[2], _is_of_web(text, position)) if match else 0
     if match is None or not length:
-        match = _TOKEN_USER.match(text, place)
-        if match is None or is_filler(match[1]) or chance(match[1]) < 16:
+        match = _TOKEN_USER.match(text, position)
+        if match is None or is_placeholder(match[1]) or count_random_chars(match[1]) < 16:
             return ()
         return _one(match.start(1), match.end(1), "url_token", 0.9)
     return _one(match.start(2), match.start(2) + length, "url_password", 0.9)
 
 
-def _is_of_web(text: bytes, place: int) -> bool:
-    return _WEB.search(text[max(0, place - 5) : place]) is not None
+def _is_of_web(text: bytes, position: int) -> bool:
+    return _WEB.search(text[max(0, position - 5) : position]) is not None
 
 
 def _length_of_password(user: bytes, rest: bytes, of_web: bool) -> int:
@@ -131,21 +140,25 @@ def _length_of_password(user: bytes, rest: bytes, of_web: bool) -> int:
 
 
 def _is_url_password(user: bytes, value: bytes) -> bool:
-    if value.lower() in _USUAL or value.lower() == user.lower() or len(value) < 3:
+    if value.lower() in COMMON_DUMMY_PASSWORDS or value.lower() == user.lower() or len(value) < 3:
         return False
     # With names in braces, only what is besides them can be a password.
     literal, count = _BRACED.subn(b"", value)
-    return _VARIABLE.match(value) is None and not is_filler(value) and not (count and len(literal) < _SHORTEST_LITERAL)
+    return (
+        _VARIABLE.match(value) is None
+        and not is_placeholder(value)
+        and not (count and len(literal) < _SHORTEST_LITERAL)
+    )
 
 
-def _is_reference(value: bytes) -> bool:
-    return value[:1] in b"$<{[%*" or is_filler(value) or b"(" in value or b"{" in value
+def _is_variable_or_placeholder(value: bytes) -> bool:
+    return value[:1] in b"$<{[%*" or is_placeholder(value) or b"(" in value or b"{" in value
 
 
-def read_parameter(text: bytes, place: int) -> tuple[Match, ...]:
+def match_url_parameter(text: bytes, position: int) -> tuple[Match, ...]:
     """`?key=x&sig=x`."""
-    match = _PARAMETER.match(text, place)
-    if match is None or is_filler(match[2]) or chance(match[2]) < 16:
+    match = _PARAMETER.match(text, position)
+    if match is None or is_placeholder(match[2]) or count_random_chars(match[2]) < 16:
         return ()
     return _one(match.start(2), match.end(2), "url_parameter", 0.8)
 
@@ -157,9 +170,9 @@ _PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\\>|]|[A-Z][A-Za-z-]{2,20}: )*")
 _PEM_LONGEST, _PEM_ENOUGH = 16_384, 1024
 
 
-def read_pem(text: bytes, place: int) -> tuple[Match, ...]:
+def match_private_key(text: bytes, position: int) -> tuple[Match, ...]:
     """From the first line of the armour to the last; where the last is missing, as far as the key goes."""
-    head = _PEM_HEAD.match(text, place)
+    head = _PEM_HEAD.match(text, position)
     if head is None:
         return ()
     limit = head.end() + _PEM_LONGEST
@@ -176,7 +189,7 @@ def read_pem(text: bytes, place: int) -> tuple[Match, ...]:
         body = text[head.end() : end]
     if len(set(body[:_PEM_ENOUGH])) < 16 or len(body) < 32:
         return ()
-    return _one(place, end, "private_key", 0.99)
+    return _one(position, end, "private_key", 0.99)
 
 
 # --- Cookies
@@ -186,15 +199,15 @@ _PAIR = re.compile(rb"([A-Za-z0-9_.-]{1,60})=([^\s;,\"']{8,4096})")
 _SESSION = re.compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|secret|access")
 
 
-def read_cookie(text: bytes, place: int) -> tuple[Match, ...]:
+def match_cookie(text: bytes, position: int) -> tuple[Match, ...]:
     """The values that keep somebody logged in."""
-    match = _COOKIES.match(text, place)
+    match = _COOKIES.match(text, position)
     if match is None:
         return ()
     hits = []
     for pair in _PAIR.finditer(match[1]):
         enough = 10 if _SESSION.search(pair[1]) else 20
-        if chance(pair[2]) >= enough and not _is_reference(pair[2]):
+        if count_random_chars(pair[2]) >= enough and not _is_variable_or_placeholder(pair[2]):
             begin = match.start(1)
             hits.append(Match(begin + pair.start(2), begin + pair.end(2), "cookie", 0.85))
     return tuple(hits)
@@ -202,162 +215,254 @@ def read_cookie(text: bytes, place: int) -> tuple[Match, ...]:
 
 # --- Arguments of programs
 
-_USER = re.compile(
-    rb"[ \t](?:-u|--user|--proxy-user)(?:[ \t]{1,2}|=)?[\"']?([A-Za-z0-9_.@+-]{1,64}):([^\s\"'`\\]{3,200})"
+_MAX_COMMAND_BYTES = 600
+_ARGUMENT = re.compile(
+    rb"(?:[ \t]|\\[ \t]*[\r\n]{1,4}){1,12}((?:\"(?:[^\"\\\n]|\\[^\n])*\"?|'[^'\n]*'?|[^\s\"'`|;&\\<>]|\\[^\s])+)"
 )
-_FLAGGED = re.compile(
-    rb"[ \t]--?[A-Za-z-]{0,20}(?:password|passwd|passphrase|token|secret|api-?key|pass|pw)[ \t]{1,2}(?=[^\s\-|<>&;$])"
-)
-_GIVEN = re.compile(
-    rb"(?:sshpass[ \t]{1,3}-p[ \t]{0,2}|redis-cli[^\n|;]{0,60}[ \t]-a[ \t]|[ \t]-p)(?:[\"']([^\"'\n]{4,200})"
-    rb"|([^\s\"']{4,200}))"
-)
-_TAKES_P = re.compile(rb"(?:mysql|mariadb|mysqldump|mysqladmin|7z|7za|zip|unzip|rar|unrar)[ \t][^\n|;&]*\Z")
-
-
-_SPACE = r"(?:[ \t]|\\[\r\n]+)"
-_ARGUMENT = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`|;&\\]+)"
-_LOGGED_IN = (
-    r"(?:docker|podman|nerdctl|buildah|skopeo|oras|crane|helm[ \t]{1,2}registry|az[ \t]{1,2}acr)[ \t]{1,3}login"
-)
-_LOGIN = re.compile(
-    rf"{_LOGGED_IN}(?:{_SPACE}{{1,8}}(?!-p|--password(?![\w-])){_ARGUMENT}){{0,12}}{_SPACE}{{1,8}}(?:-p|--password)"
-    rf"(?:{_SPACE}{{1,8}}|=)?({_ARGUMENT})".encode()
-)
-_HTPASSWD = re.compile(
-    rf"htpasswd(?P<flags>(?:[ \t]{{1,4}}-[A-Za-z]{{1,8}}(?:[ \t]{{1,4}}[0-9]{{1,2}}(?=[ \t]))?){{1,6}})"
-    rf"(?:[ \t]{{1,4}}{_ARGUMENT}){{1,2}}[ \t]{{1,4}}({_ARGUMENT})".encode()
-)
+_PROGRAMS: dict[bytes, tuple[bytes, ...]] = {
+    b"docker podman nerdctl buildah skopeo oras crane helm az": (b"-p", b"--password"),
+    b"mongo mongosh mongodump mongorestore mongoexport mongoimport": (b"-p", b"--password"),
+    b"ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd ldapcompare": (b"-w", b"-s"),
+    b"sshpass": (b"-p",),
+    b"redis-cli": (b"-a", b"--pass"),
+    b"sqlcmd bcp mssql-cli ipmitool": (b"-P",),
+    b"zip unzip": (b"-P", b"--password"),
+    b"snmpwalk snmpget snmpset": (b"-A", b"-X"),
+    b"gh": (b"-b", b"--body"),
+    b"mysql mariadb mysqldump mysqladmin mysqlimport mysqlsh 7z 7za 7zz rar unrar": (),
+    b"openssl": (b"-passin", b"-passout", b"-pass", b"-k"),
+    b"keytool jarsigner apksigner": (b"-storepass", b"-keypass", b"-deststorepass", b"-srcstorepass"),
+    b"smbclient rpcclient smbget": (b"-U", b"--user"),
+    b"curl http https wget": (b"-u", b"--user", b"--proxy-user", b"-U", b"-a", b"--auth"),
+    b"xfreerdp wlfreerdp rdesktop": (b"-p",),
+    b"wpa_passphrase": (),
+    b"htpasswd": (),
+    b"rabbitmqctl": (),
+    b"vault": (),
+    b"psql pg_dump pg_restore": (b"--password",),
+    b"svn": (b"--password",),
+}
+"""Programs, and the flags that take a password, a token or `user:password`."""
+_FLAGS = {program: flags for programs, flags in _PROGRAMS.items() for program in programs.split()}
+_ATTACHED = frozenset(b"mysql mariadb mysqldump mysqladmin mysqlimport 7z 7za 7zz rar unrar sshpass".split())
+"""Programs whose `-p` is followed by the password without a space."""
+_LOGIN_ONLY = frozenset(b"docker podman nerdctl buildah skopeo oras crane helm az".split())
+_USER_AND_PASSWORD = frozenset(b"curl http https wget".split())
+_USER_PERCENT_PASSWORD = frozenset(b"smbclient rpcclient smbget".split())
+_OPTIONS_WITH_WORD = frozenset(b"-H -h -p -P -n -c -C -f -o -t".split())
 _PIPED = re.compile(
-    rb"(?:echo(?:[ \t]+-[neE]+)*|printf[ \t]+[\"']?%s(?:\\n|[\r\n]+)?[\"']?)[ \t]+"
+    rb"(?:echo(?:[ \t]+-[neE]+)*|printf[ \t]+[\"']?%s(?:\\n|[\r\n]+)?[\"']?|printf)[ \t]+"
     rb"(\"[^\"\n|]+\"|'[^'\n|]+'|[^\s\"'|][^\n|]*?)[ \t]*\Z"
 )
-_LONGEST_PIPED = 300
+_MAX_PIPED_BYTES = 300
 _SECRET_ID = re.compile(rb"secret_id[ \t]{1,40}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _HERE_STRING = re.compile(rb"sudo[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'`|;&]+)")
+_BRACKETS = re.compile(rb"[\[\](){}|]")
 
 
-# Brackets: a piece of a regular expression rather than a password.
-_EXPRESSION = re.compile(rb"[\[\](){}|]")
-
-
-def read_user(text: bytes, place: int) -> tuple[Match, ...]:
-    """`curl -u user:password`."""
-    match = _USER.match(text, place)
-    if match is None or _is_reference(match[2]) or match[2].lower() in _USUAL or _EXPRESSION.search(match[2]):
+def match_command(text: bytes, position: int) -> tuple[Match, ...]:
+    """Read the arguments of a program up to the end of the command."""
+    name = re.compile(rb"[A-Za-z0-9_-]+").match(text, position)
+    program = name[0] if name else b""
+    if name is None or program not in _FLAGS:
         return ()
-    if match[1].isdigit() or match[2].isdigit() or match[2].startswith(b"//"):
+    arguments = list(_arguments(text, name.end()))
+    words = [text[start:end] for start, end in arguments]
+    if program in _LOGIN_ONLY and b"login" not in words[:3] and program != b"az":
         return ()
-    return _one(match.start(2), match.end(2), "cli_password", 0.85)
+    hits: list[Match] = []
+    for start, end in _password_arguments(program, arguments, words):
+        if program in _USER_PERCENT_PASSWORD:
+            percent = text.find(b"%", start, end)
+            hits += _argument(text, percent + 1, end - (text[end - 1 : end] in (b'"', b"'"))) if percent > 0 else ()
+        elif program in _USER_AND_PASSWORD:
+            hits += _match_user_and_password(text, start, end)
+        else:
+            hits += _argument(text, start, end)
+    return tuple(hits)
 
 
-def read_flag(text: bytes, place: int) -> tuple[Match, ...]:
-    """`--password x`."""
-    match = _FLAGGED.match(text, place)
-    value = value_reader.read(text, match.end()) if match else None
-    if match is None or value is None:
+def _arguments(text: bytes, position: int) -> Iterator[tuple[int, int]]:
+    limit = min(len(text), position + _MAX_COMMAND_BYTES)
+    while (match := _ARGUMENT.match(text, position, limit)) is not None:
+        yield match.span(1)
+        position = match.end()
+
+
+def _password_arguments(program: bytes, spans: list[tuple[int, int]], words: list[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the arguments that are passwords, by position or behind a flag."""
+    if program == b"htpasswd":
+        letters = b"".join(word for word in words if word[:1] == b"-")
+        plain, number = _positional(words), 1 if b"n" in letters else 2
+        if b"b" in letters and len(plain) > number:
+            yield spans[plain[number]]
+        return
+    positional = {
+        b"wpa_passphrase": ((), 2),
+        b"rabbitmqctl": ((b"add_user", b"change_password"), 3),
+        b"vault": ((b"login",), 2),
+    }
+    if program in positional:
+        first, count = positional[program]
+        plain = _positional(words)
+        if len(plain) >= count and (not first or words[plain[0]] in first):
+            yield spans[plain[count - 1]]
+        return
+    flags = _FLAGS[program]
+    for number, ((start, end), word) in enumerate(zip(spans, words, strict=True)):
+        if word in flags and number + 1 < len(spans):
+            yield spans[number + 1]
+        elif program in _ATTACHED and word[:2] == b"-p" and len(word) >= 5 and word[2:3] != b"=":
+            yield start + 2, end
+        else:
+            flag = next((flag for flag in flags if word.startswith(flag + b"=")), None)
+            if flag is not None:
+                yield start + len(flag) + 1, end
+            elif program in _USER_AND_PASSWORD and word[:2] == b"-u" and b":" in word and word[2:3] != b"s":
+                yield start + 2, end
+            elif word.startswith((b"/p:", b"/pass:")):
+                yield start + word.index(b":") + 1, end
+
+
+def _positional(words: list[bytes]) -> list[int]:
+    """Return the numbers of the arguments that are neither flags nor the number behind one."""
+    plain = []
+    for number, word in enumerate(words):
+        is_count = word.isdigit() and number > 0 and words[number - 1] in _OPTIONS_WITH_WORD
+        if word[:1] != b"-" and not is_count:
+            plain.append(number)
+    return plain
+
+
+def _argument(text: bytes, start: int, end: int) -> tuple[Match, ...]:
+    """Check an argument, without its quotes and the `pass:` of OpenSSL."""
+    if text[start : start + 1] in (b'"', b"'"):
+        start, end = start + 1, end - (text[end - 1 : end] == text[start : start + 1])
+    value = text[start:end]
+    for mark in (b"pass:", b"env:", b"file:"):
+        if value.startswith(mark):
+            if mark != b"pass:":
+                return ()
+            start += len(mark)
+    value = text[start:end]
+    if len(value) < 3 or value.startswith(b"-") or (value.isdigit() and len(value) < 6):
         return ()
-    word = text[value.start : value.end]
-    is_phrase = value.quoted and b"pass" in match[0] and value_reader.is_given_phrase(word)
-    if len(word) < 6 or not (is_phrase or value_reader.is_secret(word, value.quoted) or _is_given(word)):
+    if is_reference(value) or _is_variable_or_placeholder(value) or _BRACKETS.search(value):
         return ()
-    return _one(value.start, value.end, "cli_secret", 0.8)
+    return _one(start, end, "cli_password", 0.85)
 
 
-def _is_given(word: bytes) -> bool:
-    digits = any(48 <= char <= 57 for char in word)
-    return digits and value_reader.is_password(word, quoted=False, capital=False) and not word.isdigit()
+def _match_user_and_password(text: bytes, start: int, end: int) -> tuple[Match, ...]:
+    """`curl -u user:password`; one of the two may be empty, where the other is a token."""
+    value = text[start:end]
+    user, colon, password = value.replace(b'"', b"").replace(b"'", b"").partition(b":")
+    if not colon:
+        return ()
+    for secret, is_token in ((password, False), (user, True)):
+        at = text.find(secret, start, end) if secret else -1
+        if at < 0 or (is_token and (password or count_random_chars(secret) < 8)):
+            continue
+        if len(secret) < 3 or _is_variable_or_placeholder(secret) or secret.lower() in COMMON_DUMMY_PASSWORDS:
+            continue
+        if user.isdigit() or secret.isdigit() or secret.startswith(b"//") or _BRACKETS.search(secret):
+            continue
+        at = text.rfind(secret, start, end) if not is_token else at
+        return _one(at, at + len(secret), "cli_password", 0.85)
+    return ()
 
 
-def read_given(text: bytes, place: int) -> tuple[Match, ...]:
-    """`sshpass -p x`, `mysql -px`."""
-    match = _GIVEN.match(text, place)
+def match_piped(text: bytes, position: int) -> tuple[Match, ...]:
+    """`echo x | sudo -S`, `echo user:x | chpasswd`, from where the bar is."""
+    match = _PIPED.search(text, max(0, position - _MAX_PIPED_BYTES), position)
     if match is None:
         return ()
-    group = 1 if match[1] else 2
-    value = match[group]
-    if match[0].lstrip().startswith(b"-p") and not _TAKES_P.search(text[max(0, place - 100) : place]):
-        return ()
-    if _is_reference(value) or value.startswith(b"-") or _EXPRESSION.search(value):
-        return ()
-    return _one(match.start(group), match.end(group), "cli_password", 0.85)
+    start, end = match.span(1)
+    if b"chpasswd" in text[position : position + 60]:
+        user = re.compile(rb"[\"']?[\w.-]{1,64}:").match(text, start)
+        if user is None:
+            return ()
+        return _argument(text, user.end(), end - (text[end - 1 : end] in (b'"', b"'")))
+    return _argument(text, start, end)
 
 
-def read_login(text: bytes, place: int) -> tuple[Match, ...]:
-    """`docker login -p x`."""
-    return _argument(_LOGIN.match(text, place), 1)
-
-
-def read_htpasswd(text: bytes, place: int) -> tuple[Match, ...]:
-    """`htpasswd -b file user x`."""
-    match = _HTPASSWD.match(text, place)
-    return _argument(match, 2) if match and b"b" in match["flags"] else ()
-
-
-def read_piped(text: bytes, place: int) -> tuple[Match, ...]:
-    """`echo x | sudo -S`, from where the bar stands."""
-    return _argument(_PIPED.search(text, max(0, place - _LONGEST_PIPED), place), 1)
-
-
-def read_here_string(text: bytes, place: int) -> tuple[Match, ...]:
+def match_here_string(text: bytes, position: int) -> tuple[Match, ...]:
     """`sudo -S <<< x`."""
-    return _argument(_HERE_STRING.match(text, place), 1)
+    match = _HERE_STRING.match(text, position)
+    return _argument(text, *match.span(1)) if match else ()
 
 
-def read_secret_id(text: bytes, place: int) -> tuple[Match, ...]:
+def match_secret_id(text: bytes, position: int) -> tuple[Match, ...]:
     """`secret_id   x`, as Vault prints it."""
-    match = _SECRET_ID.match(text, place)
+    match = _SECRET_ID.match(text, position)
     return _one(match.start(1), match.end(1), "assigned_secret", 0.85) if match else ()
 
 
-def _argument(match: re.Match[bytes] | None, group: int) -> tuple[Match, ...]:
-    """What is given to a program, without its quotes."""
-    if match is None:
-        return ()
-    value, quotes = match[group], int(match[group][:1] in (b'"', b"'"))
-    value = value[quotes : len(value) - quotes]
-    if len(value) < 3 or value.startswith(b"-") or value_reader.stands_for_another(value) or _is_reference(value):
-        return ()
-    return _one(match.start(group) + quotes, match.end(group) - quotes, "cli_password", 0.85)
-
-
-# --- Statements of SQL
+# --- SQL
 
 _IDENTIFIED = re.compile(
-    rb"(?:(IDENTIFIED)|(?i:identified))[ \t]{1,8}(?i:with[ \t]{1,8}[\w'\"]{1,60}[ \t]{1,8})?(?i:by)[ \t]{1,8}"
+    rb"(?:(IDENTIFIED)|(?i:identified))[ \t]{1,8}(?i:with[ \t]{1,8}[\w'\"]{1,60}[ \t]{1,8})?(?i:by|as)[ \t]{1,8}"
     rb"(?i:(?:password|values)[ \t]{1,8})?"
 )
 _OF_USER = re.compile(rb"(?i)\b(?:create|alter)[ \t]+(?:user|role)\b|\bgrant\b")
-_STATEMENT = 200
+_MAX_STATEMENT_BYTES = 200
 
 
-def read_identified(text: bytes, place: int) -> tuple[Match, ...]:
+def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
     """`CREATE USER a IDENTIFIED BY 'x'`, and not what is identified by something in a sentence."""
-    match = _IDENTIFIED.match(text, place)
+    match = _IDENTIFIED.match(text, position)
     value = value_reader.read(text, match.end()) if match else None
     if match is None or value is None:
         return ()
-    if not match[1] and not _OF_USER.search(text, max(0, place - _STATEMENT), place):
+    if not match[1] and not _OF_USER.search(text, max(0, position - _MAX_STATEMENT_BYTES), position):
         return ()
     word = text[value.start : value.end]
     if value.quoted:
-        found = (
-            value_reader.is_password(word, True, True)
-            or value_reader.is_given_phrase(word)
-            or value_reader.is_with_quotes(word)
-        )
+        found = is_secret_value("password", word, Written.ARGUMENT)
     else:
-        found = _is_given(word)
+        found = bool(count_of(DIGITS, word)) and not word.isdigit() and is_secret_value("password", word, Written.BARE)
     return _one(value.start, value.end, "assigned_password", 0.85) if found else ()
 
 
-# --- Sentences, tags, manifests
+# --- Tuples of credentials and keys of web tokens
 
-_SPOKEN = re.compile(_PASSWORD.encode() + rb"[ \t]{1,3}" + _SAID.encode() + rb"([\"'`*]{0,4})([^\s\"'`]{6,200})")
-_KEY_SPOKEN = re.compile(
-    rb"(?i:token|secret|key)[ \t]{1,2}(?i:is|was)[ \t:]{1,3}[\"'`*]{0,4}([A-Za-z0-9_.+/=~-]{12,1000})"
+_CREDENTIALS = re.compile(
+    rb"(?i)(?:auth|credentials?|creds|login|BasicAuth|PasswordCredentials?|NetworkCredential|UserInfo|UserPassword"
+    rb"|PasswordAuth)[\w.]{0,20}[ \t]{0,2}[=:]?[ \t]{0,2}[(\[][ \t\r\n]{0,20}"
+    rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{0,80})\\{0,8}[\"'],[ \t\r\n]{0,20}"
+    rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{4,200})\\{0,8}[\"']"
 )
-_TAGGED = re.compile(rb"<([A-Za-z0-9:_.-]{3,60})(?:\s[^<>]{0,60})?>([^<\s][^<\n]{3,4000})</")
+_JWK_PRIVATE = re.compile(
+    rb"\\{0,8}[\"'](?:d|p|q|dp|dq|qi|k)\\{0,8}[\"'][ \t]{0,4}:[ \t]{0,4}\\{0,8}[\"']([A-Za-z0-9_-]{16,2000})"
+)
+_KEY_TYPE = re.compile(rb"[\"']kty\\{0,8}[\"']")
+_JWK_WINDOW_BYTES = 1500
+
+
+def match_credentials_tuple(text: bytes, position: int) -> tuple[Match, ...]:
+    """`auth=("user", "x")`, `login("user", "x")`."""
+    match = _CREDENTIALS.match(text, position)
+    if match is None:
+        return ()
+    word = match[2]
+    has_mark = bool(count_of(DIGITS, word)) or not word.isalnum()
+    if not has_mark or b" " in word or word.lower() in COMMON_DUMMY_PASSWORDS or is_code(word):
+        return ()
+    found = is_secret_value("password", word, Written.QUOTED)
+    return _one(match.start(2), match.end(2), "assigned_password", 0.8) if found else ()
+
+
+def match_private_jwk(text: bytes, position: int) -> tuple[Match, ...]:
+    """The private members of a JSON Web Key."""
+    match = _JWK_PRIVATE.match(text, position)
+    if match is None or count_random_chars(match[1]) < 12 or is_placeholder(match[1]):
+        return ()
+    if not _KEY_TYPE.search(text, max(0, position - _JWK_WINDOW_BYTES), position + _JWK_WINDOW_BYTES):
+        return ()
+    return _one(match.start(1), match.end(1), "private_jwk", 0.9)
+
+
+# --- Manifests
+
 _ENTRY = re.compile(
     rb"(?m)^[ \t]*[\"']?[A-Za-z0-9_.-]{1,80}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,16000}={0,2})[\"']?,?[ \t\r]*$"
 )
@@ -365,133 +470,89 @@ _MANIFEST_LONGEST = 2048
 _DOCKER = re.compile(rb"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"([A-Za-z0-9+/]{12,2000}={0,2})")
 
 
-def read_spoken(text: bytes, place: int) -> tuple[Match, ...]:
-    """`the password is x`, and `password x` of a .netrc."""
-    match = _SPOKEN.match(text, place)
-    if match is None:
-        return ()
-    value = match[2].rstrip(b".,;:)*")
-    letters, digits = value.upper() != value.lower(), any(48 <= char <= 57 for char in value)
-    if (
-        not (letters and digits)
-        or len(value) < 6
-        or value_reader.stands_for_another(value)
-        or value_reader.is_code(value)
-    ):
-        return ()
-    return _one(match.start(2), match.start(2) + len(value), "spoken_password", 0.8)
-
-
-def read_key_spoken(text: bytes, place: int) -> tuple[Match, ...]:
-    """`the key is x`."""
-    match = _KEY_SPOKEN.match(text, place)
-    if match is None:
-        return ()
-    value = match[1].rstrip(b".")
-    if not value_reader.is_secret(value, quoted=False) or chance(value) < 12:
-        return ()
-    return _one(match.start(1), match.start(1) + len(value), "spoken_secret", 0.7)
-
-
-def read_tag(text: bytes, place: int) -> tuple[Match, ...]:
-    """`<password>x</password>`."""
-    match = _TAGGED.match(text, place)
-    if match is None:
-        return ()
-    value = match[2].rstrip()
-    if not secret_names.meaning(match[1]) or value.isdigit():
-        return ()
-    if not (value_reader.is_secret(value, True) or value_reader.is_password(value, True, False)) or value.startswith(
-        (b"{", b"$", b"&lt;")
-    ):
-        return ()
-    return _one(match.start(2), match.start(2) + len(value), "xml_secret", 0.85)
-
-
-def read_manifest(text: bytes, place: int) -> tuple[Match, ...]:
+def match_kubernetes_secret(text: bytes, position: int) -> tuple[Match, ...]:
     """The values of a Kubernetes Secret, which are base64 of what they hide."""
-    limit = place + _MANIFEST_LONGEST
-    ends = (text.find(end, place, limit) for end in (b"\n---", TEXT_SEPARATOR))
+    limit = position + _MANIFEST_LONGEST
+    ends = (text.find(end, position, limit) for end in (b"\n---", TEXT_SEPARATOR))
     hits = []
-    for match in _ENTRY.finditer(text, place, min((end for end in ends if end >= 0), default=limit)):
+    for match in _ENTRY.finditer(text, position, min((end for end in ends if end >= 0), default=limit)):
         plain = unbase64(match[1])
         if plain is not None and len(match[1]) % 4 == 0 and len(plain) >= 4 and is_printable(plain):
             hits.append(Match(match.start(1), match.end(1), "kubernetes_secret", 0.9))
     return tuple(hits)
 
 
-def read_docker(text: bytes, place: int) -> tuple[Match, ...]:
+def match_docker_auth(text: bytes, position: int) -> tuple[Match, ...]:
     """The login of a registry in Docker's settings."""
-    match = _DOCKER.match(text, place)
+    match = _DOCKER.match(text, position)
     plain = unbase64(match[1]) if match else None
     if match is None or plain is None or b":" not in plain:
         return ()
     return _one(match.start(1), match.end(1), "docker_auth", 0.95)
 
 
-READERS = (
-    Reader(b"b", r"\b(?i:bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{6}", read_scheme),
-    Reader(
+ADDRESS_PATTERN = r"://(?:[^\s/?#\"'<>:]{0,128}:[^\s\"'<>`@]{0,1024}@|[A-Za-z0-9_-]{20,100}@)"
+"""The candidate pattern of `match_address`, which is searched for by itself: re2 is slow with its counts."""
+_PROGRAM_NAMES = "|".join(sorted(name.decode() for name in _FLAGS))
+_RULES = (
+    Rule(b"b", r"\b(?i:bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{6}", match_scheme),
+    Rule(
         b"a",
         r"(?i:authorization)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t]{0,2}[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{2}",
-        read_authorization,
+        match_authorization,
     ),
-    Reader(b":", r"://(?:[^\s/?#\"'<>:]{0,128}:[^\s\"'<>`@]{0,1024}@|[A-Za-z0-9_-]{20,100}@)", read_address),
-    Reader(
+    Rule(
         b"?&",
         r"[?&](?i:key|sig|signature|auth|code|sid|x-amz-signature|x-amz-security-token"
         r"|x-goog-signature)=[A-Za-z0-9_.%~+/-]{4}",
-        read_parameter,
+        match_url_parameter,
     ),
-    Reader(b"-", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY", read_pem),
-    Reader(
-        b"c",
-        r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]",
-        read_cookie,
+    Rule(b"-", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY", match_private_key),
+    Rule(b"c", r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]", match_cookie),
+    Rule(
+        bytes({name[0] for name in _FLAGS}),
+        rf"\b(?:{_PROGRAM_NAMES})[ \t]+[^\s]",
+        match_command,
     ),
-    Reader(
-        b" \t",
-        r"[ \t](?:-u|--user|--proxy-user)(?:[ \t]{1,2}|=)?[\"']?[A-Za-z0-9_.@+-]+:[^\s\"']{3}",
-        read_user,
-    ),
-    Reader(
-        b" \t",
-        r"[ \t]--?[A-Za-z-]*(?:password|passwd|passphrase|token|secret|api-?key|pass"
-        r"|pw)[ \t]{1,2}[\"']?[^\s\-\"'|<>&;$]{2}",
-        read_flag,
-    ),
-    Reader(
-        b"sr \t",
-        r"sshpass[ \t]{1,3}-p[ \t]{0,2}[^\s]{4}|redis-cli[ \t]",
-        read_given,
-    ),
-    Reader(b" \t", r"[ \t]-p[A-Za-z0-9!@#%^*+_'\"][^\s/:=]{4}", read_given),
-    Reader(b"dpnbsocha", rf"\b{_LOGGED_IN}[ \t]", read_login),
-    Reader(b"s", r"\bsecret_id[ \t]+[0-9a-f]{8}-", read_secret_id),
-    Reader(b"h", r"\bhtpasswd[ \t]{1,4}-[A-Za-z]", read_htpasswd),
-    Reader(
+    Rule(b"s", r"\bsecret_id[ \t]+[0-9a-f]{8}-", match_secret_id),
+    Rule(
         b"|",
-        r"\|[ \t]*(?:sudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b|passwd[ \t]+--stdin"
-        r"|(?:docker|podman|helm)[^\n|;&]*--password-stdin)",
-        read_piped,
+        r"\|[ \t]*(?:sudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b|(?:sudo[ \t]+)?(?:passwd[ \t]+--stdin|chpasswd)"
+        r"|(?:docker|podman|helm|gh|glab|aws|az|oras|crane|nerdctl)[^\n|;&]*(?:--password-stdin|--with-token|--stdin))",
+        match_piped,
     ),
-    Reader(b"s", r"\bsudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b[^\n|;&<]*<<<", read_here_string),
-    Reader(
+    Rule(b"s", r"\bsudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b[^\n|;&<]*<<<", match_here_string),
+    Rule(
         b"i",
-        r"\b(?i:identified)[ \t]+(?i:with[ \t]+[A-Za-z0-9_'\"]+[ \t]+)?(?i:by)[ \t]",
-        read_identified,
+        r"\b(?i:identified)[ \t]+(?i:with[ \t]+[A-Za-z0-9_'\"]+[ \t]+)?(?i:by|as)[ \t]",
+        match_identified_by,
     ),
-    Reader(b"p", _PASSWORD + r"[ \t]{1,3}" + _SAID + r"[\"'`*]{0,4}[A-Za-z!@#$%^&*_.-]*[0-9]", read_spoken),
-    Reader(
-        b"tsk",
-        r"(?i:token|secret|key)[ \t]{1,2}(?i:is|was)[ \t:]{1,3}[\"'`*]{0,4}[A-Za-z_-]*[0-9]",
-        read_key_spoken,
+    Rule(
+        b"aclbnup",
+        r"(?i:auth|credentials?|creds|login|NetworkCredential|UserInfo|UserPassword)[A-Za-z0-9_.]*[ \t]?[=:]?[ \t]?"
+        r"[(\[][ \t\r\n]*[bu]?\\*[\"'][^\"'\n]*[\"'],[ \t\r\n]*[bu]?\\*[\"'][^\"'\n]",
+        match_credentials_tuple,
     ),
-    Reader(
-        b"<",
-        r"<[A-Za-z0-9:_.-]*(?i:password|passwd|passphrase|secret|token|api-?key|privatekey)",
-        read_tag,
+    Rule(
+        b"\"'\\",
+        r"[\"'\\]+(?:d|p|q|dp|dq|qi|k)\\*[\"'][ \t]*:[ \t]*\\*[\"'][A-Za-z0-9_-]{16}",
+        match_private_jwk,
     ),
-    Reader(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", read_manifest),
-    Reader(b'"', r"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"[A-Za-z0-9+/]{4}", read_docker),
+    Rule(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", match_kubernetes_secret),
+    Rule(b'"', r"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"[A-Za-z0-9+/]{4}", match_docker_auth),
+    Rule(b":", ADDRESS_PATTERN, match_address),
 )
+CANDIDATE_PATTERNS = tuple(rule.candidate_pattern for rule in _RULES if rule.match is not match_address)
+_RULES_BY_FIRST_BYTE: dict[int, list[Rule]] = {}
+for _rule in _RULES:
+    for _byte in {*_rule.first_bytes, *_rule.first_bytes.upper()}:
+        _RULES_BY_FIRST_BYTE.setdefault(_byte, []).append(_rule)
+
+
+def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
+    """Check the rules whose candidates may begin like this one; return the hits and where to search on."""
+    for rule in _RULES_BY_FIRST_BYTE.get(text[start], ()):
+        hits = rule.match(text, start)
+        if hits:
+            return hits, max(hit.end for hit in hits)
+    return (), start + 1 if end - start < 4 else start + 2

@@ -1,9 +1,11 @@
-"""Files that hold secrets by their very name: what was read from them is hidden, whatever it looks like."""
+"""Recognise files that hold secrets by their name, mask their values, and recognise commands that print them."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from clew.model.json import JSON
 from clew.redact.matcher import Match
 
 _ENV = re.compile(
@@ -102,3 +104,45 @@ def _members(text: bytes) -> list[Match]:
         for match in _JSON_PAIR.finditer(text)
         if match[1] not in _PUBLIC and len(match[2]) >= 4 and not _HARMLESS.fullmatch(match[2])
     ]
+
+
+_PROBE = b'A_NAME="some value that is long enough"\n{"a_name": "some value that is long enough"}\n'
+_MAX_COMMAND_CHARS = 4096
+_COMMAND_WORD = re.compile(r"""[^\s'"<>()=,]+""")
+_COMMAND_SEPARATOR = re.compile(r"&&|\|\||[;\n|]")
+_SHELLS = frozenset("bash sh zsh".split())
+_PRINTS_FILE = frozenset(
+    "cat head tail less more bat sed grep rg awk cut sort nl strings type gc get-content jq yq base64".split()
+)
+_PRINTS_NOTHING = frozenset("cd pushd popd export set source . sudo wc uniq tr".split())
+
+
+@lru_cache(maxsize=4096)
+def is_credential_file(path: str) -> bool:
+    """True for a file that holds secrets by its very name."""
+    return len(path) < _MAX_COMMAND_CHARS and bool(find_in_credential_file(_PROBE, path))
+
+
+def read_by(command: JSON) -> str | None:
+    """The credential file that a command, as text or as words, prints and nothing else."""
+    if type(command) is list:
+        command = " ".join(word for word in command if type(word) is str)
+    if type(command) is not str or len(command) > _MAX_COMMAND_CHARS:
+        return None
+    found = None
+    for step in _COMMAND_SEPARATOR.split(command):
+        words = _without_shell(_COMMAND_WORD.findall(step))
+        if not words:
+            continue
+        if words[0].lower() in _PRINTS_FILE:
+            found = found or next((word for word in words[1:] if is_credential_file(word)), None)
+        elif words[0] not in _PRINTS_NOTHING:
+            return None
+    return found
+
+
+def _without_shell(words: list[str]) -> list[str]:
+    """The words without the shell or the `sudo` before them."""
+    while words and (words[0].rpartition("/")[2] in _SHELLS or words[0] in ("sudo", "-c", "-lc")):
+        words = words[1:]
+    return words

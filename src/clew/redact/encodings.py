@@ -64,7 +64,7 @@ def to_character_offsets(text: bytes, offsets: list[int]) -> list[int]:
 
 # Each choice begins with a letter of its own, which is quick to search for; a run of backslashes is read once.
 _ESCAPE = re.compile(
-    rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%(?:25){0,4}[2-7][0-9A-Fa-f]"
+    rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%(?:25){0,4}(?:[2-7][0-9A-Fa-f]|0[9AaDd])"
     rb"|&(?:quot|apos|amp|lt|gt|equals|lowbar|#0{0,4}[0-9]{2,3}|#[xX]0{0,4}[0-9A-Fa-f]{2});)"
 )
 _AROUND = 1024
@@ -72,7 +72,7 @@ _AROUND = 1024
 SIGNS = (
     r"\\u00[2-7][0-9A-Fa-f]",
     r"\\/",
-    r"%(?:25)*(?:3[DdAa]|2[Bb6DdEe]|22|40|7[BbEe]|5[Ff]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])",
+    r"%(?:25)*(?:0[9AaDd]|3[DdAaBbCcEe]|2[Bb6-9CcDdEe]|22|40|7[BbEe]|5[Ff]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])",
     # A space between the groups of a number, and a slash before the folder of homes.
     r"[0-9]%(?:25)*20[0-9]",
     r"%(?:25)*2[Ff](?:home|Users)%",
@@ -96,8 +96,8 @@ CONTROL_SIGNS = (
 )
 """Beginnings of control sequences of terminals, in plain text and in JSON text."""
 _WORDS = (
-    b"PASSWORD password SECRET secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY= ACCESS_KEY Bearer"
-    b" PRIVATE+KEY"
+    b"PASSWORD password Password SECRET secret Secret TOKEN= token Token API_KEY api_key apiKey API-KEY _KEY="
+    b" ACCESS_KEY Bearer PRIVATE+KEY"
 ).split()
 # Beginnings of tokens that are searched for in base64.
 _BEGINNINGS = (

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from clew.model.json import JSON
-from clew.redact.commands import is_credential_file, read_by
+from clew.redact.credential_files import is_credential_file, read_by
 from clew.redact.findings import Finding
 from clew.redact.json_text import number_text, read
 from clew.redact.packed import BEGINNINGS, ORIGIN, is_packed

@@ -35,7 +35,7 @@ _TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 
 @lru_cache(maxsize=1)
 def find_sign() -> Find:
-    """The finder of all that may be such a number."""
+    """The compile_finder of all that may be such a number."""
     return compile_finder(SIGNS)
 
 

@@ -41,8 +41,8 @@ _PIECE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\]| )(?:\{(\d+),\d+\})?")
 _OTHER_NAMES = "authorization|cookie|_pat|auth"
 _STRUCTURE = (
     # {"name": "DB_PASSWORD", "value": ...}
-    rf'(?:name|key){_QUOTE}\s*:\s*{_QUOTE}[^"\\]*(?i:{secret_names.TELLING}|token|{_OTHER_NAMES})',
-    rf"(?i:{secret_names.SIGNS}|{_OTHER_NAMES}){_QUOTE}\s*:\s*\[",
+    rf'(?:name|key){_QUOTE}\s*:\s*{_QUOTE}[^"\\]*(?i:{secret_names.STRONG}|token|{_OTHER_NAMES})',
+    rf"(?i:{secret_names.NAMES}|{_OTHER_NAMES}){_QUOTE}\s*:\s*\[",
 )
 _BOUNDARY = (
     rf'\}},\s*\{{\s*(?:{_QUOTE}[^"\\]{{1,20}}{_QUOTE}\s*:\s*(?:{_QUOTE}[^"]{{0,40}}"|[\w\[\]{{}}.-]{{1,20}}),\s*){{0,3}}'

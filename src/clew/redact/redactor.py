@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
-from clew.redact.commands import is_credential_file
+from clew.redact.credential_files import is_credential_file
 from clew.redact.encodings import to_bytes
 from clew.redact.findings import Finding, Spans, kinds_of
 from clew.redact.json_text import literals, parsed, spelled, splice, to_raw, to_text

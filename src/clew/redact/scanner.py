@@ -30,7 +30,7 @@ from clew.redact.matcher import (
     find_limited_matches,
 )
 from clew.redact.token_rules import Services, builtin
-from clew.redact.value_checks import is_mixed
+from clew.redact.value_checks import has_digits_and_both_cases
 
 Mark = Callable[[str, str], str]
 """Makes the marker of a value, given the value and the id of the rule that found it."""
@@ -45,8 +45,9 @@ _MOST_BASE64_LAYERS = 2
 # The rules that `token_rules.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
     cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
-    packed_data private_key spoken_password spoken_secret too_many_candidates url_parameter url_password url_token
-    xml_secret br_cpf ca_sin card de_tax_id email es_dni iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone
+    packed_data private_jwk private_key spoken_password spoken_secret too_many_candidates url_parameter
+    url_password url_token xml_secret br_cpf ca_sin card de_tax_id email es_dni
+    iban in_aadhaar it_codice_fiscale nino nir nl_bsn phone
     pl_pesel ssn
     host_name private_address user_and_host user_name""".split()
 
@@ -81,18 +82,10 @@ class SecretRules:
         self._services = services
         self._base64 = re.compile("|".join(encodings.base64_signs()).encode())
         self.token_signs = [*services.signs, *encodings.base64_signs(), *packed.SIGNS]
-        addresses = [reader.sign for reader in context_rules.READERS if reader.read is context_rules.read_address]
-        self.context_signs = [
-            *assignments.SIGNS,
-            *[reader.sign for reader in context_rules.READERS if reader.read is not context_rules.read_address],
-        ]
-        self.find_addresses = [compile_plain_finder(sign) for sign in addresses]
+        self.context_signs = [*assignments.CANDIDATE_PATTERNS, *context_rules.CANDIDATE_PATTERNS]
+        self.find_addresses = [compile_plain_finder(context_rules.ADDRESS_PATTERN)]
         self.find_token: Find = compile_finder(self.token_signs)
         self._find_context = [compile_finder(self.context_signs), *self.find_addresses]
-        self._readers: dict[int, list[context_rules.Reader]] = {}
-        for reader in context_rules.READERS:
-            for char in {*reader.starts, *reader.starts.upper()}:
-                self._readers.setdefault(char, []).append(reader)
 
     def find(self, text: bytes, ends: Sequence[int] | None = None) -> list[Match]:
         """Find the secrets in strings that are joined with separators, also below escapes and control sequences."""
@@ -137,11 +130,8 @@ class SecretRules:
         return check
 
     def _check_context(self, text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
-        for reader in self._readers.get(text[start], ()):
-            hits = reader.read(text, start)
-            if hits:
-                return hits, hits[-1].end
-        return assignments.read_assigned(text, start, end)
+        hits, position = context_rules.match_at(text, start, end)
+        return (hits, position) if hits else assignments.match_at(text, start, end)
 
 
 def _aws_secrets_near(text: bytes, token: Match) -> list[Match]:
@@ -152,7 +142,11 @@ def _aws_secrets_near(text: bytes, token: Match) -> list[Match]:
     begin = max(begin, text.rfind(0, begin, token.start) + 1)
     border = text.find(0, token.end, end)
     around = _AWS_SECRET.finditer(text, begin, end if border < 0 else border)
-    return [Match(match.start(), match.end(), "aws_secret_key", 0.85) for match in around if is_mixed(match[0])]
+    return [
+        Match(match.start(), match.end(), "aws_secret_key", 0.85)
+        for match in around
+        if has_digits_and_both_cases(match[0])
+    ]
 
 
 class Rules:

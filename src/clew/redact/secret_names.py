@@ -1,4 +1,4 @@
-"""Which names stand before a secret: `DB_PASSWORD`, `apiKey`, `x-auth-token`; not `tokenizer`, `primary_key`."""
+"""Decide what a name says about its value: `DB_PASSWORD`, `apiKey`, `x-auth-token`; not `tokenizer`, `primary_key`."""
 
 from __future__ import annotations
 
@@ -10,27 +10,61 @@ _KEYS = (
     "|functions?|hmac|host|integration|jwt|license|licence|master|personal|private|project|read|root|secret|security"
     "|service|session|shared|signing|ssh|storage|subscription|team|user|webhook|write"
 )
-_PASSES = "admin|db|database|ftp|login|mail|mysql|my|pg|postgres|redis|root|smtp|ssh|user|wifi"
-TELLING = (
-    "passw(?:or)?d|passphrase|passcode|pwd|secret|credential|_auth|mnemonic"
-    rf"|(?:{_KEYS})[_.-]?key|(?:{_PASSES})[_-]?pass"
-)
-"""What tells that a name is one of a secret, but for `token`."""
-# What the one pass over a text looks for: any of these in a name, however long. To count would take many states.
-SIGNS = (
-    rf"(?:{TELLING})[A-Za-z0-9_.-]*"
-    # Not `tokens`, which are counted, thousands of times in a transcript.
-    r"|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]*)?"
-)
-# Those of them that may have a phrase for a value.
-PHRASED = "passw(?:or)?d|passphrase|passcode|pwd|secret|mnemonic|seed_phrase|(?:secret|recovery|seed)[_ -]?phrase"
+_FOREIGN_WORDS = (
+    "passwort kennwort contraseña contrasena senha palavra-passe wachtwoord hasło haslo heslo jelszó salasana lösenord"
+    " adgangskode şifre пароль パスワード 密码 密碼 口令 비밀번호"
+).split()
+_FOREIGN_PHRASES = ("mot de passe", "parola d'ordine", "palabra de paso", "clave de acceso", "clave secreta")
 
-_SPLIT = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_PASSWORD = frozenset("password passwd passphrase passcode pwd pass passwords pw phrase".split())
-_SECRET = frozenset(
-    "secret secrets token tokens credential credentials auth apikey authkey pat mnemonic cred creds jwt".split()
+
+def _as_latin1(word: str) -> str:
+    """Return the UTF-8 bytes of a word as an expression for bytes, and how JSON may escape it."""
+    if word.isascii():
+        return re.escape(word)
+    # A search without regard to case knows capitals of ASCII alone.
+    spellings = sorted({word, word.capitalize(), word.upper()})
+    escaped = ["".join(char if char.isascii() else f"\\\\u{ord(char):04x}" for char in each) for each in spellings]
+    return "|".join([*(re.escape(each.encode().decode("latin-1")) for each in spellings), *escaped])
+
+
+FOREIGN = "|".join(map(_as_latin1, (*_FOREIGN_WORDS, *_FOREIGN_PHRASES)))
+"""Words for `password` in other languages, as an expression for bytes."""
+STRONG = (
+    "passw(?:or)?d|passphrase|passcode|pwd|psswd|psswo?rd|paswo?r?d|secret|credential|_auth|mnemonic"
+    "|requirepass|masterauth"
+    rf"|(?:{_KEYS})[_. -]?key"
 )
-_TELLING = frozenset(_KEYS.replace("functions?", "function|functions").split("|"))
+"""Parts of names that mean a secret, except `token`."""
+# Any of these in a name, however long; counting its characters would need many states. Not `tokens`, which are counted,
+# thousands of times in a transcript.
+NAMES = (
+    rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
+    "|[a-z0-9][_-](?:pass|pw|pat|key)|(?-i:[a-z](?:Pass|Pw|PW|Pat|PAT|Key))"
+)
+SPACED_NAMES = rf"{FOREIGN}|(?:{_KEYS}) key|(?:access|auth|api|bearer|refresh|secret|session) token"
+"""Names of several words."""
+LINK_WORDS = "|".join(
+    map(
+        _as_latin1,
+        "is was are be to now currently ist lautet war est es era é è e jest sono foi это het : = - -> – → =>".split(),
+    )
+)
+"""What stands in a sentence between the name and the value."""
+UNSPACED_LINK_WORDS = "|".join(map(_as_latin1, "は が 是 为 為 ： は、 은 는 為： 为： 是：".split()))
+PHRASED = "passw(?:or)?d|passphrase|passcode|pwd|secret|mnemonic|seed_phrase|(?:secret|recovery|seed)[_ -]?phrase"
+"""Names that may have a phrase for a value."""
+
+_WORDS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_FOREIGN = re.compile(rf"(?i:{FOREIGN})".encode("latin-1"))
+_PASSWORD = frozenset(
+    "password passwd passphrase passcode pwd pass passwords pw phrase psswd psswrd psswd paswd paswrd psword passw"
+    " pswd userpwd passwort kennwort contrasena senha wachtwoord haslo heslo mdp requirepass masterauth".split()
+)
+_PASSWORD_ENDINGS = ("password", "passwd", "passphrase", "passwort", "passcode", "psswd", "psswd", "pwd", "pasword")
+_SECRET = frozenset(
+    "secret secrets token tokens credential credentials auth apikey authkey pat mnemonic cred creds jwt bearer".split()
+)
+_SECRET_KEYS = frozenset(_KEYS.replace("functions?", "function|functions").split("|"))
 # A last word that turns the name into one about a secret: its kind, its place, its number.
 _ABOUT = frozenset(
     """arn class client count counts counter cookie created dir enabled endpoint env error exp expired expires
@@ -41,17 +75,30 @@ _ABOUT = frozenset(
     validator valid version budget size total per rate cost price izer ized ization ize""".split()
 )
 # A word before that says it is a token of text, a cursor, or public.
-_OTHER = frozenset(
+_OTHER_TOKENS = frozenset(
     """cache cached cancel cancellation completion continuation cursor delta eos bos pad mask unk sep cls special end
     input output max min num next no page pagination prev previous prompt public publishable reasoning row sort start
     stop sync thinking thought tool total used window word""".split()
+)
+# A word before `key` that says it opens nothing.
+_OTHER_KEYS = frozenset(
+    """alt array arrow attribute block bucket cache child chunk column composite config context ctrl data dedupe
+    default dict document down duplicate enter entity entry env event extra field first flag foreign format
+    function group hash header hot i18n idempotency idx index item job json key keyboard label lang last left
+    legacy local locale lock lookup map member message meta metadata method model name natural node null object
+    on option order param parent part partition pk position post press primary prop property public publishable
+    query reducer ref registry right route row s3 scope scroll search section select set shard shift short sort
+    source state store surrogate tab tag template test theme title toggle translation tree type unique up url
+    value variable version view widget with""".split()
 )
 
 
 @lru_cache(maxsize=4096)
 def meaning(name: bytes) -> str:
-    """`password`, `secret`, or nothing: what the value of a name of this kind is."""
-    words = [word.lower().decode("ascii") for word in _SPLIT.findall(name)]
+    """Return what the value of a name is: `password`, `secret`, `key` (a secret only if random), or nothing."""
+    if _FOREIGN.search(name):
+        return "password"
+    words = [word.lower().decode("ascii") for word in _WORDS.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
     if words[-2:] == ["secret", "id"] and "client" not in words:
@@ -59,19 +106,21 @@ def meaning(name: bytes) -> str:
     if not words or words[-1] in _ABOUT:
         return ""
     for word in reversed(words[-2:]):
-        if word in _PASSWORD or word.endswith(("password", "passwd", "passphrase")):
+        if word in _PASSWORD or word.endswith(_PASSWORD_ENDINGS):
             return "password"
-    return _of_secret(words)
+    return _meaning_of_secret(words)
 
 
-def _of_secret(words: list[str]) -> str:
+def _meaning_of_secret(words: list[str]) -> str:
     last, before = words[-1], words[:-1]
     if last in _SECRET or last.endswith(("secret", "token", "apikey")):
-        return "" if _OTHER.intersection(before) else "secret"
-    if last in {"key", "keys"} and before and (before[-1] in _TELLING or before[-1].endswith("api")):
-        return "" if "public" in before else "secret"
+        return "" if _OTHER_TOKENS.intersection(before) else "secret"
+    if last in {"key", "keys"}:
+        if before and (before[-1] in _SECRET_KEYS or before[-1].endswith("api")):
+            return "" if "public" in before else "secret"
+        return "" if last == "keys" or (before and before[-1] in _OTHER_KEYS) else "key"
     if last in {"base", "b64", "value", "string", "raw", "prod", "production", "staging", "dev", "live"} and before:
-        return _of_secret(before) if len(words) > 1 else ""
-    if last.endswith("key") and last[:-3] in _TELLING:
+        return _meaning_of_secret(before)
+    if last.endswith("key") and last[:-3] in _SECRET_KEYS:
         return "secret"
     return ""

@@ -32,10 +32,12 @@ _WEAK = (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])")
 _CHECKS: dict[str, Callable[[bytes], bool]] = {
     "random": value_checks.is_random,
     "crc": value_checks.is_random,
-    "mixed": value_checks.is_mixed,
-    "mixed_upper": value_checks.is_mixed_upper,
-    "spread": value_checks.is_spread,
+    "random_word": value_checks.is_random_word,
+    "mixed": value_checks.has_digits_and_both_cases,
+    "mixed_upper": value_checks.has_digits_and_capitals,
+    "spread": value_checks.has_enough_distinct_chars,
     "jwt": value_checks.is_jwt,
+    "nkey": value_checks.is_nkey,
     "none": bool,
 }
 
@@ -171,10 +173,10 @@ def _judge(rule: Rule, match: re.Match[bytes]) -> Match | None:
     shown = match.end("show") if "show" in groups else match.start()
     told = shown if "show" in groups else match.end("begin") if "begin" in groups else match.start()
     value = match[0][told - match.start() :]
-    proof = match[0] if rule.check == "jwt" else value
+    proof = match[0] if rule.check in ("jwt", "nkey") else value
     if not _CHECKS[rule.check](proof):
         return None
-    sure = rule.check == "jwt" or (rule.check == "crc" and value_checks.has_crc(value))
+    sure = rule.check in ("jwt", "nkey") or (rule.check == "crc" and value_checks.has_crc(value))
     return Match(shown, match.end(), rule.id, 0.99 if sure else 0.8 if rule.weak else 0.95)
 
 
@@ -184,6 +186,6 @@ def _signs(rules: tuple[Rule, ...]) -> list[str]:
     weak = sorted({re.escape(text) for rule in rules if rule.weak for text in rule.at})
     return [
         rf"(?:\b|_)(?:{'|'.join(strong)})",
-        rf"\b(?:{'|'.join(weak)})[A-Za-z0-9_.+/-]{{{_WEAK_TAIL}}}",
+        rf"\b(?:{'|'.join(weak)})[A-Za-z0-9_.+/=%-]{{{_WEAK_TAIL}}}",
         *[rule.shape for rule in rules if rule.shape],
     ]

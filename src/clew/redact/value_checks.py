@@ -1,4 +1,8 @@
-"""Is this text a secret? What placeholders, names, code and words look like, and what chance looks like."""
+"""Decide whether a value is a secret: placeholders, references, code, words and random characters.
+
+`is_secret_value` is the one decision for everything that is found by its name or its surroundings. Token rules use the
+smaller checks (`is_random` and the like), since a known prefix already says a lot.
+"""
 
 from __future__ import annotations
 
@@ -6,108 +10,172 @@ import base64
 import binascii
 import re
 import zlib
-from functools import lru_cache
+from enum import Enum
 
-from clew.redact.matcher import Find, compile_finder
-
-_FILLER = (
-    r"(?i)your[_-]|[_-]your|^your|votre[_-]|^my[_-]|example|placeholder|change_?-?me|replace_?-?(?:me|with)|insert_?-?(?:your|here)"
-    r"|dummy|redacted|xxxxx|\*\*\*\*|\.\.\.|\xe2\x80\xa6|_here$|-here$|^todo$|^tbd$|^fixme|^sample|^fake|notreal|not-a-real"
-    r"|deadbeef|cafebabe|01234567|12345678|abcdefgh|aaaaaa|^test[_-]?(?:key|token|secret)"
-)
-_RUN = re.compile(rb"(.)\1\1\1\1\1")
-_WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}")
-_TURN = re.compile(rb"[a-z][A-Z]")
-_SPACED = bytes(char if bytes([char]).isalnum() else 32 for char in range(256))
-_CONSONANTS = re.compile(rb"[bcdfghjklmnpqrstvwxz]{6}")
-_STANDARD = bytes.maketrans(b"-_", b"+/")
-_PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
-_ENOUGH = 256
+CHECKED_CHARS = 256
+"""A longer value is judged by its beginning."""
 DIGITS = b"0123456789"
 _CAPITALS, _SMALL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz"
-_B62 = DIGITS + _CAPITALS + _SMALL
+_BASE62 = DIGITS + _CAPITALS + _SMALL
 
 
-def is_filler(value: bytes) -> bool:
-    """A placeholder: what stands in a text where a secret would."""
-    value = value[:_ENOUGH]
-    if not _differ(value, min(5, len(value))) or _RUN.search(value):
+class Written(Enum):
+    """How a value is written, which says how much doubt is left."""
+
+    QUOTED = "in quotes, after an operator"
+    BARE = "without quotes, after an operator"
+    SHELL = "NAME=value with a name in capitals and no spaces"
+    ARGUMENT = "after a flag of a command, or piped to it"
+    NEARBY = "beside a name without an operator: the next cell, item, line or word"
+
+
+# --- Placeholders and references
+
+_PLACEHOLDER_WORDS = re.compile(
+    rb"(?i)your|votre|example|placeholder|change[_-]?(?:me|it)|changed|replace(?:[_-]?(?:me|with|this))?|insert|dummy"
+    rb"|redacted|fake|sample|not[_-]?a?[_-]?real|todo|tbd|fixme|(?:^|[_-])here$|^my(?=[_-])|<[^>]*>?|\.\.\.|\xe2\x80\xa6"
+    rb"|^test[_-]?(?:key|token|secret|password)|mask(?:ed)?$|hidden|ignored?$|goes|blah"
+)
+"""Words that people write in the place of a secret. With one of them, only random characters make a secret."""
+_SEQUENCES = re.compile(
+    rb"(?i)x{4,}|\*{3,}|_{4,}|\.{4,}|-{4,}|(.)\1{4,}|0?12345678?9?0?|23456789?|abcdefg?h?i?j?(?:klmnopqrstuvwxyz)?|0123456789|deadbeef|cafebabe|qwerty"
+)
+_TEMPLATE = re.compile(
+    rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
+    rb"|%[A-Za-z_]+%|%[sdvq]$|%\([a-z_]+\)s|\[[A-Za-z _:-]*\]$"
+    rb"|(?:process\.|import\.meta\.)?env[.:\[]|ENV\[|os\.|@[A-Za-z]+\.|!Ref|!Sub|!GetAtt|ssm:|vault:|op://"
+    rb"|secret://|keyring:|env:|[$]env:|&(?:quot|apos|#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4});?\Z"
+)
+_ELSEWHERE = re.compile(rb"(?i)(?:https?|wss?|file|s3|gs|ssh|git|arn|urn|data|sha[0-9]{1,3}|md5)[:-]|[A-Z]:\\")
+_REGEX = re.compile(rb"\[\^|\]\??[*+{]|\]\?\[|\(\?[:=!<]|\\[dwsS][+*]|\.\*")
+_NAME_AND_OPERATOR = re.compile(rb"[A-Za-z_ .-]+[=:]+[ \t]*\Z")
+_BRACED_NAME = re.compile(rb"[$#%]?\{[^{}]*\}")
+_MIN_LITERAL_CHARS = 8
+_PATH = re.compile(rb"[~.]{0,2}/[\w.-]+/|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{2,4}\Z")
+
+
+def is_placeholder(value: bytes) -> bool:
+    """Return True for what people write where a secret would be: `your-key-here`, `xxxxxxxx`, `changeme`.
+
+    Such a word inside a longer value does not make the value a placeholder, if random characters are left without it.
+    """
+    value = value[:CHECKED_CHARS]
+    rest, words = _PLACEHOLDER_WORDS.subn(b" ", value)
+    if words and (count_random_chars(rest) < 8 or value.endswith((b"EXAMPLE", b"EXAMPLEKEY"))):
         return True
-    return _filler()(value, 0, len(value))[0] >= 0
+    rest = _SEQUENCES.sub(b"", rest)
+    return len(set(rest)) < min(5, len(value)) or len(rest) * 3 <= len(value)
 
 
-@lru_cache(maxsize=1)
-def _filler() -> Find:
-    return compile_finder([_FILLER])
+def is_reference(value: bytes) -> bool:
+    """Return True for a placeholder, a template, or a reference to where the secret is."""
+    if _TEMPLATE.match(value) or _ELSEWHERE.match(value) or _NAME_AND_OPERATOR.match(value):
+        return True
+    if is_placeholder(value) or _REGEX.search(value):
+        return True
+    # Of a format string, only what is beside the names in braces can be a secret.
+    literal, names = _BRACED_NAME.subn(b" ", value)
+    if names and count_random_chars(literal) < _MIN_LITERAL_CHARS:
+        return True
+    return bool(_PATH.match(value)) and count_random_chars(value) < 12
 
 
-def _differ(value: bytes, least: int) -> bool:
-    """At least so many characters are different, which the first ones mostly tell."""
-    return len(set(value[: 2 * least])) >= least or len(set(value)) >= least
+# --- Random characters
+
+_WORD_AND_DIGITS = re.compile(rb"(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[A-Za-z](?![A-Za-z]))*+[0-9]{0,4}")
+_CAMEL_CASE = re.compile(rb"[a-z]?(?:[A-Z]?[a-z]{1,}+)*+[0-9]{0,4}")
+_CAPITAL_LETTERS = re.compile(rb"[A-Z]")
+_CASE_CHANGE = re.compile(rb"[a-z][A-Z]")
+_CONSONANTS = re.compile(rb"[bcdfghjklmnpqrstvwxz]{6}")
+_SYMBOLS_TO_SPACES = bytes(char if bytes([char]).isalnum() else 32 for char in range(256))
+_KEBAB_WORDS = re.compile(rb"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})(?:[-_. ](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4}))*")
 
 
-def chance(value: bytes) -> int:
-    """How many characters of a value belong to no word, name or number; of a long one, the beginning."""
-    value = value[:_ENOUGH]
-    return sum([len(part) for part in value.translate(_SPACED).split() if not _is_word(part)])
+def count_random_chars(value: bytes) -> int:
+    """Count the characters of a value that belong to no word, name or number."""
+    parts = value[:CHECKED_CHARS].translate(_SYMBOLS_TO_SPACES).split()
+    return sum([len(part) for part in parts if not _is_word(part)])
 
 
 def _is_word(part: bytes) -> bool:
-    if not _WORD.fullmatch(part):
+    if _CAMEL_CASE.fullmatch(part) and len(part) >= 4 * len(_CAPITAL_LETTERS.findall(part)):
+        return not _CONSONANTS.search(part.lower())
+    if not _WORD_AND_DIGITS.fullmatch(part):
         return False
-    # Letters alone can be chance too: no language has six consonants in a row, no name so many humps.
+    # Letters alone can be random too: no language has six consonants in a row, no name so many changes of case.
     if len(part) < 12:
-        return True
-    return not _CONSONANTS.search(part.lower()) and len(_TURN.findall(part)) * 6 < len(part)
+        return len(_CASE_CHANGE.findall(part)) < 3
+    return not _CONSONANTS.search(part.lower()) and len(_CASE_CHANGE.findall(part)) * 6 < len(part)
 
 
 def is_random(value: bytes) -> bool:
-    """For a key with a telling beginning: what follows is not made of words."""
-    if is_filler(value):
+    """Return True for the rest of a token after a known prefix, unless it is made of words or a placeholder."""
+    if not has_enough_distinct_chars(value):
         return False
-    return _differ(value, min(8, len(value) // 2)) and chance(value) >= min(12, len(value) // 2)
+    return not _KEBAB_WORDS.fullmatch(value) or count_random_chars(value) >= min(12, len(value) // 2)
 
 
-def is_spread(value: bytes) -> bool:
-    """For a beginning and a length that say all: many characters, and no placeholder."""
-    return _differ(value, min(8, len(value) // 2)) and not is_filler(value)
+def is_random_word(value: bytes) -> bool:
+    """Return True where a prefix says little: many characters belong to no word."""
+    return has_enough_distinct_chars(value) and count_random_chars(value) >= min(12, len(value) // 2)
 
 
-def is_mixed(value: bytes) -> bool:
-    """For a beginning that says little: digits, small letters and capitals, none of them rare."""
-    return is_random(value) and min(count_of(kind, value) for kind in (DIGITS, _CAPITALS, _SMALL)) >= 2
+def has_enough_distinct_chars(value: bytes) -> bool:
+    """Return True for a value of many different characters that is no placeholder."""
+    least = min(8, len(value) // 2)
+    return (len(set(value[: 2 * least])) >= least or len(set(value)) >= least) and not is_placeholder(value)
 
 
-def is_mixed_upper(value: bytes) -> bool:
-    """The same for keys of capitals and digits."""
-    return is_random(value) and 3 <= count_of(DIGITS, value) <= len(value) - 3
+def has_digits_and_both_cases(value: bytes) -> bool:
+    """Return True for a random value of small letters and capitals, with a digit or many changes of case."""
+    if not is_random(value) or min(count_of(_CAPITALS, value), count_of(_SMALL, value)) < 2:
+        return False
+    return count_of(DIGITS, value) > 0 or len(_CASE_CHANGE.findall(value)) >= 3
+
+
+def has_digits_and_capitals(value: bytes) -> bool:
+    """Return True for a random value of capitals and at least one digit, not all of it digits."""
+    return is_random(value) and 1 <= count_of(DIGITS, value) <= len(value) - 3
 
 
 def count_of(kind: bytes, value: bytes) -> int:
-    """How many characters of a value are of a kind."""
+    """Count the characters of a value that are of a kind."""
     return len(value) - len(value.translate(None, kind))
 
 
 def has_crc(value: bytes) -> bool:
-    """The last six characters are the CRC-32 of the thirty before, in base 62: GitHub's and npm's tokens."""
+    """Return True where the last six characters are the CRC-32 of the thirty before in base 62 (GitHub, npm)."""
     body, tail, crc = value[-36:-6], value[-6:], 0
     for char in tail:
-        digit = _B62.find(char)
+        digit = _BASE62.find(char)
         if digit < 0:
             return False
         crc = crc * 62 + digit
     return zlib.crc32(body) == crc
 
 
+def is_nkey(value: bytes) -> bool:
+    """Return True for a seed of NATS: base32 whose last two bytes are the CRC-16 of those before."""
+    try:
+        raw = base64.b32decode(value + b"=" * (-len(value) % 8))
+    except binascii.Error:
+        return False
+    return binascii.crc_hqx(raw[:-2], 0) == int.from_bytes(raw[-2:], "little")
+
+
 def is_jwt(value: bytes) -> bool:
-    """The first part is the base64 of a JSON object with an algorithm."""
+    """Return True where the first part is the base64 of a JSON object with an algorithm."""
     header = unbase64(value.split(b".", 1)[0])
     return header is not None and header.startswith(b"{") and b'"alg"' in header
 
 
+_STANDARD_BASE64 = bytes.maketrans(b"-_", b"+/")
+_PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
+
+
 def unbase64(value: bytes) -> bytes | None:
-    """The bytes behind a base64 text of either alphabet, with or without padding; None if it is none."""
-    plain = value.rstrip(b"=").translate(_STANDARD)
+    """Decode base64 of either alphabet, with or without padding; None if it is none."""
+    plain = value.rstrip(b"=").translate(_STANDARD_BASE64)
     if len(plain) % 4 == 1:
         return None
     try:
@@ -117,5 +185,168 @@ def unbase64(value: bytes) -> bytes | None:
 
 
 def is_printable(value: bytes) -> bool:
-    """Text: nearly all of it printable ASCII."""
+    """Return True for text: nearly all of it printable ASCII."""
     return len(value.translate(None, _PRINTABLE)) * 20 <= len(value)
+
+
+# --- Code and words
+
+_CODE = re.compile(
+    rb"[(\[{]|->|=>|::|&&|\|\||[A-Za-z_]\.[A-Za-z_][A-Za-z_]+(?:\.|$)|\?\.|\+\+|[)\]}]:?\Z|\A[A-Za-z_.]*\\|[\w)\]]\)[.:;,]?\Z"
+)
+_NAME = re.compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
+_LETTERS = re.compile(rb"[A-Za-z]+")
+_WORDS_IN_NAME = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+")
+_SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
+_IDENTIFIER = re.compile(
+    rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|/)[A-Za-z_][A-Za-z0-9_]*)+|[A-Z]?[a-z]{2,}[0-9]{0,3}(?:[A-Z][a-z]{2,}[0-9]{0,3})+"
+)
+_TYPE_NAME = re.compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
+_LOWER_NAME = re.compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
+_HASH_OR_ID = re.compile(
+    rb"[0-9a-f]{16}|[0-9a-f]{24}|v?[0-9]+(?:\.[0-9]+)+[\w.+-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:.Z+-]*"
+)
+_DESCRIBING_WORDS = re.compile(
+    rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
+    rb"|false|number|object|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean"
+    rb"|unknown|value|valid|change|enter|type|field|form|label|error|success|fail|disabled|enabled|config|setting"
+    rb"|manage|update|forgot|confirm|new|old|current|show|hide|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self"
+    rb"|^this|hash|postgres|mysql|mongo|redis|local|guest|example|external|internal|incorrect|wrong|exist"
+)
+"""What code and forms say in the place of a password."""
+_FUNCTION_WORDS = frozenset(
+    b"the an is are was be to your you my our their its for of and or in on at with by from as if it this that these"
+    b" must not no can could may should will would has have had do does did please than then when where who why how"
+    b" what which we they he she i me us them least more less only too so but use used using see here there long short"
+    b" wrong bad good contains characters character letters digits min max stored saved sent given read set get got"
+    b" provided rotated expired stays stay lives live kept goes match matches matched".split()
+)
+"""Words that make a sentence of others."""
+_PHRASE = re.compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#$%^&*_'-]{2,20}){1,23}")
+_PHRASE_WORD = re.compile(rb"[A-Za-z0-9!@#$%^&*_'-]{1,20}")
+_ESCAPED_QUOTE = re.compile(rb"\\+[\"'`]")
+_SEED_PHRASE_WORDS = frozenset({12, 15, 18, 21, 24})
+
+
+def is_code(value: bytes) -> bool:
+    """Return True for a piece of a program rather than a value."""
+    return bool(_CODE.search(value))
+
+
+def is_strong_password(value: bytes) -> bool:
+    """Return True for letters, digits and a symbol or two, as people write them, or many symbols."""
+    if not count_of(DIGITS, value) or not _LETTERS.search(value):
+        return False
+    symbols = len(_SYMBOL.findall(value))
+    return symbols >= 5 or (symbols > 0 and not is_code(value))
+
+
+def is_phrase(value: bytes) -> bool:
+    """Return True for a passphrase: some words that make no sentence."""
+    words = value.split(b" ")
+    if not _PHRASE.fullmatch(value) or len(value) < 12 or _DESCRIBING_WORDS.search(value) or is_placeholder(value):
+        return False
+    if not _FUNCTION_WORDS.isdisjoint(word.lower() for word in words):
+        return len(words) in _SEED_PHRASE_WORDS and value.islower()
+    return len(words) >= 3 and sum(map(len, words)) >= 10
+
+
+def is_truncated_phrase(value: bytes) -> bool:
+    """Return True for the beginning of a passphrase: two words or more, of which the last may not be whole."""
+    words = value.split(b" ")
+    if len(words) < 2 or not all(map(_PHRASE_WORD.fullmatch, filter(None, words))) or len(value) < 6:
+        return False
+    return _is_no_sentence(words) and not _DESCRIBING_WORDS.search(value) and not is_reference(value)
+
+
+def has_escaped_quotes(value: bytes) -> bool:
+    """Return True for a value with escaped quotes in it that is no sentence."""
+    plain, count = _ESCAPED_QUOTE.subn(b"", value[:CHECKED_CHARS])
+    if not count or len(plain) < 4 or _DESCRIBING_WORDS.search(plain) or is_reference(plain):
+        return False
+    return _is_no_sentence(plain.translate(_SYMBOLS_TO_SPACES).split())
+
+
+def _is_no_sentence(words: list[bytes]) -> bool:
+    return _FUNCTION_WORDS.isdisjoint(word.lower() for word in words)
+
+
+# --- The decision
+
+
+def is_secret_value(meaning: str, value: bytes, written: Written) -> bool:
+    """Decide whether the value of a name of this meaning (`password`, `secret`, `key`) is a secret."""
+    value = value[:CHECKED_CHARS]
+    if len(value) < 4 or is_reference(value):
+        return False
+    if b" " in value:
+        return _is_secret_phrase(meaning, value, written)
+    if meaning == "password":
+        return _is_password(value, written)
+    if meaning == "secret":
+        return _is_key(value, written) or (
+            written is Written.SHELL and len(value) >= 8 and value.upper() != value and _is_password(value, written)
+        )
+    # `key` and its like name many other things.
+    return (
+        len(value) >= 12
+        and not _HASH_OR_ID.fullmatch(value)
+        and _is_key(value, written)
+        and not _IDENTIFIER.match(value)
+    )
+
+
+def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
+    if written is Written.ARGUMENT:
+        return meaning == "password" and len(value) >= 6
+    if written is Written.NEARBY:
+        return False
+    return (
+        is_phrase(value) if meaning == "password" else len(value.split(b" ")) in _SEED_PHRASE_WORDS and is_phrase(value)
+    )
+
+
+def _is_password(value: bytes, written: Written) -> bool:
+    """Nearly anything is a password, but a word or a name only where it can be nothing else."""
+    is_literal = written in (Written.QUOTED, Written.SHELL, Written.ARGUMENT)
+    if written is Written.NEARBY:
+        return not _is_ordinary(value) and _is_password_in_doubt(value)
+    if written is Written.BARE and _LETTERS.fullmatch(value.strip(b"&*?!")):
+        return False  # a type or a name
+    if _LETTERS.fullmatch(value):
+        words = _WORDS_IN_NAME.findall(value)
+        return is_literal and len(value) >= 5 and (not _DESCRIBING_WORDS.search(value) or len(words) > 6)
+    if value.isdigit():
+        return len(value) >= 6 and is_literal
+    is_name = bool(_NAME.fullmatch(value) and _DESCRIBING_WORDS.search(value))
+    is_bare = written in (Written.BARE, Written.SHELL)
+    if is_bare and (is_code(value) or is_name):
+        return count_random_chars(value) >= 24
+    return not is_name or count_random_chars(value) >= 12
+
+
+def _is_password_in_doubt(value: bytes) -> bool:
+    """Beside a name, a password shows itself: random characters, or letters and digits with capitals or symbols."""
+    if count_random_chars(value) >= 8 or (is_strong_password(value) and len(value) >= 6):
+        return True
+    return (
+        len(value) >= 8
+        and bool(count_of(DIGITS, value) and _LETTERS.search(value))
+        and not _LOWER_NAME.fullmatch(value)
+    )
+
+
+def _is_ordinary(value: bytes) -> bool:
+    return is_code(value) or bool(_IDENTIFIER.fullmatch(value) or _HASH_OR_ID.fullmatch(value))
+
+
+def _is_key(value: bytes, written: Written) -> bool:
+    """A key or token is random; it may be a strong password too. Code and type names are neither."""
+    if len(value) < 8 or value.isdigit() or (_IDENTIFIER.fullmatch(value) and count_random_chars(value) < 16):
+        return False
+    if written is Written.BARE and _TYPE_NAME.fullmatch(value):
+        return False
+    if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
+        return False
+    enough = 10 if len(value) >= 16 and value.lower() == value else 8
+    return count_random_chars(value) >= enough or is_strong_password(value)

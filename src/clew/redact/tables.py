@@ -1,0 +1,152 @@
+"""Read tables whose header names a secret: CSV, TSV, Markdown, and the columns of an SQL `INSERT`."""
+
+from __future__ import annotations
+
+import re
+
+from clew.redact import secret_names
+from clew.redact.matcher import Match
+from clew.redact.value_checks import DIGITS, Written, count_of, is_secret_value
+
+# A header cell between separators, or the last of its line.
+CONNECTION_PATTERNS = (r"[\"'`*\\]*(?:[ \t]*\||(?:[,;]|\t+)[A-Za-z\"'_\\]|[ \t|\\]*[\r\n])",)
+CANDIDATE_PATTERNS = (r"\)[ \t\r\n]*(?i:values)[ \t\r\n]*\(",)
+_MAX_LINE_BYTES = 1000
+_MAX_TABLE_BYTES = 8000
+_MAX_ROWS = 40
+_MAX_COLUMNS_BYTES = 600
+_HEADER_CELL = re.compile(rb"[\"'`* \t]*[A-Za-z_\x80-\xff][\w .()/\x80-\xff-]{0,40}[\"'`* \t]*")
+_RULER = re.compile(rb"[ \t|:+=-]+")
+_CELLS = {
+    delimiter: re.compile(rb"(?:[ \t]*\\*\"((?:[^\"\\]|\"\")*)\\*\"[ \t]*|([^%b\r\n]*))(?:%b|\Z)" % (escaped, escaped))
+    for delimiter, escaped in ((b",", b","), (b";", b";"), (b"\t", rb"\t"), (b"|", rb"\|"))
+}
+_INSERT_COLUMNS = re.compile(rb"(?i)\(([^()]{3,500})\)[ \t\r\n]*values[ \t\r\n]*\Z")
+_SQL_VALUE = re.compile(
+    rb"[ \t\r\n]*[NnEe]?(?:'((?:[^'\\]|''|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,()'\"]*))[ \t\r\n]*(,|\))"
+)
+
+
+def match_name(text: bytes, name_start: int, name_end: int, meaning: str) -> tuple[tuple[Match, ...], int]:
+    """Read the cells below a header cell, and the cell beside it in a Markdown table."""
+    begin = max(
+        0, name_start - _MAX_LINE_BYTES, text.rfind(b"\n", max(0, name_start - _MAX_LINE_BYTES), name_start) + 1
+    )
+    end = _end_of_line(text, name_end)
+    delimiter = _delimiter(text, begin, name_start, name_end, end)
+    if delimiter is None:
+        return (), name_end
+    header = _split(text, begin, end, delimiter)
+    column = next((number for number, span in enumerate(header) if span == (name_start, name_end)), None)
+    if column is None or len(header) < 2:
+        return (), name_end
+    hits = _cell_beside(text, header, column, meaning) if delimiter == b"|" else []
+    if all(_HEADER_CELL.fullmatch(text[a:b]) for a, b in header if text[a:b].strip()):
+        hits += _cells_below(text, end, delimiter, len(header), column, meaning)
+    return tuple(hits), hits[-1].end if hits else name_end
+
+
+def _delimiter(text: bytes, begin: int, name_start: int, name_end: int, end: int) -> bytes | None:
+    """Return what separates the cells of the line around a name."""
+    after = text[name_end:end].lstrip(b"\"'`* \\")[:1]
+    before = text[begin:name_start].rstrip(b"\"'`* \\")[-1:]
+    return next((char for char in (after, before) if char in _CELLS), None)
+
+
+def _end_of_line(text: bytes, position: int) -> int:
+    limit = min(len(text), position + _MAX_LINE_BYTES)
+    ends = [found for char in b"\r\n\0" if (found := text.find(char, position, limit)) >= 0]
+    end = min(ends, default=limit)
+    # JSON in JSON leaves a backslash before a line end.
+    while end > position and text[end - 1] == 0x5C:
+        end -= 1
+    return end
+
+
+def _split(text: bytes, begin: int, end: int, delimiter: bytes) -> list[tuple[int, int]]:
+    """Return the spans of the cells of a line, without quotes and white space."""
+    spans = []
+    for match in _CELLS[delimiter].finditer(text, begin, end):
+        group = 1 if match[1] is not None else 2
+        start, stop = match.span(group)
+        while start < stop and text[start] in b" \t`*\\":
+            start += 1
+        while stop > start and text[stop - 1] in b" \t`*\\":
+            stop -= 1
+        spans.append((start, stop))
+        if match.end() >= end:
+            break
+    return spans
+
+
+def _cell_beside(text: bytes, row: list[tuple[int, int]], column: int, meaning: str) -> list[Match]:
+    if column + 1 >= len(row):
+        return []
+    start, stop = row[column + 1]
+    word = text[start:stop]
+    # Names are in rows too, without values.
+    if b" " in word or not is_secret_value(meaning, word, Written.NEARBY):
+        return []
+    return [_hit(start, stop, meaning)]
+
+
+def _cells_below(text: bytes, position: int, delimiter: bytes, columns: int, column: int, meaning: str) -> list[Match]:
+    hits: list[Match] = []
+    limit = position + _MAX_TABLE_BYTES
+    for _ in range(_MAX_ROWS):
+        while text[position : position + 1] in (b"\r", b"\n", b"\\"):
+            position += 1
+        end = _end_of_line(text, position)
+        if end == position or end > limit or text[position : position + 1] == b"\0":
+            break
+        row = text[position:end]
+        if not _RULER.fullmatch(row):
+            cells = _split(text, position, end, delimiter)
+            if len(cells) != columns:
+                break
+            start, stop = cells[column]
+            if _is_cell_secret(text[start:stop], meaning):
+                hits.append(_hit(start, stop, meaning))
+        position = end
+    return hits
+
+
+def _is_cell_secret(word: bytes, meaning: str) -> bool:
+    if b" " in word or len(word) < 6:
+        return False
+    has_mark = bool(count_of(DIGITS, word)) or word.upper() == word or not word.isalnum()
+    return (
+        has_mark and is_secret_value(meaning, word, Written.QUOTED) and not (meaning == "password" and word.isdigit())
+    )
+
+
+def match_insert(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
+    """Read `INSERT INTO t (name, password) VALUES ('ada', 'x')`."""
+    columns = _INSERT_COLUMNS.search(text, max(0, start - _MAX_COLUMNS_BYTES), end - 1)
+    if columns is None:
+        return (), end
+    names = [name.strip(b" \t\r\n\"`[]'") for name in columns[1].split(b",")]
+    meanings = [secret_names.meaning(name) for name in names]
+    hits: list[Match] = []
+    position, limit = end, end + _MAX_TABLE_BYTES
+    for _ in range(_MAX_ROWS):
+        for meaning in meanings:
+            match = _SQL_VALUE.match(text, position, limit)
+            if match is None:
+                return tuple(hits), max(end, position)
+            group = next((number for number in (1, 2) if match[number] is not None), 3)
+            word = match[group].strip()
+            if meaning and group != 3 and is_secret_value(meaning, word, Written.QUOTED):
+                hits.append(_hit(match.start(group), match.end(group), meaning))
+            position = match.end()
+            if match[4] == b")":
+                break
+        following = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*\(").match(text, position, limit)
+        if following is None:
+            break
+        position = following.end()
+    return tuple(hits), position
+
+
+def _hit(start: int, end: int, meaning: str) -> Match:
+    return Match(start, end, "assigned_password" if meaning == "password" else "assigned_secret", 0.8)
