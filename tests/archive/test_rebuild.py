@@ -9,7 +9,7 @@ import pytest
 from clew.archive.archive import open_archive
 from clew.archive.packs import read_pack
 from clew.archive.prune import Policy, plan, prune
-from clew.archive.records import CHECKSUM, INDEX, SourceHome, Version
+from clew.archive.records import CHECKSUM, INDEX, Version
 from clew.archive.verify import verify
 from clew.archive.writer import open_writer
 from clew.migrate.scrub import is_archived
@@ -230,9 +230,3 @@ def test_an_archive_of_an_older_format_is_refused_and_left_alone(world: World) -
         assert "older clew" in ran.err
     assert sorted(world.archive.rglob("*")) == before
     assert is_archived(world.archive, [("codex", "x")])
-
-
-def test_homes_are_compared_by_value() -> None:
-    assert SourceHome("local", None, "/home/ada", (("A", "b"),)) == SourceHome(
-        "local", None, "/home/ada", (("A", "b"),)
-    )
