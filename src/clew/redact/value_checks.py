@@ -12,6 +12,8 @@ import re
 import zlib
 from enum import Enum
 
+_MIN_DIGITS_OF_KEY = 20
+"""Fewer digits are a number or a time: nanoseconds since 1970 have 19."""
 CHECKED_CHARS = 256
 """A longer value is judged by its beginning."""
 DIGITS = b"0123456789"
@@ -342,8 +344,10 @@ def _is_ordinary(value: bytes) -> bool:
 
 def _is_key(value: bytes, written: Written) -> bool:
     """A key or token is random; it may be a strong password too. Code and type names are neither."""
-    if len(value) < 8 or value.isdigit() or (_IDENTIFIER.fullmatch(value) and count_random_chars(value) < 16):
+    if len(value) < 8 or (_IDENTIFIER.fullmatch(value) and count_random_chars(value) < 16):
         return False
+    if value.isdigit():
+        return len(value) >= _MIN_DIGITS_OF_KEY
     if written is Written.BARE and _TYPE_NAME.fullmatch(value):
         return False
     if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
