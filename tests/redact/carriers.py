@@ -101,7 +101,8 @@ COMMANDS = [
     "sudo -S ls <<< '<V>'", "wget --password=<V> https://lindwerk.de/x",
 ]  # fmt: skip
 PASSWORDS = [
-    "CREATE USER ada IDENTIFIED BY '<V>';", "ALTER USER ada WITH PASSWORD '<V>';",
+    "SET PASSWORD FOR 'ada'@'%' = '<V>';", '<setting name="MailPassword"><value><V></value></setting>', "rootpw <V>",
+    'psk="<V>"', "CREATE USER ada IDENTIFIED BY '<V>';", "ALTER USER ada WITH PASSWORD '<V>';",
     "CREATE ROLE a LOGIN PASSWORD '<V>';",
     "SET PASSWORD FOR ada = '<V>';", "SET PASSWORD FOR 'ada'@'h' = PASSWORD('<V>');", "requirepass <V>",
     "machine h login ada password <V>", "The password is <V>.", "the password for the staging box is <V>",

@@ -49,7 +49,7 @@ _CONNECTION_PATTERNS = (
     # The value on the next line, in a block of YAML, or in the next element.
     rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]*[+-]?[0-9]?[ \t\\]*[\r\n][ \t\r\n>|*+\\-]*"
     r"[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
-    r"[\"'`]*</[A-Za-z]+>[ \t\r\n\\]*<[A-Za-z]+>",
+    r"[\"'`]*(?:</[A-Za-z]+)?>[ \t\r\n\\]*<[A-Za-z]+>",
     # A sentence.
     rf"(?:[ \t]+[A-Za-z'\x80-\xff-]+){{0,5}}[ \t]*(?:{_LINK})?[ \t:]+[\"'`*(\[]*[A-Za-z!@#$%^&*_.+/-]*[0-9!@#$%^&*?]",
     *tables.CONNECTION_PATTERNS,
@@ -247,7 +247,10 @@ _CONNECTIONS = (
     ),
     _Connection(_bytes(rf"\\{{0,6}}[\"'`][ \t]{{0,4}},[ \t\r\n]{{0,40}}{_QUOTED}"), _judge_argument),
     _Connection(_bytes(rf"[ \t]?[({{][ \t\r\n]{{0,20}}{_QUOTED}"), _judge_call),
-    _Connection(_bytes(r"[\"']?(?:[ \t][^<>\n]{0,80})?>[ \t\r\n]{0,40}"), _judge_element),
+    _Connection(
+        _bytes(r"[\"']?(?:[ \t][^<>\n]{0,80})?>[ \t\r\n]{0,40}(?:<[A-Za-z:]{1,20}>[ \t\r\n]{0,40})?"),
+        _judge_element,
+    ),
     _Connection(_bytes(r"[\"']?</[A-Za-z:]{1,20}>[ \t\r\n\\]{0,80}<[A-Za-z:]{1,20}>[ \t\r\n]{0,40}"), _judge_element),
     _Connection(
         _bytes(

@@ -405,6 +405,7 @@ _IDENTIFIED = re.compile(
 )
 _OF_USER = re.compile(rb"(?i)\b(?:create|alter)[ \t]+(?:user|role)\b|\bgrant\b")
 _MAX_STATEMENT_BYTES = 200
+_SET_PASSWORD = re.compile(rb"(?i)set[ \t]{1,8}password[ \t]{1,8}for[^=;\n]{1,120}=[ \t]{0,8}(?:password\([ \t]{0,8})?")
 
 
 def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
@@ -421,6 +422,17 @@ def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
     else:
         found = bool(count_of(DIGITS, word)) and not word.isdigit() and is_secret_value("password", word, Written.BARE)
     return _one(value.start, value.end, "assigned_password", 0.85) if found else ()
+
+
+def match_set_password(text: bytes, position: int) -> tuple[Match, ...]:
+    """`SET PASSWORD FOR 'a'@'%' = 'x'`."""
+    match = _SET_PASSWORD.match(text, position)
+    value = value_reader.read(text, match.end()) if match else None
+    if value is None or not value.quoted:
+        return ()
+    if not is_secret_value("password", text[value.start : value.end], Written.ARGUMENT):
+        return ()
+    return _one(value.start, value.end, "assigned_password", 0.85)
 
 
 # --- Tuples of credentials and keys of web tokens
@@ -527,6 +539,7 @@ _RULES = (
         r"\b(?i:identified)[ \t]+(?i:with[ \t]+[A-Za-z0-9_'\"]+[ \t]+)?(?i:by|as)[ \t]",
         match_identified_by,
     ),
+    Rule(b"s", r"\b(?i:set[ \t]+password[ \t]+for)[ \t][^=;\n]*=", match_set_password),
     Rule(
         b"aclbnup",
         r"(?i:auth|credentials?|creds|login|NetworkCredential|UserInfo|UserPassword)[A-Za-z0-9_.]*[ \t]?[=:]?[ \t]?"

@@ -31,7 +31,7 @@ FOREIGN = "|".join(map(_as_latin1, (*_FOREIGN_WORDS, *_FOREIGN_PHRASES)))
 """Words for `password` in other languages, as an expression for bytes."""
 STRONG = (
     "passw(?:or)?d|passphrase|passcode|pwd|psswd|psswo?rd|paswo?r?d|secret|credential|_auth|mnemonic"
-    "|requirepass|masterauth"
+    "|requirepass|masterauth|(?:root|bind|user|admin|auth)pw|psk"
     rf"|(?:{_KEYS})[_. -]?key"
 )
 """Parts of names that mean a secret, except `token`."""
@@ -58,7 +58,8 @@ _WORDS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _FOREIGN = re.compile(rf"(?i:{FOREIGN})".encode("latin-1"))
 _PASSWORD = frozenset(
     "password passwd passphrase passcode pwd pass passwords pw phrase psswd psswrd psswd paswd paswrd psword passw"
-    " pswd userpwd passwort kennwort contrasena senha wachtwoord haslo heslo mdp requirepass masterauth".split()
+    " pswd userpwd rootpw bindpw userpw adminpw authpw psk"
+    " passwort kennwort contrasena senha wachtwoord haslo heslo mdp requirepass masterauth".split()
 )
 _PASSWORD_ENDINGS = ("password", "passwd", "passphrase", "passwort", "passcode", "psswd", "psswd", "pwd", "pasword")
 _SECRET = frozenset(
