@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
 import msgspec
 
-from clew.redact.matcher import Match
+from clew.redact.matcher import Match, compile_bytes
 
 PACKED = "packed_data"
 """The rule of data that is masked because it is compressed."""
@@ -26,8 +28,6 @@ _LINE_END = rb"(?:[\r\n]|\\{1,8}[rn]){1,4}[ \t]{0,12}"
 _RUN = re.compile(rb"%b++={0,2}+(?:%b%b{16,}+={0,2}+)*+" % (_LETTERS, _LINE_END, _LETTERS))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _NAME = b"clew-origin"
-_NAME_SPELLED = re.compile("".join(rf"(?:{re.escape(char)}|\\u00{ord(char):02x})" for char in ORIGIN).encode(), re.I)
-"""The name, whichever of its letters are escaped."""
 _LONG_RUN = re.compile(rb"[A-Za-z0-9+/_-]{1000,}+={0,2}+")
 _MEDIA_BEGINNINGS = (b"iVBOR", b"/9j/", b"R0lGOD", b"UklGR", b"JVBERi")
 """Beginnings of the base64 of images and PDF files."""
@@ -71,7 +71,13 @@ def is_origin_record(raw: bytes) -> bool:
 
 def names_origin(text: bytes) -> bool:
     """Tell whether a text may hold lines of an original, however they are encoded or damaged."""
-    return _NAME_SPELLED.search(text) is not None
+    return _escaped_name().search(text) is not None
+
+
+@cache
+def _escaped_name() -> Any:
+    """Compile an expression for the name, whichever of its letters are escaped."""
+    return compile_bytes("".join(rf"(?:{re.escape(char)}|\\u00{ord(char):02x})" for char in ORIGIN), case=False)
 
 
 def without_long_base64(text: bytes, marker: bytes) -> bytes:
