@@ -97,10 +97,10 @@ class Conversation:
         if time is not None:
             yield (*time, "$.timestamp")
         if unit.claimed_session not in (None, self._session):
-            yield "other-session", f"has a different session id: {_shown(str(unit.claimed_session))}", "$.sessionId"
+            yield "other-session", f"has a different session id: {_shown(str(unit.claimed_session))}", "$"
         role = _other_role(unit)
         if role is not None:
-            yield "wrong-role", f"is of type {message['role']}, but has the role {role}", "$.message.role"
+            yield "wrong-role", f"is of type {message['role']}, but has the role {role}", "$.role"
         level = (metadata_of(message).get("thinking") or {}).get("level")
         if level is not None and level not in THINKING_LEVELS and _shown(level) not in self._unknown_levels:
             self._unknown_levels.add(_shown(level))
@@ -113,7 +113,7 @@ class Conversation:
         if code is not None:
             name = f"message {index}" if index else f"record {uuid}"
             detail = "is its own ancestor" if code == "parent-cycle" else "has a parent that is not there"
-            yield place.problem(code, f"{name} {detail}", index or None, "$.parentUuid")
+            yield place.problem(code, f"{name} {detail}", index or None, "$.parent_uuid")
 
     def _pair(self, block: dict[str, JSON], index: int, place: Place) -> None:
         kind, tool = block.get("type"), block.get("tool_id")

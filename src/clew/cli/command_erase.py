@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from clew.agents.sage_agent.locate import AGENT
-from clew.agents.sage_agent.records import ERASED
+from clew.agents.sage_agent.records import ERASED, summary_line
 from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
@@ -110,9 +110,7 @@ def _said(session: Session, uuids: Sequence[str], masking: Redaction) -> dict[st
 
 
 def _beginning(record: dict[str, JSON]) -> str:
-    words = record.get("message", record.get("toolResults"))
-    content = words.get("content") if isinstance(words, dict) else words
-    text = content if isinstance(content, str) else str(content or "")
+    text = summary_line(record)
     return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
 
 

@@ -20,7 +20,8 @@ from clew.agents.base import SourceFile
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.encode import platform_of
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
-from clew.agents.sage_agent.metadata import VERSION, rebuilt
+from clew.agents.sage_agent.metadata import COUNT, VERSION, rebuilt
+from clew.agents.sage_agent.old_form import make_envelope, parent_of, to_current_form, with_parent
 from clew.agents.sage_agent.records import is_old_form, message_body
 from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, is_saved, project_folder
@@ -39,8 +40,6 @@ from clew.store.session_metadata import count_records
 
 _PROJECT_FILES = (CONVERSATION, METADATA)
 _ADDED_KEYS = ("uuid", "session_id", "tokens")
-_OLD_FORM_KEYS = ("role", "content", "tool_calls", "tool_results", "timestamp")
-_RESULT_KEYS = {"tool_call_id": "toolCallId", "tool_name": "toolName"}
 
 _Record = dict[str, JSON]
 _Change = Callable[[RawRecord], _Record | None]
@@ -282,11 +281,10 @@ def _make_form_converter(source: SourceFile) -> _Change:
     cwd = agent.session(source, facts)["workspace"]
     context: _Record = {"cwd": cwd, "gitBranch": known.get("gitBranch") or facts.git_branch}
     context["platform"] = platform_of(cwd)
-    envelope: _Record = {
-        "sessionId": agent.session_id(source),
-        "version": known.get("version") or facts.version or VERSION,
-        "context": {name: item for name, item in context.items() if item is not None},
-    }
+    version = known.get("version") or facts.version or VERSION
+    envelope = make_envelope(
+        agent.session_id(source), version, {name: item for name, item in context.items() if item is not None}
+    )
     uuids: dict[int, str] = {}
     parents: dict[int, str] = {}
     for unit in agent.units(source):
@@ -294,47 +292,18 @@ def _make_form_converter(source: SourceFile) -> _Change:
             body, parent = message_body(unit.native) or {}, unit.value.get("parent_uuid")
             if body.get("uuid") != unit.value["uuid"]:
                 uuids[unit.start] = unit.value["uuid"]
-            if parent is not None and body.get("parentUuid") != parent:
+            if parent is not None and parent_of(body) != parent:
                 parents[unit.start] = parent
 
     def change(record: RawRecord) -> _Record | None:
         value, start = record.value, record.start
         if (old := _old_form(record)) is not None:
-            return _current_form(old, {"uuid": uuids[start], "parentUuid": parents.get(start)}, envelope)
+            return to_current_form(old, uuids[start], parents.get(start), envelope)
         if value is not None and start in parents and start not in uuids:
-            body = {**(message_body(value) or {}), "parentUuid": parents[start]}
-            return body if message_body(value) is value else {**value, "payload": body}
+            return with_parent(value, parents[start])
         return None
 
     return change
-
-
-def _current_form(value: _Record, links: _Record, envelope: _Record) -> _Record:
-    role, results = value["role"], value.get("tool_results")
-    message: _Record = {"role": role, "content": value["content"]}
-    if value.get("tool_calls") is not None:
-        message["toolCalls"] = value["tool_calls"]
-    if results is not None:
-        message["toolResults"] = _current_results(results)
-    return {
-        "type": "tool_result" if role == "tool" else role,
-        **links,
-        "timestamp": value.get("timestamp"),
-        **envelope,
-        "message": message,
-        "todos": [],
-        "isSidechain": False,
-        **{name: item for name, item in value.items() if name not in _OLD_FORM_KEYS},
-    }
-
-
-def _current_results(results: JSON) -> JSON:
-    if not isinstance(results, list):
-        return results
-    return [
-        {_RESULT_KEYS.get(name, name): item for name, item in result.items()} if isinstance(result, dict) else result
-        for result in results
-    ]
 
 
 # Metadata
@@ -349,7 +318,7 @@ def _plan_metadata(source: SourceFile) -> list[Step]:
     if not place.exists():
         return [Step("metadata", place, None, "is missing")]
     if source.agent == AGENT:
-        truth: _Record = {"id": SageAgent().session_id(source), "messageCount": count_records(source.path)}
+        truth: _Record = {"id": SageAgent().session_id(source), COUNT: count_records(source.path)}
     else:
         truth = dict(zip(("message_count", "total_size"), measure(source), strict=True))
     wrong = [name for name, value in truth.items() if known.get(name) != value]

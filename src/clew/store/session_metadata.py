@@ -9,7 +9,7 @@ import msgspec
 
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
-from clew.agents.sage_agent.metadata import rebuilt
+from clew.agents.sage_agent.metadata import KEY_ORDER, LAST_PROMPT, PROMPTS, SET_ONCE, UPDATED, note_message, rebuilt
 from clew.agents.sage_agent.records import counts_as_message, message_text
 from clew.agents.sage_agent.written_records import MessageRecord
 from clew.agents.sage_format import encode_metadata, read_metadata
@@ -20,13 +20,6 @@ from clew.model.json import JSON
 from clew.store.layout import FORMAT, MESSAGES, METADATA, OWN, Redact
 
 MAX_PROMPT_CHARS = 100
-_KEY_ORDER = (
-    "id customTitle name firstPrompt lastPrompt summary createdAt updatedAt workingDirectory gitBranch model version "
-    "messageCount state isSidechain parentSessionId metadata"
-).split()
-_SET_ONCE = ("firstPrompt", "createdAt", "workingDirectory")
-"""Keys that are about the beginning of a session: a later message does not change them."""
-_PROMPTS = ("firstPrompt", "lastPrompt")
 
 
 class SessionMetadata:
@@ -41,19 +34,8 @@ class SessionMetadata:
 
     def note(self, record: MessageRecord) -> None:
         """Remember what a message changes in the metadata."""
-        noted, context, body = self._noted, record.context, record.message
         self.is_current = False
-        noted.setdefault("createdAt", record.timestamp)
-        noted["updatedAt"] = record.timestamp
-        if context:
-            noted["workingDirectory"] = context.cwd
-            if context.git_branch:
-                noted["gitBranch"] = context.git_branch
-        if record.type == "user" and body and isinstance(body.content, str):
-            noted.setdefault("firstPrompt", body.content)
-            noted["lastPrompt"] = body.content
-        if record.metadata and record.metadata.get("model") is not None:
-            noted["model"] = record.metadata["model"]
+        note_message(self._noted, record)
 
     def forget(self) -> None:
         """Drop what was remembered: the log was rewritten, so a remembered prompt may have been erased from it."""
@@ -66,12 +48,12 @@ class SessionMetadata:
         if self._must_rebuild or (not known and not is_new):
             known = rebuild(self._folder)
         noted = dict(self._noted)
-        for name in _PROMPTS:
+        for name in PROMPTS:
             if name in noted:
                 noted[name] = self._shortened(noted[name])
-        if str(known.get("updatedAt", "")) > str(noted.get("updatedAt", "")):
-            noted.pop("updatedAt", None)  # the clock was set back
-        noted |= {name: known[name] for name in _SET_ONCE if known.get(name)}
+        if str(known.get(UPDATED, "")) > str(noted.get(UPDATED, "")):
+            noted.pop(UPDATED, None)  # the clock was set back
+        noted |= {name: known[name] for name in SET_ONCE if known.get(name)}
         metadata = {**defaults, **known, **noted, **stated}
         write(self._system, self._folder, metadata if self._redact is None else self._redact(metadata))
         self.is_current, self._must_rebuild = True, False
@@ -88,7 +70,7 @@ def shortened(text: str) -> str:
 
 
 def count_records(log: Path) -> int:
-    """Count the records that `messageCount` counts."""
+    """Count the records that the metadata count."""
     with log.open("rb") as stream:
         return sum(found.value is not None and counts_as_message(found.value) for found in read_records(stream))
 
@@ -109,7 +91,7 @@ def rebuild(folder: Path) -> dict[str, JSON]:
         prompt = _last_prompt(log)
     except OSError as error:
         raise SourceUnreadable(f"{log}: {error.strerror or error}") from error
-    return _in_order(metadata if prompt is None else {**metadata, "lastPrompt": prompt})
+    return _in_order(metadata if prompt is None else {**metadata, LAST_PROMPT: prompt})
 
 
 def _last_prompt(log: Path) -> str | None:
@@ -127,8 +109,8 @@ def _in_order(metadata: Mapping[str, JSON]) -> dict[str, JSON]:
     inner = dict(inner) if isinstance(inner, dict) else {}
     inner[OWN] = {"store": FORMAT, **(inner[OWN] if isinstance(inner.get(OWN), dict) else {})}
     full = {**metadata, "metadata": inner}
-    known = [name for name in _KEY_ORDER if name in full]
-    return {name: full[name] for name in (*known, *(name for name in full if name not in _KEY_ORDER))}
+    known = [name for name in KEY_ORDER if name in full]
+    return {name: full[name] for name in (*known, *(name for name in full if name not in KEY_ORDER))}
 
 
 def write(system: System, folder: Path, metadata: Mapping[str, JSON]) -> None:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from clew.agents.sage_agent.metadata import COUNT, new_metadata
 from clew.agents.sage_agent.records import PROMPTS_AND_REPLIES, RecordHeader, number_of, parse_header
 from clew.agents.sage_agent.written_records import Context, MessageRecord, Record, TodoItem, encode_lines, refuse_odd
 from clew.errors import SourceUnreadable, UsageError, WouldLose
@@ -308,15 +309,8 @@ class Writer:
 
     def _write_metadata(self, stated: dict[str, JSON]) -> None:
         self._metadata_written = self._config.clock()
-        defaults: dict[str, JSON] = {
-            "id": self._session,
-            "createdAt": self.now(),
-            "version": self._config.version,
-            "state": "active",
-            "isSidechain": False,
-            "workingDirectory": "",
-        }
-        self._metadata.write(defaults, {**stated, "messageCount": self._head.seq}, is_new=self._is_new)
+        defaults = new_metadata(self._session, self.now(), self._config.version)
+        self._metadata.write(defaults, {**stated, COUNT: self._head.seq}, is_new=self._is_new)
 
 
 def new_uuid() -> str:

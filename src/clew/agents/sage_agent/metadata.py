@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from clew.agents.base import SourceFile
 from clew.agents.sage_agent import locate
 from clew.agents.sage_agent.events import SUMMARY
+from clew.agents.sage_agent.written_records import MessageRecord
 from clew.agents.sage_format import normalized_time, read_metadata
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
@@ -14,6 +15,14 @@ from clew.model.json import JSON
 
 VERSION = "0.1.0"
 """The version of the format's design, for records without one."""
+KEY_ORDER = (
+    "id customTitle name firstPrompt lastPrompt summary createdAt updatedAt workingDirectory gitBranch model version "
+    "messageCount state isSidechain parentSessionId metadata"
+).split()
+SET_ONCE = ("firstPrompt", "createdAt", "workingDirectory")
+"""Keys that are about the beginning of a session: a later message does not change them."""
+PROMPTS = ("firstPrompt", "lastPrompt")
+UPDATED, COUNT, LAST_PROMPT = "updatedAt", "messageCount", "lastPrompt"
 
 
 def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
@@ -61,6 +70,34 @@ def rebuilt(known: Mapping[str, JSON], session: Mapping[str, JSON], facts: Facts
     if session["ended_at"] is not None:
         truth["updatedAt"] = session["ended_at"]
     return {**{name: item for name, item in found.items() if item is not None}, **known, **truth}
+
+
+def new_metadata(session: str, created_at: str, version: str) -> dict[str, JSON]:
+    """Return the metadata of a session of which nothing else is known."""
+    return {
+        "id": session,
+        "createdAt": created_at,
+        "version": version,
+        "state": "active",
+        "isSidechain": False,
+        "workingDirectory": "",
+    }
+
+
+def note_message(metadata: dict[str, JSON], record: MessageRecord) -> None:
+    """Put what a new message changes into the metadata."""
+    context, body = record.context, record.message
+    metadata.setdefault("createdAt", record.timestamp)
+    metadata["updatedAt"] = record.timestamp
+    if context:
+        metadata["workingDirectory"] = context.cwd
+        if context.git_branch:
+            metadata["gitBranch"] = context.git_branch
+    if record.type == "user" and body and isinstance(body.content, str):
+        metadata.setdefault("firstPrompt", body.content)
+        metadata["lastPrompt"] = body.content
+    if record.metadata and record.metadata.get("model") is not None:
+        metadata["model"] = record.metadata["model"]
 
 
 def disagreements(known: Mapping[str, JSON], session: str, records: int) -> Iterator[tuple[str, str]]:
