@@ -113,3 +113,10 @@ def test_tokens_with_nothing_between_them_are_masked(name: str, other: str) -> N
     for masked in both(text):
         assert TOKENS[name][4:] not in masked
         assert TOKENS[other][4:] not in masked
+
+
+def test_a_word_far_from_an_escape_is_not_judged_by_its_half() -> None:
+    """Only the text around an escape is searched again; it must not end within `someone88@example.com`."""
+    for padding in range(980, 1030):
+        text = "%41 " + "x" * padding + " someone88@example.com and more"
+        assert redact(text, "all") == text, padding

@@ -116,6 +116,7 @@ _STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _MOST_CHOICES = 16
 # Longest region in bytes; longer ones are searched in parts.
 _LONGEST_REGION = 1 << 14
+_LONGEST_WORD = 256
 _LONGEST = 1 << 16
 
 
@@ -266,12 +267,17 @@ def _regions(text: bytes, find: Find) -> list[tuple[int, int]]:
         else:
             regions.append((start, end))
         # The next escape may be near the end of the region, which it extends.
-        place = max(last, end - (_AROUND // 2 if end - last == _AROUND else 0))
+        place = max(last, end - (_AROUND // 2 if end - last >= _AROUND else 0))
 
 
 def _within_text(text: bytes, first: int, last: int) -> tuple[int, int]:
-    """Return the bytes around an escape, within one of the joined strings."""
+    """Return the bytes around an escape, within one of the joined strings, without half a word at either end."""
     start, end = max(0, first - _AROUND), min(len(text), last + _AROUND)
+    before, after = text[max(0, start - _LONGEST_WORD) : start], text[end : end + _LONGEST_WORD]
+    if before and not before[-1:].isspace():
+        start -= len(before.split()[-1])
+    if after and not after[:1].isspace():
+        end += len(after.split(None, 1)[0])
     border = text.find(0, last, end)
     return max(start, text.rfind(0, start, first) + 1), end if border < 0 else border
 
